@@ -1,0 +1,41 @@
+# Everything a newcomer needs: `make demo` and `make test`. Each sets up its own .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+# CPU-bound tests run in as many processes as there are cores.
+JOBS ?= auto
+
+.PHONY: help setup demo test bench lint mutations clean
+help: ## show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make .venv with everything the project needs
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Sage needs Python 3.11 or newer, and $(PYTHON) is %d.%d: set PYTHON=/path/to/python" % v[:2])'
+	@echo "setting up $(VENV) (about a minute the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: setup ## a stream that never runs out of budget, live in the terminal
+	@$(BIN)/python -m examples.endless_stream
+
+test: setup ## all tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+bench: setup ## all benchmarks
+	$(BIN)/python -m benchmarks
+
+lint: setup ## ruff, mypy strict, layer check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m tests.layers
+
+mutations: setup ## break each mechanism on purpose and see the tests notice
+	$(BIN)/python -m tests.mutations --write docs/internals/mutations.md
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist artifacts

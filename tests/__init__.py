@@ -1,0 +1,1 @@
+"""The specification of Sage, as tests."""
