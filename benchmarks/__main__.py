@@ -43,14 +43,9 @@ def main() -> int:
             _print_table(name, report)
     if arguments.json:
         bodies = {
-            name: {"bars": [bar.as_json() for bar in r.bars], "figures": r.figures}
-            for name, r in reports.items()
+            name: {"bars": [bar.as_json() for bar in r.bars], "figures": r.figures} for name, r in reports.items()
         }
-        print(
-            json.dumps(
-                {"name": arguments.name, **bodies[arguments.name]} if arguments.name else bodies, indent=1
-            )
-        )
+        print(json.dumps({"name": arguments.name, **bodies[arguments.name]} if arguments.name else bodies, indent=1))
     return 0 if all(bar.holds for report in reports.values() for bar in report.bars) else 1
 
 
@@ -63,11 +58,7 @@ def _print_table(name: str, report: Report) -> None:
         if isinstance(value, list):
             print(f"  {key}:")
             for row in value:
-                print(
-                    "    " + "  ".join(f"{k}={v}" for k, v in row.items())
-                    if isinstance(row, dict)
-                    else f"    {row}"
-                )
+                print("    " + "  ".join(f"{k}={v}" for k, v in row.items()) if isinstance(row, dict) else f"    {row}")
         elif key != "seconds":
             print(f"  {key}: {value}")
 

@@ -25,9 +25,7 @@ class Bar:
     @property
     def holds(self) -> bool:
         """True when the value is within its limit."""
-        return (self.least is None or self.value >= self.least) and (
-            self.most is None or self.value <= self.most
-        )
+        return (self.least is None or self.value >= self.least) and (self.most is None or self.value <= self.most)
 
     def as_json(self) -> dict[str, object]:
         """The form that ``--json`` prints."""

@@ -8,8 +8,8 @@ Every amount that is stored or compared is an integer count of a fixed unit:
 The one rounding rule: **charges round up, capacities round down.** So the sum of the stored charges is never less than
 the sum of the true ones, and ten charges of "0.1" are exactly a capacity of "1.0".
 
-Human forms are parsed exactly (`exact`): a string such as ``"0.1"``, ``"1e-6"`` or ``"1/3"``, an int, a Fraction, a Decimal,
-or a float, which means the shortest decimal that prints it (``0.1`` is one tenth, not 0.1000000000000000055…). NaN,
+Human forms are parsed exactly (`exact`): a string such as ``"0.1"``, ``"1e-6"`` or ``"1/3"``, an int, a Fraction, a
+Decimal, or a float, which means the shortest decimal that prints it (``0.1`` is one tenth, not 0.1000000000000000055…). NaN,
 infinities, negatives, bools and texts of more than `MAX_DIGITS` characters are refused before any big number is built.
 
 Reasons: AMOUNT_NOT_A_NUMBER, AMOUNT_NOT_FINITE, AMOUNT_NEGATIVE, AMOUNT_ZERO, AMOUNT_TOO_LARGE, AMOUNT_TOO_SMALL,
@@ -146,9 +146,7 @@ def _is_finite(value: float | Decimal) -> bool:
 def _parse(text: str, name: str) -> Fraction:
     text = text.strip()
     if len(text) > MAX_DIGITS:
-        raise InvalidInput(
-            "AMOUNT_TOO_LONG", f"{name} must have at most {MAX_DIGITS} characters, got {len(text)}"
-        )
+        raise InvalidInput("AMOUNT_TOO_LONG", f"{name} must have at most {MAX_DIGITS} characters, got {len(text)}")
     if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
         raise InvalidInput("AMOUNT_NOT_FINITE", f"{name} must be finite, got {text}")
     ratio = _RATIO.fullmatch(text)
@@ -156,9 +154,7 @@ def _parse(text: str, name: str) -> Fraction:
         return Fraction(int(ratio[1]), int(ratio[2]))
     match = _TEXT.fullmatch(text)
     if not text.isascii() or not match:
-        raise InvalidInput(
-            "AMOUNT_NOT_A_NUMBER", f"{name} must be a number such as 0.1 or '1e-6', got {text!r}"
-        )
+        raise InvalidInput("AMOUNT_NOT_A_NUMBER", f"{name} must be a number such as 0.1 or '1e-6', got {text!r}")
     # The exponent is clamped before Decimal sees it, so that none can overflow or build a giant integer.
     exponent = max(-1000, min(1000, int(match[1] or 0)))
     number = Decimal(re.split("[eE]", text)[0]).scaleb(exponent)
@@ -174,9 +170,5 @@ def _parse(text: str, name: str) -> Fraction:
 def _check_length(value: Fraction, name: str) -> None:
     """Integers and ratios come in unparsed: hold them to what `show` can print and `exact` read back."""
     limit = 10**MAX_DIGITS
-    if (
-        abs(value.numerator) > limit * limit
-        or value.denominator > limit * limit
-        or len(show(value)) > MAX_DIGITS
-    ):
+    if abs(value.numerator) > limit * limit or value.denominator > limit * limit or len(show(value)) > MAX_DIGITS:
         raise InvalidInput("AMOUNT_TOO_LONG", f"{name} must have at most {MAX_DIGITS} digits")
