@@ -13,6 +13,7 @@ data; it contains public or differentially private values only, never anything r
     │   └── GrantRefused     the grant is forged, used, released or expired
     ├── MechanismSpent       a one-shot mechanism was asked again
     ├── InsecureNoise        a test noise source outside a test, or a sampler that failed its self-test
+    ├── JournalUnavailable   the durable book cannot be written now; nothing was granted
     └── JournalDamaged       the durable book does not add up; the ledger stops
 """
 
@@ -27,6 +28,7 @@ __all__ = [
     "InsecureNoise",
     "InvalidInput",
     "JournalDamaged",
+    "JournalUnavailable",
     "MechanismSpent",
     "Refused",
     "SageError",
@@ -74,6 +76,10 @@ class MechanismSpent(SageError):
 
 class InsecureNoise(SageError):
     """A noise source that is not cryptographic was offered outside a test, or the sampler failed its self-test."""
+
+
+class JournalUnavailable(SageError):
+    """The durable book cannot be written now (locked, disk full, closed). Nothing was granted; asking again is safe."""
 
 
 class JournalDamaged(SageError):
