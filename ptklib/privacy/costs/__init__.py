@@ -1,0 +1,57 @@
+"""What a mechanism costs, as a value: sum it, convert it, print it, store it.
+
+``base`` states what every cost answers; the kinds are in ``pure``, ``laplace``, ``gaussian`` and ``sums``. All are
+frozen, hashable, validated at construction and take keywords only. ``a + b`` composes; ``as_json`` and
+`cost_from_json` round-trip exactly.
+
+====================================  ====================================================  =======  =====
+kind                                  what it is                                            basic    GDP
+====================================  ====================================================  =======  =====
+`PureCost`                            epsilon-DP                                            yes      yes
+`ApproxCost`                          (epsilon, delta)-DP                                   yes      no
+`ExponentialCost`                     exponential mechanism, bounded range                  yes      yes
+`LaplaceCost`                         continuous Laplace noise                              yes      yes
+`DiscreteLaplaceCost`                 Laplace noise on the integers                         yes      yes
+`GaussianCost`                        Gaussian noise                                        no       yes
+`ReshuffledGaussianCost`              Gaussian batch sums, one unamplified pass an epoch    no       yes
+`GdpCost`                             mu-GDP                                                no       yes
+`ZcdpCost`                            rho-zCDP                                              no       no
+`SampledGaussianCost`                 Poisson-sampled Gaussian steps (DP-SGD)               no       no
+`RenyiCost`                           a given Renyi curve                                   no       no
+`Composed`                            a sum                                                 if all   if all
+====================================  ====================================================  =======  =====
+
+All have a Renyi curve. A cost without a basic form is made basic by choosing its delta:
+``ApproxCost(epsilon=cost.epsilon(d), delta=d)``.
+"""
+
+from __future__ import annotations
+
+from ptklib.privacy.costs.base import Cost, cost_from_json
+from ptklib.privacy.costs.gaussian import (
+    GaussianCost,
+    GdpCost,
+    ReshuffledGaussianCost,
+    SampledGaussianCost,
+    ZcdpCost,
+)
+from ptklib.privacy.costs.laplace import DiscreteLaplaceCost, LaplaceCost
+from ptklib.privacy.costs.pure import ApproxCost, ExponentialCost, PureCost
+from ptklib.privacy.costs.sums import Composed, RenyiCost
+
+__all__ = [
+    "ApproxCost",
+    "Composed",
+    "Cost",
+    "DiscreteLaplaceCost",
+    "ExponentialCost",
+    "GaussianCost",
+    "GdpCost",
+    "LaplaceCost",
+    "PureCost",
+    "RenyiCost",
+    "ReshuffledGaussianCost",
+    "SampledGaussianCost",
+    "ZcdpCost",
+    "cost_from_json",
+]
