@@ -1,0 +1,1 @@
+"""Small programs that show Sage at work."""

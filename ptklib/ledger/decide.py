@@ -1,0 +1,344 @@
+"""Which entries a command leads to, or why it is refused.
+
+`apply` checks a command against the state, folds the entries it leads to, and returns them for the journal. A command
+that is refused changes nothing. Refusals are checked in this order; the first that applies is the one reported:
+
+======================  =========================  ==============================================================
+reason                  raised as                  when
+======================  =========================  ==============================================================
+(see `commands`)        InvalidInput               the command itself is malformed (at construction)
+STREAM_UNKNOWN          Refused                    no such stream
+STREAM_EXISTS           Refused                    `CreateStream` of a name in use
+BLOCK_EXISTS            Refused                    `AddBlocks` of a name in use
+BLOCK_UNKNOWN           Refused                    a block that was never added
+BLOCK_RETIRED           Refused                    a block that is closed
+SLICES_OVERLAP          Refused                    two slices of one request share a point
+COST_UNSUPPORTED        InvalidInput               the cost has no bound under the stream's composition
+KEY_REUSED              Refused                    the key belongs to another request, or to one that was spent
+TOO_MANY_RANGES         Refused                    a block would be cut into more than `MAX_RANGES` tag ranges
+BUDGET_EXCEEDED         BudgetExceeded             a point would exceed the stream's policy
+QUOTA_EXCEEDED          BudgetExceeded             a point would exceed a context's quota
+CHARGE_UNKNOWN          GrantRefused               no such charge
+GRANT_USED              GrantRefused               the charge was spent before
+GRANT_RELEASED          GrantRefused               the charge was released before
+GRANT_EXPIRED           GrantRefused               spend at or after its expiry
+BLOCK_RETIRED           Refused                    spend after a block of the charge was closed
+======================  =========================  ==============================================================
+
+Every refusal depends on the book alone, never on the records, so it tells nothing about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache, singledispatch
+from typing import Any
+
+import numpy as np
+
+from ptklib.errors import BudgetExceeded, GrantRefused, Refused
+from ptklib.ledger.commands import (
+    AddBlocks,
+    Command,
+    CreateStream,
+    Expire,
+    Release,
+    Reserve,
+    ReserveAll,
+    Retire,
+    SetQuota,
+    Spend,
+)
+from ptklib.ledger.loss_map import LossMap, Rows
+from ptklib.ledger.slices import TagRange
+from ptklib.ledger.state import RESERVED, SPENT, Block, Charge, Entry, LedgerState, Stream, runs_of
+from ptklib.privacy.amounts import show
+from ptklib.privacy.costs import Cost
+from ptklib.privacy.filters import Filter
+
+__all__ = ["MAX_RANGES", "MAX_SHOWN", "apply"]
+
+# A block is cut only where charges begin and end; this many ranges mean that somebody cuts at random.
+MAX_RANGES = 4096
+# How many blocks a refusal names.
+MAX_SHOWN = 10
+
+
+def apply(state: LedgerState, command: Command) -> list[Entry]:
+    """Fold what ``command`` leads to into ``state`` and return the entries, or refuse and change nothing."""
+    return _apply(command, state)
+
+
+@singledispatch
+def _apply(command: object, state: LedgerState) -> list[Entry]:  # noqa: ARG001
+    raise TypeError(f"not a ledger command: {type(command).__name__}")
+
+
+def _fold(state: LedgerState, entry: Entry) -> list[Entry]:
+    state.evolve(entry)
+    return [entry]
+
+
+@_apply.register
+def _(command: CreateStream, state: LedgerState) -> list[Entry]:
+    if command.stream in state.streams:
+        raise Refused("STREAM_EXISTS", f"stream {command.stream!r} exists already", stream=command.stream)
+    policy = command.policy
+    filters = policy.filter().as_json()
+    return _fold(state, {"kind": "stream", "stream": command.stream, "policy": policy.as_json(), "filter": filters})
+
+
+@_apply.register
+def _(command: SetQuota, state: LedgerState) -> list[Entry]:
+    stream = _stream(state, command.stream)
+    share = Fraction(command.share)
+    quota = stream.filter.scaled(share).as_json()
+    entry = {"kind": "quota", "stream": stream.name, "context": command.context, "share": show(share), "filter": quota}
+    return _fold(state, entry)
+
+
+@_apply.register
+def _(command: AddBlocks, state: LedgerState) -> list[Entry]:
+    stream = _stream(state, command.stream)
+    taken = [name for name in command.blocks if name in stream.by_name]
+    if taken or len(set(command.blocks)) != len(command.blocks):
+        raise Refused("BLOCK_EXISTS", f"blocks must have new names: {_names(taken or command.blocks)}", blocks=taken)
+    return _fold(state, {"kind": "blocks", "stream": stream.name, "blocks": list(command.blocks)})
+
+
+@_apply.register
+def _(command: Retire, state: LedgerState) -> list[Entry]:
+    stream = _stream(state, command.stream)
+    blocks = _blocks(stream, command.blocks)
+    runs = runs_of(block.index for block in blocks)
+    return _fold(state, {"kind": "retire", "stream": stream.name, "runs": runs, "why": command.why})
+
+
+@_apply.register
+def _(command: ReserveAll, state: LedgerState) -> list[Entry]:
+    entries: list[Entry] = []
+    try:
+        for request in command.requests:
+            entries += _apply(request, state)
+    except BaseException:
+        for entry in reversed(entries):
+            state.undo(entry)
+        raise
+    return entries
+
+
+@_apply.register
+def _(command: Reserve, state: LedgerState) -> list[Entry]:
+    stream = _stream(state, command.stream)
+    alive = stream.alive
+    try:
+        slices = [([alive[name] for name in one.blocks], one.tags) for one in command.slices]
+    except KeyError:
+        raise _missing(stream, [name for one in command.slices for name in one.blocks]) from None
+    _check_overlap(slices)
+    demand = stream.filter.demand(command.cost)
+    entry = {
+        "kind": "reserve",
+        "charge": len(state.fates),
+        "stream": stream.name,
+        "slices": [[runs_of(block.index for block in blocks), tags.start, tags.stop] for blocks, tags in slices],
+        "cost": _cost_json(command.cost),
+        "demand": list(demand),
+        "contexts": list(command.contexts),
+        "key": command.key,
+        "expires_at_ms": command.expires_at_ms,
+    }
+    if command.key is not None and command.key in stream.keys:
+        _check_same(state, stream.keys[command.key], entry)
+        return []
+    for blocks, tags in slices:
+        _check_ranges(blocks, tags)
+    row = np.array(demand, dtype=np.int64)
+    for blocks, tags in slices:
+        _check_room(stream, command, blocks, tags, row)
+    for context in command.contexts:
+        if context in stream.quotas:
+            for blocks, tags in slices:
+                _check_quota(stream, command, context, blocks, tags, row)
+    return _fold(state, entry)
+
+
+@_apply.register
+def _(command: Spend, state: LedgerState) -> list[Entry]:
+    charge = _reserved(state, command.charge)
+    if command.at_ms >= charge.expires_at_ms:
+        raise GrantRefused(
+            "GRANT_EXPIRED",
+            f"charge {charge.number} expired at {charge.expires_at_ms} ms, and it is {command.at_ms} ms: reserve again",
+            charge=charge.number,
+        )
+    closed = [block.name for block in state.blocks_of(charge) if block.retired is not None]
+    if closed:
+        raise _retired(charge.stream, closed)
+    return _fold(state, {"kind": "spend", "charge": charge.number, "at_ms": command.at_ms})
+
+
+@_apply.register
+def _(command: Release, state: LedgerState) -> list[Entry]:
+    charge = _reserved(state, command.charge)
+    return _fold(state, {"kind": "release", "charge": charge.number, "why": "released"})
+
+
+@_apply.register
+def _(command: Expire, state: LedgerState) -> list[Entry]:
+    entries: list[Entry] = []
+    for charge in [one for one in state.reserved.values() if one.expires_at_ms <= command.at_ms]:
+        entries += _fold(state, {"kind": "release", "charge": charge.number, "why": "expired"})
+    return entries
+
+
+@lru_cache(maxsize=4096)
+def _cost_json(cost: Cost) -> dict[str, Any]:
+    """The same costs come again and again; nobody writes to the answer."""
+    return cost.as_json()
+
+
+def _stream(state: LedgerState, name: str) -> Stream:
+    stream = state.streams.get(name)
+    if stream is None:
+        raise Refused("STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name)
+    return stream
+
+
+def _blocks(stream: Stream, names: Sequence[str]) -> list[Block]:
+    try:
+        return [stream.alive[name] for name in names]
+    except KeyError:
+        raise _missing(stream, names) from None
+
+
+def _missing(stream: Stream, names: Sequence[str]) -> Refused:
+    """Why some of the blocks cannot be used."""
+    unknown = [name for name in names if name not in stream.by_name]
+    if not unknown:
+        return _retired(stream.name, [name for name in names if name not in stream.alive])
+    return Refused(
+        "BLOCK_UNKNOWN",
+        f"stream {stream.name!r} has no block {_names(unknown)}",
+        stream=stream.name,
+        blocks=unknown[:MAX_SHOWN],
+    )
+
+
+def _retired(stream: str, names: list[str]) -> Refused:
+    return Refused(
+        "BLOCK_RETIRED",
+        f"stream {stream!r}: {_names(names)} retired, nothing is charged to it again",
+        stream=stream,
+        blocks=names[:MAX_SHOWN],
+    )
+
+
+def _reserved(state: LedgerState, number: int) -> Charge:
+    charge = state.reserved.get(number)
+    if charge is not None:
+        return charge
+    if number >= len(state.fates):
+        raise GrantRefused("CHARGE_UNKNOWN", f"there is no charge {number}", charge=number)
+    if state.fates[number] == SPENT:
+        raise GrantRefused("GRANT_USED", f"charge {number} was spent before: a grant serves once", charge=number)
+    raise GrantRefused("GRANT_RELEASED", f"charge {number} was released: reserve again", charge=number)
+
+
+def _check_overlap(slices: list[tuple[list[Block], TagRange]]) -> None:
+    if len(slices) == 1:
+        return
+    seen: dict[int, list[TagRange]] = {}
+    for blocks, tags in slices:
+        for block in blocks:
+            ranges = seen.setdefault(block.index, [])
+            if any(tags.overlaps(other) for other in ranges):
+                raise Refused(
+                    "SLICES_OVERLAP",
+                    f"the slices of one request must be disjoint, two share tags of block {block.name!r}",
+                    blocks=[block.name],
+                )
+            ranges.append(tags)
+
+
+def _check_same(state: LedgerState, number: int, entry: Entry) -> None:
+    charge = state.reserved.get(number)
+    asked = charge.as_json() if charge is not None else {}
+    if any(asked.get(part) != entry[part] for part in ("slices", "cost", "contexts")):
+        fate = "reserved for another request" if state.fates[number] == RESERVED else "spent"
+        raise Refused("KEY_REUSED", f"key {entry['key']!r} belongs to charge {number}, which is {fate}", charge=number)
+
+
+def _check_ranges(blocks: list[Block], tags: TagRange) -> None:
+    for block in blocks:
+        if len(block.loss.starts) + 2 > MAX_RANGES and tags.share != 1:
+            raise Refused(
+                "TOO_MANY_RANGES",
+                f"block {block.name!r} is cut into {len(block.loss.starts)} tag ranges, at most {MAX_RANGES} are kept: "
+                "use the ranges that exist",
+                blocks=[block.name],
+            )
+
+
+def _check_room(stream: Stream, command: Reserve, blocks: list[Block], tags: TagRange, row: Rows) -> None:
+    full = _full(stream.filter, [block.loss.within(tags) for block in blocks], row)
+    if full:
+        raise _exceeded(
+            "BUDGET_EXCEEDED",
+            f"the policy of stream {stream.name!r}",
+            stream.filter,
+            command,
+            [(blocks[at].name, loss) for at, loss in full],
+        )
+
+
+def _check_quota(
+    stream: Stream, command: Reserve, context: str, blocks: list[Block], tags: TagRange, row: Rows
+) -> None:
+    quota = stream.quotas[context]
+    nothing = LossMap.empty(quota.width)
+    full = _full(quota, [block.contexts.get(context, nothing).within(tags) for block in blocks], row)
+    if full:
+        raise _exceeded(
+            "QUOTA_EXCEEDED",
+            f"the quota of context {context!r} ({stream.shares[context]} of stream {stream.name!r})",
+            quota,
+            command,
+            [(blocks[at].name, loss) for at, loss in full],
+            context=context,
+        )
+
+
+def _full(judge: Filter, losses: list[Rows], row: Rows) -> list[tuple[int, Rows]]:
+    """The positions whose points cannot all carry ``row`` more, each with the loss of one such point."""
+    stacked = losses[0] if len(losses) == 1 else np.concatenate(losses)
+    admitted = judge.admits(stacked, row)
+    if admitted.all():
+        return []
+    ends = np.cumsum([len(rows) for rows in losses])
+    refused = np.flatnonzero(~admitted)
+    owners, first = np.unique(np.searchsorted(ends, refused, side="right"), return_index=True)
+    return [(int(at), stacked[refused[k]]) for at, k in zip(owners, first, strict=True)]
+
+
+def _exceeded(
+    reason: str, whose: str, judge: Filter, command: Reserve, full: list[tuple[str, Rows]], **details: object
+) -> BudgetExceeded:
+    left = {name: show(judge.left(loss.tolist())) for name, loss in full[:MAX_SHOWN]}
+    return BudgetExceeded(
+        reason,
+        f"{whose} has no room for {command.cost} on {len(full)} block(s): left for one more pure charge: "
+        + ", ".join(f"{name} {epsilon}" for name, epsilon in left.items())
+        + (" …" if len(full) > MAX_SHOWN else ""),
+        stream=command.stream,
+        asked=command.cost.as_json(),
+        left=left,
+        blocks=[name for name, _ in full[:MAX_SHOWN]],
+        blocks_refused=len(full),
+        **details,
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names[:MAX_SHOWN]) + (" …" if len(names) > MAX_SHOWN else "")

@@ -1,0 +1,85 @@
+"""What is left, where. Pure reads of the state; every answer is public, for the book never depends on the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from ptklib.errors import Refused
+from ptklib.ledger.slices import WHOLE, Slice, TagRange
+from ptklib.ledger.state import Block, LedgerState, Stream
+from ptklib.privacy.costs import Cost
+
+__all__ = ["BlockView", "affordable", "block_view", "fate", "find", "left", "stream_of"]
+
+_FATES = ("RESERVED", "SPENT", "RELEASED")
+
+
+@dataclass(frozen=True)
+class BlockView:
+    """One block as the book has it. ``left`` is for one more pure charge at the worst tag; ``losses`` per tag range."""
+
+    name: str
+    retired: str | None
+    left: Fraction
+    losses: tuple[tuple[TagRange, tuple[int, ...]], ...]
+
+
+def left(state: LedgerState, stream: str, one: Slice) -> Fraction:
+    """The largest pure epsilon that one more charge on the whole slice could have; 0 where a block is retired."""
+    found = stream_of(state, stream)
+    return min(_left(found, _block(found, name), one.tags) for name in one.blocks)
+
+
+def affordable(state: LedgerState, stream: str, cost: Cost, tags: TagRange = WHOLE) -> list[str]:
+    """The living blocks, in order, that could carry ``cost`` on all of ``tags`` (each by itself)."""
+    found = stream_of(state, stream)
+    blocks = list(found.alive.values())
+    if not blocks:
+        return []
+    losses = [block.loss.within(tags) for block in blocks]
+    admitted = found.filter.admits(np.concatenate(losses), np.array(found.filter.demand(cost), dtype=np.int64))
+    begins = np.concatenate(([0], np.cumsum([len(rows) for rows in losses])[:-1]))
+    return [blocks[at].name for at in np.flatnonzero(np.logical_and.reduceat(admitted, begins))]
+
+
+def block_view(state: LedgerState, stream: str, name: str) -> BlockView:
+    """One block with its losses range by range."""
+    found = stream_of(state, stream)
+    block = _block(found, name)
+    return BlockView(name, block.retired, _left(found, block, WHOLE), tuple(block.loss.segments()))
+
+
+def fate(state: LedgerState, charge: int) -> str:
+    """RESERVED, SPENT or RELEASED."""
+    if not 0 <= charge < len(state.fates):
+        raise Refused("CHARGE_UNKNOWN", f"there is no charge {charge}", charge=charge)
+    return _FATES[state.fates[charge]]
+
+
+def find(state: LedgerState, stream: str, key: str) -> int | None:
+    """The charge that a key belongs to while it is reserved or spent, or None."""
+    return stream_of(state, stream).keys.get(key)
+
+
+def _left(stream: Stream, block: Block, tags: TagRange) -> Fraction:
+    if block.retired is not None:
+        return Fraction(0)
+    distinct: Sequence[list[int]] = np.unique(block.loss.within(tags), axis=0).tolist()
+    return min(stream.filter.left(row) for row in distinct)
+
+
+def stream_of(state: LedgerState, name: str) -> Stream:
+    """The stream of that name, or STREAM_UNKNOWN."""
+    if name not in state.streams:
+        raise Refused("STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name)
+    return state.streams[name]
+
+
+def _block(stream: Stream, name: str) -> Block:
+    if name not in stream.by_name:
+        raise Refused("BLOCK_UNKNOWN", f"stream {stream.name!r} has no block {name!r}", blocks=[name])
+    return stream.by_name[name]

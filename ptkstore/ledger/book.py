@@ -1,0 +1,468 @@
+"""The ledger as people use it: durable, shared by threads and processes, and never behind what it has promised.
+
+A method returns only when its effect is durable. A refusal changes nothing. What a crash interrupts either happened as a
+whole or did not happen; asking again with the same ``key`` finds out which. Charges that were spent stay spent.
+
+::
+
+    with Ledger.open("budget/ledger.db") as ledger:
+        ledger.create_stream("rides", Policy(epsilon=1, delta="1e-6"))
+        ledger.add_blocks("rides", ["2026-01-01", "2026-01-02"])
+        grant = ledger.reserve("rides", [Slice(("2026-01-01",))], PureCost(epsilon="0.1"))
+        ledger.spend(grant)  # now, and only now, may the data be opened
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ptklib.errors import BudgetExceeded, GrantRefused, JournalDamaged, JournalUnavailable, SageError
+from ptklib.ledger import queries
+from ptklib.ledger.commands import (
+    AddBlocks,
+    Command,
+    CreateStream,
+    Expire,
+    Release,
+    Reserve,
+    ReserveAll,
+    Retire,
+    SetQuota,
+    Spend,
+)
+from ptklib.ledger.decide import apply
+from ptklib.ledger.grants import Grant, issue, verify
+from ptklib.ledger.policy import Policy
+from ptklib.ledger.queries import BlockView
+from ptklib.ledger.slices import WHOLE, Slice, TagRange
+from ptklib.ledger.snapshot import digest, dump, load
+from ptklib.ledger.state import Entry, LedgerState
+from ptklib.privacy.amounts import Number
+from ptklib.privacy.costs import Cost
+from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.ledger.journal import Head, Journal, connect
+from ptkstore.ledger.key_file import read_key, read_or_make_key
+
+__all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "Ledger", "Verified"]
+
+DEFAULT_TTL_SECONDS = 3600
+SNAPSHOT_EVERY = 20_000
+
+
+class _Turn:
+    """One group's work in progress: commands fold into the state at once, their entries wait for the journal."""
+
+    def __init__(self, state: LedgerState) -> None:
+        self.state = state
+        self.entries: list[Entry] = []
+
+    def apply(self, command: Command) -> list[Entry]:
+        entries = apply(self.state, command)
+        self.entries += entries
+        return entries
+
+
+Work = Callable[[_Turn], Any]
+
+
+class Verified(NamedTuple):
+    """What `Ledger.verify` found in order."""
+
+    commits: int
+    entries: int
+    snapshots: int
+    head: Head
+    digest: str
+
+
+class Ledger:
+    """A durable ledger. Thread-safe; several processes may open the same file."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        key: bytes,
+        *,
+        clock: Callable[[], float] = time.time,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        """Take over an open journal and replay it. Most people want `open`."""
+        self._journal = journal
+        self._key = key
+        self._clock = clock
+        self._snapshot_every = snapshot_every
+        # Entries since the newest snapshot.
+        self._unsaved = 0
+        self._group: GroupCommit[Work, Any] = GroupCommit(self._commit_all)
+        self._state: LedgerState | None = None
+        self._closed = False
+        self._restore()
+
+    @classmethod
+    def open(cls, path: str | Path, *, clock: Callable[[], float] = time.time) -> Self:
+        """Open the ledger in the file ``path``, or make one there. Its key lies beside it as ``path.key``."""
+        path = Path(path)
+        key_path = path.with_name(path.name + ".key")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = not path.exists() or path.stat().st_size == 0
+        key = read_or_make_key(key_path) if fresh else read_key(key_path)
+        connection = connect(path)
+        try:
+            return cls(Journal(connection, key), key, clock=clock)
+        except BaseException:
+            connection.close()
+            raise
+
+    def create_stream(self, stream: str, policy: Policy) -> None:
+        """Open a stream with its promise. Refused: STREAM_EXISTS."""
+        self._do(CreateStream(stream, policy))
+
+    def add_blocks(self, stream: str, blocks: Iterable[str]) -> None:
+        """Add blocks, in order. Refused: STREAM_UNKNOWN, BLOCK_EXISTS."""
+        self._do(AddBlocks(stream, tuple(blocks)))
+
+    def set_quota(self, stream: str, context: str, share: Number) -> None:
+        """Let ``context`` use at most ``share`` of the capacity at every point, past charges included."""
+        self._do(SetQuota(stream, context, share))
+
+    def retire(self, stream: str, blocks: Iterable[str], *, why: str) -> None:
+        """Close blocks for good. Refused: BLOCK_UNKNOWN, BLOCK_RETIRED."""
+        self._do(Retire(stream, tuple(blocks), why))
+
+    def reserve(
+        self,
+        stream: str,
+        slices: Sequence[Slice],
+        cost: Cost,
+        *,
+        contexts: Iterable[str] = (),
+        key: str | None = None,
+        ttl_seconds: float = DEFAULT_TTL_SECONDS,
+    ) -> Grant:
+        """Charge ``cost`` to every point of ``slices`` before anything is read; the grant opens them once.
+
+        Refused: the table in ``ptklib.ledger.decide``. With a ``key``, asking again gives the same grant while it is unused.
+        """
+        request = self.request(stream, slices, cost, contexts=contexts, key=key, ttl_seconds=ttl_seconds)
+        return self.reserve_all([request])[0]
+
+    def request(
+        self,
+        stream: str,
+        slices: Sequence[Slice],
+        cost: Cost,
+        *,
+        contexts: Iterable[str] = (),
+        key: str | None = None,
+        ttl_seconds: float = DEFAULT_TTL_SECONDS,
+    ) -> Reserve:
+        """The request that `reserve` makes, for `reserve_all`."""
+        return Reserve(
+            stream=stream,
+            slices=tuple(slices),
+            cost=cost,
+            contexts=tuple(contexts),
+            key=key,
+            expires_at_ms=self._now_ms() + int(ttl_seconds * 1000),
+        )
+
+    def reserve_all(self, requests: Sequence[Reserve]) -> list[Grant]:
+        """Several reservations, all or none."""
+        command = ReserveAll(tuple(requests))
+
+        def work(turn: _Turn) -> list[Grant]:
+            charges = self._reserve(turn, command)
+            return [issue(self._key, turn.state, turn.state.reserved[number]) for number in charges]
+
+        grants: list[Grant] = self._group.submit(work)
+        return grants
+
+    def spend(self, grant: Grant) -> None:
+        """Start the work a grant was reserved for. Durable before it returns; there is no way back.
+
+        Refused: GRANT_FORGED, GRANT_USED, GRANT_RELEASED, GRANT_EXPIRED, BLOCK_RETIRED.
+        """
+        self._end(grant, Spend(grant.charge, self._now_ms()))
+
+    def release(self, grant: Grant) -> None:
+        """Give a reservation back whose work never started. Refused: GRANT_FORGED, GRANT_USED, GRANT_RELEASED."""
+        self._end(grant, Release(grant.charge))
+
+    def charge(
+        self,
+        stream: str,
+        slices: Sequence[Slice],
+        cost: Cost,
+        *,
+        contexts: Iterable[str] = (),
+        key: str | None = None,
+    ) -> int:
+        """`reserve` and `spend` in one durable step, for a caller that starts at once; returns the charge's number.
+
+        A ``key`` that was used before is refused (KEY_REUSED): `find` tells what became of it.
+        """
+        request = self.request(stream, slices, cost, contexts=contexts, key=key)
+
+        def work(turn: _Turn) -> int:
+            (number,) = self._reserve(turn, ReserveAll((request,)))
+            turn.apply(Spend(number, self._now_ms()))
+            return number
+
+        spent: int = self._group.submit(work)
+        return spent
+
+    def expire(self) -> int:
+        """Release every reservation whose time is over; return how many."""
+        count: int = self._group.submit(lambda turn: len(turn.apply(Expire(self._now_ms()))))
+        return count
+
+    def left(self, stream: str, blocks: Sequence[str], tags: TagRange = WHOLE) -> Fraction:
+        """The largest pure epsilon that one more charge on all of ``blocks`` x ``tags`` could have."""
+        with self._reading() as state:
+            return queries.left(state, stream, Slice(tuple(blocks), tags))
+
+    def affordable(self, stream: str, cost: Cost, tags: TagRange = WHOLE) -> list[str]:
+        """The living blocks, in order, that could carry ``cost`` on all of ``tags``."""
+        with self._reading() as state:
+            return queries.affordable(state, stream, cost, tags)
+
+    def block(self, stream: str, name: str) -> BlockView:
+        """One block with its losses, tag range by tag range."""
+        with self._reading() as state:
+            return queries.block_view(state, stream, name)
+
+    def blocks(self, stream: str, *, retired: bool | None = None) -> list[str]:
+        """The names of the blocks, in order; only the retired or only the living ones where asked."""
+        with self._reading() as state:
+            found = queries.stream_of(state, stream)
+            return [one.name for one in found.blocks if retired is None or (one.retired is not None) == retired]
+
+    def streams(self) -> dict[str, Policy]:
+        """The streams with their promises."""
+        with self._reading() as state:
+            return {name: stream.policy for name, stream in state.streams.items()}
+
+    def fate(self, charge: int) -> str:
+        """RESERVED, SPENT or RELEASED."""
+        with self._reading() as state:
+            return queries.fate(state, charge)
+
+    def find(self, stream: str, key: str) -> int | None:
+        """The number of the charge that a key belongs to while it is reserved or spent, or None."""
+        with self._reading() as state:
+            return queries.find(state, stream, key)
+
+    def history(self) -> Iterator[Entry]:
+        """Every entry since the beginning, oldest first, checked against the chain as it is read."""
+        with self._group.alone():
+            self._require_open()
+            head = self._journal.head
+            self._journal.rewind()
+            try:
+                entries = [entry for commit in self._journal.read() for entry in commit]
+            finally:
+                self._journal.head = head
+        yield from entries
+
+    @property
+    def head(self) -> Head:
+        """The newest commit. Keep it elsewhere to notice a journal that was cut or set back (`verify`)."""
+        with self._reading():
+            return self._journal.head
+
+    def digest(self) -> str:
+        """A fingerprint of the whole state; equal for equal histories."""
+        with self._reading() as state:
+            return digest(state)
+
+    def snapshot(self) -> None:
+        """Save the state now, so that the next start replays less. Happens by itself from time to time."""
+        with self._writing() as state:
+            self._save_snapshot(state)
+
+    def verify(self, known: Head | None = None) -> Verified:
+        """Replay the whole journal from its first entry and check everything that can be checked.
+
+        The chain of MACs, every snapshot against the replay, after each charge every point it covers against the policy,
+        the replay against the state in memory, and that the journal still contains the commit ``known`` (a `head` kept
+        elsewhere).
+        Raises JournalDamaged: CHAIN_BROKEN, SNAPSHOT_INVALID, REPLAY_DIFFERS, POLICY_EXCEEDED, HISTORY_CUT.
+        """
+        with self._reading() as state:
+            live = digest(state)
+            snapshots = self._journal.snapshots()
+            replayed = LedgerState()
+            head = self._journal.head
+            seen = known is None or known == self._journal.genesis
+            checked = entries = 0
+            self._journal.rewind()
+            try:
+                for commit in self._journal.read():
+                    for entry in commit:
+                        replayed.evolve(entry)
+                        entries += 1
+                        if entry["kind"] == "reserve":
+                            _check_charge(replayed, entry)
+                    seen = seen or self._journal.head == known
+                    body = snapshots.get(self._journal.head.seq)
+                    if body is not None:
+                        checked += 1
+                        _require(body == dump(replayed), "SNAPSHOT_INVALID", "a snapshot differs from the replay")
+            finally:
+                self._journal.head = head
+            _require(seen, "HISTORY_CUT", "the journal does not contain the known head: it was cut or set back")
+            _require(digest(replayed) == live, "REPLAY_DIFFERS", "the replay differs from the state in memory")
+            _require(checked == len(snapshots), "SNAPSHOT_INVALID", "a snapshot belongs to no commit")
+            return Verified(head.seq, entries, len(snapshots), head, live)
+
+    def close(self) -> None:
+        """Close the journal. Everything promised is durable already."""
+        with self._group.alone():
+            if not self._closed:
+                self._closed = True
+                self._journal.close()
+
+    def __enter__(self) -> Self:
+        """Use the ledger in a ``with`` block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close at the end of the block."""
+        self.close()
+
+    def _do(self, command: Command) -> None:
+        self._group.submit(lambda turn: turn.apply(command))
+
+    def _end(self, grant: Grant, command: Spend | Release) -> None:
+        verify(self._key, grant)
+
+        def work(turn: _Turn) -> None:
+            charge = turn.state.reserved.get(grant.charge)
+            # A signed grant may outlive its charge when a journal is set back: it must be for the charge that stands.
+            if charge is not None and issue(self._key, turn.state, charge) != grant:
+                raise GrantRefused("GRANT_FORGED", f"the grant is not for charge {grant.charge} as it stands")
+            turn.apply(command)
+
+        self._group.submit(work)
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+    def _reserve(self, turn: _Turn, command: ReserveAll) -> list[int]:
+        """Apply; where there is no room, first give back what has expired (which stands even if there is none still)."""
+        try:
+            entries = turn.apply(command)
+        except BudgetExceeded:
+            if not turn.apply(Expire(self._now_ms())):
+                raise
+            entries = turn.apply(command)
+        made = iter(entries)
+        # A request whose key is known made no entry: its charge stands already.
+        keys = [turn.state.streams[one.stream].keys.get(one.key) if one.key else None for one in command.requests]
+        known = {entry["charge"] for entry in entries}
+        return [next(made)["charge"] if number is None or number in known else number for number in keys]
+
+    def _commit_all(self, group: list[Work]) -> list[Any]:
+        with self._writing() as state:
+            turn = _Turn(state)
+            outcomes: list[Any] = []
+            for work in group:
+                try:
+                    outcomes.append(work(turn))
+                except SageError as refusal:
+                    outcomes.append(refusal)
+            if turn.entries:
+                self._journal.append(turn.entries)
+                self._unsaved += len(turn.entries)
+            if self._unsaved >= self._snapshot_every:
+                self._save_snapshot(state)
+        return outcomes
+
+    def _save_snapshot(self, state: LedgerState) -> None:
+        if self._unsaved:
+            self._journal.save_snapshot(dump(state))
+            self._unsaved = 0
+
+    @contextmanager
+    def _writing(self) -> Iterator[LedgerState]:
+        """The state, up to date, under the write lock; durable when the block ends. The caller holds the turn."""
+        self._require_open()
+        if self._state is None:
+            self._restore()
+        assert self._state is not None
+        self._journal.begin()
+        try:
+            self._catch_up(self._state)
+            yield self._state
+            self._journal.commit()
+        except BaseException:
+            # Memory may be ahead of the journal now, or behind: read it again before the next use.
+            self._state = None
+            self._journal.rollback()
+            raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[LedgerState]:
+        """The state, up to date with what other processes wrote; nothing commits meanwhile."""
+        with self._group.alone():
+            self._require_open()
+            if self._state is None:
+                self._restore()
+            assert self._state is not None
+            self._catch_up(self._state)
+            yield self._state
+
+    def _catch_up(self, state: LedgerState) -> None:
+        try:
+            self._unsaved += _fold(self._journal, state)
+        except BaseException:
+            self._state = None
+            raise
+
+    def _restore(self) -> None:
+        self._journal.rewind()
+        body = self._journal.newest_snapshot()
+        state = load(body) if body is not None else LedgerState()
+        self._unsaved = _fold(self._journal, state)
+        self._state = state
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise JournalUnavailable("LEDGER_CLOSED", "the ledger was closed: open it again")
+
+
+def _fold(journal: Journal, state: LedgerState) -> int:
+    """Fold every commit after the journal's head; return the number of entries."""
+    count = 0
+    for commit in journal.read():
+        for entry in commit:
+            state.evolve(entry)
+        count += len(commit)
+    return count
+
+
+def _require(holds: bool, reason: str, message: str) -> None:
+    if not holds:
+        raise JournalDamaged(reason, message)
+
+
+def _check_charge(state: LedgerState, entry: Entry) -> None:
+    """After a reserve entry, every block it covers must still be within the stream's policy at all its points."""
+    stream = state.streams[entry["stream"]]
+    nothing = np.zeros(stream.filter.width, dtype=np.int64)
+    for block in state.blocks_of(state.reserved[entry["charge"]]):
+        _require(
+            bool(stream.filter.admits(block.loss.rows, nothing).all()),
+            "POLICY_EXCEEDED",
+            f"charge {entry['charge']} took block {block.name!r} of stream {stream.name!r} beyond its policy",
+        )

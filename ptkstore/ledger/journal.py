@@ -1,0 +1,192 @@
+"""The journal: ledger entries, appended for ever, on SQLite (WAL, synchronous=FULL).
+
+One row is one commit: the entries of a group of callers, in order, that became durable together. It carries
+``mac = HMAC(key, previous mac | seq | body)``: without the key no commit can be changed, removed from the middle, swapped or
+added. Cutting off the newest commits leaves a valid shorter chain; `head` is what to keep elsewhere to notice that.
+Snapshots only save time; they are signed, and `verify` replays past them.
+
+Several processes may open one journal: a writer holds SQLite's write lock from `begin` to `commit`, and reads what the
+others wrote first. Reasons: NOT_A_LEDGER, SCHEMA_TOO_NEW, CHAIN_BROKEN, SNAPSHOT_INVALID, JOURNAL_UNAVAILABLE.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ptklib.errors import JournalDamaged, JournalUnavailable
+from ptklib.ledger.canonical import canonical
+from ptklib.ledger.state import Entry
+
+__all__ = ["BUSY_MS", "Head", "Journal", "connect"]
+
+BUSY_MS = 30_000
+_APPLICATION = 0x53414745  # "SAGE"
+_SNAPSHOTS_KEPT = 2
+
+# Each step takes the schema from its index to the next; steps are never edited once released.
+_MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    ("CREATE TABLE commits (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)",),
+    ("CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)",),
+)
+
+
+class Head(NamedTuple):
+    """The newest commit: its number (0 for none) and its mac, which stands for everything before it."""
+
+    seq: int
+    mac: bytes
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that leaves transactions to us."""
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
+
+
+class Journal:
+    """One open journal. Not thread-safe: its owner holds a lock."""
+
+    def __init__(
+        self,
+        connection: Any,
+        key: bytes,
+        database_errors: type[Exception] | tuple[type[Exception], ...] = sqlite3.Error,
+    ) -> None:
+        """Set the connection up (any with sqlite3's ``execute``), migrate, and start at commit 0."""
+        self._db = connection
+        self._key = key
+        self._errors = database_errors
+        self.genesis = Head(0, hmac.digest(key, b"sage journal v1", "sha256"))
+        self.head = self.genesis
+        self._prepare()
+
+    def begin(self) -> None:
+        """Take the write lock."""
+        self._run("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make everything since `begin` durable and let the lock go."""
+        self._run("COMMIT")
+
+    def rollback(self) -> None:
+        """Forget everything since `begin`. Safe to call when nothing is open."""
+        if self._db.in_transaction:
+            self._run("ROLLBACK")
+
+    def read(self) -> Iterator[list[Entry]]:
+        """The commits after `head`, oldest first, each checked against the chain; `head` moves along."""
+        for seq, body, mac in self._run("SELECT seq, body, mac FROM commits WHERE seq > ? ORDER BY seq", self.head.seq):
+            whole = type(body) is bytes and type(mac) is bytes and seq == self.head.seq + 1
+            if not whole or not hmac.compare_digest(mac, self._mac(self.head.mac, seq, body)):
+                raise JournalDamaged("CHAIN_BROKEN", f"commit {seq} does not follow commit {self.head.seq}", seq=seq)
+            self.head = Head(seq, mac)
+            yield json.loads(body)
+
+    def append(self, entries: list[Entry]) -> None:
+        """Add one commit after `head`, inside `begin` and `commit`."""
+        seq = self.head.seq + 1
+        body = canonical(entries)
+        mac = self._mac(self.head.mac, seq, body)
+        self._run("INSERT INTO commits (seq, body, mac) VALUES (?, ?, ?)", seq, body, mac)
+        self.head = Head(seq, mac)
+
+    def save_snapshot(self, body: bytes) -> None:
+        """Keep the state at `head`, inside `begin` and `commit`; older snapshots go, but for a spare one."""
+        mac = self._snapshot_mac(self.head, body)
+        self._run("INSERT OR REPLACE INTO snapshots (seq, body, mac) VALUES (?, ?, ?)", self.head.seq, body, mac)
+        self._run(
+            "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT ?)",
+            _SNAPSHOTS_KEPT,
+        )
+
+    def newest_snapshot(self) -> bytes | None:
+        """The newest snapshot, checked; `head` moves to its commit. None when there is none."""
+        rows = self._rows("SELECT seq, body, mac FROM snapshots ORDER BY seq DESC LIMIT 1")
+        if not rows:
+            return None
+        seq, body, mac = rows[0]
+        self._check_snapshot(seq, body, mac)
+        checked: bytes = body
+        return checked
+
+    def snapshots(self) -> dict[int, bytes]:
+        """All snapshots by commit number, unchecked."""
+        return dict(self._rows("SELECT seq, body FROM snapshots"))
+
+    def rewind(self) -> None:
+        """Start reading from the first commit again."""
+        self.head = self.genesis
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def _check_snapshot(self, seq: int, body: bytes, mac: bytes) -> None:
+        row = self._rows("SELECT mac FROM commits WHERE seq = ?", seq)
+        whole = row and all(type(part) is bytes for part in (row[0][0], body, mac))
+        head = Head(seq, row[0][0]) if whole else self.genesis
+        if not whole or not hmac.compare_digest(mac, self._snapshot_mac(head, body)):
+            raise JournalDamaged("SNAPSHOT_INVALID", f"the snapshot at commit {seq} is not one of this ledger", seq=seq)
+        self.head = head
+
+    def _mac(self, previous: bytes, seq: int, body: bytes) -> bytes:
+        return hmac.digest(self._key, previous + seq.to_bytes(8, "big") + body, "sha256")
+
+    def _snapshot_mac(self, head: Head, body: bytes) -> bytes:
+        message = b"sage snapshot v1" + head.mac + head.seq.to_bytes(8, "big") + hashlib.sha256(body).digest()
+        return hmac.digest(self._key, message, "sha256")
+
+    def _prepare(self) -> None:
+        self._run(f"PRAGMA busy_timeout = {BUSY_MS}")
+        try:
+            application, version = self._rows("PRAGMA application_id")[0][0], self._rows("PRAGMA user_version")[0][0]
+        except JournalUnavailable as error:
+            if "not a database" in str(error.__cause__):
+                raise JournalDamaged("NOT_A_LEDGER", "the file is not a ledger journal") from None
+            raise
+        if application != _APPLICATION and (
+            application or version or self._rows("SELECT 1 FROM sqlite_master LIMIT 1")
+        ):
+            raise JournalDamaged("NOT_A_LEDGER", "the file is a database, but not a ledger journal")
+        if version > len(_MIGRATIONS):
+            raise JournalDamaged(
+                "SCHEMA_TOO_NEW", f"the journal has schema {version}, this release knows {len(_MIGRATIONS)}: upgrade"
+            )
+        self._run("PRAGMA journal_mode = WAL")
+        self._run("PRAGMA synchronous = FULL")
+        if version < len(_MIGRATIONS):
+            self._migrate()
+
+    def _migrate(self) -> None:
+        self.begin()
+        try:
+            # Another process may have migrated between our look and our lock.
+            version = self._rows("PRAGMA user_version")[0][0]
+            for step in _MIGRATIONS[version:]:
+                for statement in step:
+                    self._run(statement)
+            self._run(f"PRAGMA application_id = {_APPLICATION}")
+            self._run(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+            self.commit()
+        except BaseException:
+            self.rollback()
+            raise
+
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._run(statement, *values).fetchall()
+        return rows
+
+    def _run(self, statement: str, *values: object) -> Any:
+        try:
+            return self._db.execute(statement, values)
+        except self._errors as error:
+            raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> JournalUnavailable:
+    return JournalUnavailable("JOURNAL_UNAVAILABLE", f"the journal cannot be used now: {type(error).__name__}: {error}")
