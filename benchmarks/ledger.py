@@ -83,7 +83,7 @@ def _bare_rows(path: Path) -> Callable[[int, int], None]:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE rows (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)")
 
-    def commit_all(items: list[bytes]) -> list[None | BaseException]:
+    def commit_all(items: list[bytes], _more: object) -> list[BaseException | None]:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("INSERT INTO rows (body, mac) VALUES (?, ?)", [(item, bytes(32)) for item in items])
         connection.execute("COMMIT")
@@ -175,10 +175,10 @@ def _replay(folder: Path, report: Report, say: Say) -> None:
         request = Reserve(stream="s", slices=(Slice(blocks, tags),), cost=cost, expires_at_ms=FAR_MS)
         entries += apply(state, request)
         entries += apply(state, Spend(number, 1))
-    # Commits of eight charges each, as eight clients leave them.
+    # Commits of four charges each, reserved and then spent, as several clients leave them.
     journal.begin()
-    for at in range(0, len(entries), 16):
-        journal.append(entries[at : at + 16])
+    for at in range(0, len(entries), 8):
+        journal.append(entries[at : at + 8])
     journal.commit()
     journal.close()
     scratch = min(_open_seconds(path) for _ in range(3))

@@ -52,7 +52,11 @@ def reasons_in_source() -> set[str]:
     found = set()
     for path in [*ROOT.glob("ptklib/**/*.py"), *ROOT.glob("ptkstore/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
-            texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)] if isinstance(node, ast.Call) else []
+            texts = (
+                [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                if isinstance(node, ast.Call)
+                else []
+            )
             found |= {one for one in texts if isinstance(one, str) and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", one)}
     return found - {"PYTEST_CURRENT_TEST", "BEGIN_IMMEDIATE"}
 
@@ -69,7 +73,11 @@ def test_errors_survive_travel_between_processes() -> None:
         error = kind("SOME_REASON", "what happened", blocks=["a"], left=3)
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is kind
-        assert (again.reason, again.message, dict(again.details)) == ("SOME_REASON", "what happened", {"blocks": ["a"], "left": 3})
+        assert (again.reason, again.message, dict(again.details)) == (
+            "SOME_REASON",
+            "what happened",
+            {"blocks": ["a"], "left": 3},
+        )
         assert str(again) == "what happened [SOME_REASON]"
 
 

@@ -87,7 +87,8 @@ class Reserve:
     """Lay ``cost`` on every point of ``slices``, which must not overlap; the work has not started.
 
     ``contexts`` name whose quotas it counts against. ``key`` makes the request idempotent: asked again with the same key
-    while RESERVED it is the same charge. From ``expires_at_ms`` on it can no longer be spent.
+    while RESERVED it is the same charge. From ``expires_at_ms`` on it can no longer be spent. With ``spend_at_ms`` the work
+    starts at once: the charge is SPENT from the beginning.
     """
 
     stream: str
@@ -96,6 +97,7 @@ class Reserve:
     expires_at_ms: int
     contexts: tuple[str, ...] = ()
     key: str | None = None
+    spend_at_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and limits; what is known only to the state is checked by `decide`."""
@@ -117,6 +119,9 @@ class Reserve:
         _require(blocks <= MAX_BLOCKS, f"slices must name at most {MAX_BLOCKS} blocks, got {blocks}")
         _require(isinstance(self.cost, Cost), "cost must be a Cost")
         _require_time(self.expires_at_ms, "expires_at_ms")
+        if self.spend_at_ms is not None:
+            _require_time(self.spend_at_ms, "spend_at_ms")
+            _require(self.spend_at_ms < self.expires_at_ms, "spend_at_ms must be before expires_at_ms")
 
 
 @dataclass(frozen=True)

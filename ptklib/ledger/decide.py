@@ -30,9 +30,9 @@ Every refusal depends on the book alone, never on the records, so it tells nothi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,12 +67,7 @@ MAX_SHOWN = 10
 
 def apply(state: LedgerState, command: Command) -> list[Entry]:
     """Fold what ``command`` leads to into ``state`` and return the entries, or refuse and change nothing."""
-    return _apply(command, state)
-
-
-@singledispatch
-def _apply(command: object, state: LedgerState) -> list[Entry]:  # noqa: ARG001
-    raise TypeError(f"not a ledger command: {type(command).__name__}")
+    return _HANDLERS[type(command)](command, state)
 
 
 def _fold(state: LedgerState, entry: Entry) -> list[Entry]:
@@ -80,8 +75,7 @@ def _fold(state: LedgerState, entry: Entry) -> list[Entry]:
     return [entry]
 
 
-@_apply.register
-def _(command: CreateStream, state: LedgerState) -> list[Entry]:
+def _create_stream(command: CreateStream, state: LedgerState) -> list[Entry]:
     if command.stream in state.streams:
         raise Refused("STREAM_EXISTS", f"stream {command.stream!r} exists already", stream=command.stream)
     policy = command.policy
@@ -89,8 +83,7 @@ def _(command: CreateStream, state: LedgerState) -> list[Entry]:
     return _fold(state, {"kind": "stream", "stream": command.stream, "policy": policy.as_json(), "filter": filters})
 
 
-@_apply.register
-def _(command: SetQuota, state: LedgerState) -> list[Entry]:
+def _set_quota(command: SetQuota, state: LedgerState) -> list[Entry]:
     stream = _stream(state, command.stream)
     share = Fraction(command.share)
     quota = stream.filter.scaled(share).as_json()
@@ -98,8 +91,7 @@ def _(command: SetQuota, state: LedgerState) -> list[Entry]:
     return _fold(state, entry)
 
 
-@_apply.register
-def _(command: AddBlocks, state: LedgerState) -> list[Entry]:
+def _add_blocks(command: AddBlocks, state: LedgerState) -> list[Entry]:
     stream = _stream(state, command.stream)
     taken = [name for name in command.blocks if name in stream.by_name]
     if taken or len(set(command.blocks)) != len(command.blocks):
@@ -107,20 +99,18 @@ def _(command: AddBlocks, state: LedgerState) -> list[Entry]:
     return _fold(state, {"kind": "blocks", "stream": stream.name, "blocks": list(command.blocks)})
 
 
-@_apply.register
-def _(command: Retire, state: LedgerState) -> list[Entry]:
+def _retire(command: Retire, state: LedgerState) -> list[Entry]:
     stream = _stream(state, command.stream)
     blocks = _blocks(stream, command.blocks)
     runs = runs_of(block.index for block in blocks)
     return _fold(state, {"kind": "retire", "stream": stream.name, "runs": runs, "why": command.why})
 
 
-@_apply.register
-def _(command: ReserveAll, state: LedgerState) -> list[Entry]:
+def _reserve_all(command: ReserveAll, state: LedgerState) -> list[Entry]:
     entries: list[Entry] = []
     try:
         for request in command.requests:
-            entries += _apply(request, state)
+            entries += _reserve(request, state)
     except BaseException:
         for entry in reversed(entries):
             state.undo(entry)
@@ -128,8 +118,7 @@ def _(command: ReserveAll, state: LedgerState) -> list[Entry]:
     return entries
 
 
-@_apply.register
-def _(command: Reserve, state: LedgerState) -> list[Entry]:
+def _reserve(command: Reserve, state: LedgerState) -> list[Entry]:
     stream = _stream(state, command.stream)
     alive = stream.alive
     try:
@@ -137,24 +126,27 @@ def _(command: Reserve, state: LedgerState) -> list[Entry]:
     except KeyError:
         raise _missing(stream, [name for one in command.slices for name in one.blocks]) from None
     _check_overlap(slices)
-    demand = stream.filter.demand(command.cost)
-    entry = {
+    row = stream.filter.demand_row(command.cost)
+    entry: Entry = {
         "kind": "reserve",
         "charge": len(state.fates),
         "stream": stream.name,
         "slices": [[runs_of(block.index for block in blocks), tags.start, tags.stop] for blocks, tags in slices],
         "cost": _cost_json(command.cost),
-        "demand": list(demand),
-        "contexts": list(command.contexts),
-        "key": command.key,
+        "demand": row.tolist(),
         "expires_at_ms": command.expires_at_ms,
     }
-    if command.key is not None and command.key in stream.keys:
-        _check_same(state, stream.keys[command.key], entry)
-        return []
+    if command.contexts:
+        entry["contexts"] = list(command.contexts)
+    if command.spend_at_ms is not None:
+        entry["spent_at_ms"] = command.spend_at_ms
+    if command.key is not None:
+        entry["key"] = command.key
+        if command.key in stream.keys:
+            _check_same(state, stream.keys[command.key], entry)
+            return []
     for blocks, tags in slices:
         _check_ranges(blocks, tags)
-    row = np.array(demand, dtype=np.int64)
     for blocks, tags in slices:
         _check_room(stream, command, blocks, tags, row)
     for context in command.contexts:
@@ -164,8 +156,7 @@ def _(command: Reserve, state: LedgerState) -> list[Entry]:
     return _fold(state, entry)
 
 
-@_apply.register
-def _(command: Spend, state: LedgerState) -> list[Entry]:
+def _spend(command: Spend, state: LedgerState) -> list[Entry]:
     charge = _reserved(state, command.charge)
     if command.at_ms >= charge.expires_at_ms:
         raise GrantRefused(
@@ -179,14 +170,12 @@ def _(command: Spend, state: LedgerState) -> list[Entry]:
     return _fold(state, {"kind": "spend", "charge": charge.number, "at_ms": command.at_ms})
 
 
-@_apply.register
-def _(command: Release, state: LedgerState) -> list[Entry]:
+def _release(command: Release, state: LedgerState) -> list[Entry]:
     charge = _reserved(state, command.charge)
     return _fold(state, {"kind": "release", "charge": charge.number, "why": "released"})
 
 
-@_apply.register
-def _(command: Expire, state: LedgerState) -> list[Entry]:
+def _expire(command: Expire, state: LedgerState) -> list[Entry]:
     entries: list[Entry] = []
     for charge in [one for one in state.reserved.values() if one.expires_at_ms <= command.at_ms]:
         entries += _fold(state, {"kind": "release", "charge": charge.number, "why": "expired"})
@@ -197,6 +186,19 @@ def _(command: Expire, state: LedgerState) -> list[Entry]:
 def _cost_json(cost: Cost) -> dict[str, Any]:
     """The same costs come again and again; nobody writes to the answer."""
     return cost.as_json()
+
+
+_HANDLERS: dict[type, Callable[[Any, LedgerState], list[Entry]]] = {
+    AddBlocks: _add_blocks,
+    CreateStream: _create_stream,
+    Expire: _expire,
+    Release: _release,
+    Reserve: _reserve,
+    ReserveAll: _reserve_all,
+    Retire: _retire,
+    SetQuota: _set_quota,
+    Spend: _spend,
+}
 
 
 def _stream(state: LedgerState, name: str) -> Stream:
@@ -265,7 +267,8 @@ def _check_overlap(slices: list[tuple[list[Block], TagRange]]) -> None:
 def _check_same(state: LedgerState, number: int, entry: Entry) -> None:
     charge = state.reserved.get(number)
     asked = charge.as_json() if charge is not None else {}
-    if any(asked.get(part) != entry[part] for part in ("slices", "cost", "contexts")):
+    wanted = ("slices", "cost", "contexts", "spent_at_ms")
+    if not asked or any(asked.get(part) != entry.get(part) for part in wanted):
         fate = "reserved for another request" if state.fates[number] == RESERVED else "spent"
         raise Refused("KEY_REUSED", f"key {entry['key']!r} belongs to charge {number}, which is {fate}", charge=number)
 
@@ -313,7 +316,7 @@ def _check_quota(
 def _full(judge: Filter, losses: list[Rows], row: Rows) -> list[tuple[int, Rows]]:
     """The positions whose points cannot all carry ``row`` more, each with the loss of one such point."""
     stacked = losses[0] if len(losses) == 1 else np.concatenate(losses)
-    admitted = judge.admits(stacked, row)
+    admitted = judge.judge(stacked, row)
     if admitted.all():
         return []
     ends = np.cumsum([len(rows) for rows in losses])

@@ -9,8 +9,8 @@ Entries (``kind`` and fields)::
     stream   stream, policy, filter                      a stream was opened
     quota    stream, context, share, filter              a context's quota was set
     blocks   stream, blocks                              blocks were added, in order
-    reserve  charge, stream, slices, cost, demand, contexts, key, expires_at_ms
-             slices = [[runs of block indices [first, count], ...], start, stop]
+    reserve  charge, stream, slices, cost, demand, expires_at_ms, and where there are: contexts, key, spent_at_ms
+             slices = [[runs of block indices [first, count], ...], start, stop]; with spent_at_ms it is SPENT at once
     spend    charge, at_ms
     release  charge, why
     retire   stream, runs, why
@@ -97,29 +97,35 @@ class Charge:
             ),
             body["cost"],
             np.array(body["demand"], dtype=np.int64),
-            tuple(body["contexts"]),
-            body["key"],
+            tuple(body.get("contexts", ())),
+            body.get("key"),
             body["expires_at_ms"],
         )
 
     def as_json(self) -> Entry:
         """The fields of the ``reserve`` entry that made this charge."""
-        return {
+        body = {
             "charge": self.number,
             "stream": self.stream,
             "slices": [[[list(run) for run in runs], tags.start, tags.stop] for runs, tags in self.slices],
             "cost": self.cost,
             "demand": self.demand.tolist(),
-            "contexts": list(self.contexts),
-            "key": self.key,
             "expires_at_ms": self.expires_at_ms,
         }
+        if self.contexts:
+            body["contexts"] = list(self.contexts)
+        if self.key is not None:
+            body["key"] = self.key
+        return body
 
 
 def runs_of(indices: Iterable[int]) -> list[list[int]]:
     """Block indices as sorted runs ``[first, count]``, so that a thousand days cost a few bytes."""
+    ordered = sorted(indices)
+    if len(ordered) == 1:
+        return [[ordered[0], 1]]
     runs: list[list[int]] = []
-    for index in sorted(indices):
+    for index in ordered:
         if runs and runs[-1][0] + runs[-1][1] == index:
             runs[-1][1] += 1
         else:
@@ -154,10 +160,10 @@ class LedgerState:
 
     def undo(self, entry: Entry) -> None:
         """Take back the newest entry, which must be a ``reserve``: the state is as it was before, bit for bit."""
-        number = entry["charge"]
+        charge = Charge.from_json(entry)
         assert entry["kind"] == "reserve"
-        assert number == len(self.fates) - 1
-        charge = self.reserved.pop(number)
+        assert charge.number == len(self.fates) - 1
+        self.reserved.pop(charge.number, None)
         self._lay(charge, -charge.demand)
         self._forget_key(charge)
         self.fates.pop()
@@ -188,8 +194,11 @@ class LedgerState:
     def _fold_reserve(self, entry: Entry) -> None:
         charge = Charge.from_json(entry)
         assert charge.number == len(self.fates)
-        self.fates.append(RESERVED)
-        self.reserved[charge.number] = charge
+        if "spent_at_ms" in entry:
+            self.fates.append(SPENT)
+        else:
+            self.fates.append(RESERVED)
+            self.reserved[charge.number] = charge
         self._lay(charge, charge.demand)
         if charge.key is not None:
             stream = self.streams[charge.stream]

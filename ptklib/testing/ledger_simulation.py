@@ -116,8 +116,9 @@ class _Model:
             ((runs, start, stop),) = entry["slices"]
             blocks = tuple(self.blocks[first + k] for first, count in runs for k in range(count))
             epsilon = Fraction(entry["cost"]["epsilon"])
-            team = _TEAM in entry["contexts"]
-            self.charges.append(_Charge(blocks, TagRange(start, stop), epsilon, team, entry["expires_at_ms"]))
+            team = _TEAM in entry.get("contexts", ())
+            fate = "SPENT" if "spent_at_ms" in entry else "RESERVED"
+            self.charges.append(_Charge(blocks, TagRange(start, stop), epsilon, team, entry["expires_at_ms"], fate))
         elif kind in ("spend", "release"):
             self.charges[entry["charge"]].fate = "SPENT" if kind == "spend" else "RELEASED"
 
@@ -257,7 +258,7 @@ class _Run:
         # Lapsed reservations are released on the way when there is no room: let none be lapsed.
         self.expire()
         expected = self.model.admits(blocks, tags, epsilon, team=team)
-        self.asked = (2 if spend else 1) if expected else 0
+        self.asked = 1 if expected else 0
         cost = PureCost(epsilon=epsilon)
         number = len(self.model.charges)
         try:

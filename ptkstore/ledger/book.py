@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from ptklib.errors import BudgetExceeded, GrantRefused, JournalDamaged, JournalUnavailable, SageError
+from ptklib.errors import BudgetExceeded, GrantRefused, JournalDamaged
 from ptklib.ledger import queries
 from ptklib.ledger.commands import (
     AddBlocks,
@@ -38,39 +37,22 @@ from ptklib.ledger.commands import (
     SetQuota,
     Spend,
 )
-from ptklib.ledger.decide import apply
 from ptklib.ledger.grants import Grant, issue, verify
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.queries import BlockView
 from ptklib.ledger.slices import WHOLE, Slice, TagRange
-from ptklib.ledger.snapshot import digest, dump, load
-from ptklib.ledger.state import Entry, LedgerState
+from ptklib.ledger.snapshot import digest, dump
+from ptklib.ledger.state import Charge, Entry, LedgerState
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
-from ptkstore.ledger.group_commit import GroupCommit
 from ptkstore.ledger.journal import Head, Journal, connect
 from ptkstore.ledger.key_file import read_key, read_or_make_key
+from ptkstore.ledger.writer import Turn, Writer
 
 __all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "Ledger", "Verified"]
 
 DEFAULT_TTL_SECONDS = 3600
 SNAPSHOT_EVERY = 20_000
-
-
-class _Turn:
-    """One group's work in progress: commands fold into the state at once, their entries wait for the journal."""
-
-    def __init__(self, state: LedgerState) -> None:
-        self.state = state
-        self.entries: list[Entry] = []
-
-    def apply(self, command: Command) -> list[Entry]:
-        entries = apply(self.state, command)
-        self.entries += entries
-        return entries
-
-
-Work = Callable[[_Turn], Any]
 
 
 class Verified(NamedTuple):
@@ -95,16 +77,9 @@ class Ledger:
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         """Take over an open journal and replay it. Most people want `open`."""
-        self._journal = journal
         self._key = key
         self._clock = clock
-        self._snapshot_every = snapshot_every
-        # Entries since the newest snapshot.
-        self._unsaved = 0
-        self._group: GroupCommit[Work, Any] = GroupCommit(self._commit_all)
-        self._state: LedgerState | None = None
-        self._closed = False
-        self._restore()
+        self._writer = Writer(journal, snapshot_every)
 
     @classmethod
     def open(cls, path: str | Path, *, clock: Callable[[], float] = time.time) -> Self:
@@ -178,11 +153,18 @@ class Ledger:
         """Several reservations, all or none."""
         command = ReserveAll(tuple(requests))
 
-        def work(turn: _Turn) -> list[Grant]:
-            charges = self._reserve(turn, command)
-            return [issue(self._key, turn.state, turn.state.reserved[number]) for number in charges]
+        def work(turn: Turn) -> list[Grant]:
+            made = {entry["charge"]: entry for entry in self._reserve(turn, command)}
+            fresh = iter(made)
+            grants = []
+            for request in command.requests:
+                known = turn.state.streams[request.stream].keys[request.key] if request.key is not None else None
+                # A request whose key was known made no entry: its charge stands already.
+                number = next(fresh) if known is None or known in made else known
+                grants.append(issue(self._key, turn.state, turn.state.reserved[number]))
+            return grants
 
-        grants: list[Grant] = self._group.submit(work)
+        grants: list[Grant] = self._writer.submit(work)
         return grants
 
     def spend(self, grant: Grant) -> None:
@@ -209,84 +191,85 @@ class Ledger:
 
         A ``key`` that was used before is refused (KEY_REUSED): `find` tells what became of it.
         """
-        request = self.request(stream, slices, cost, contexts=contexts, key=key)
+        now_ms = self._now_ms()
+        request = Reserve(
+            stream=stream,
+            slices=tuple(slices),
+            cost=cost,
+            contexts=tuple(contexts),
+            key=key,
+            expires_at_ms=now_ms + 1,
+            spend_at_ms=now_ms,
+        )
 
-        def work(turn: _Turn) -> int:
-            (number,) = self._reserve(turn, ReserveAll((request,)))
-            turn.apply(Spend(number, self._now_ms()))
+        def work(turn: Turn) -> int:
+            number: int = self._reserve(turn, request)[0]["charge"]
             return number
 
-        spent: int = self._group.submit(work)
+        spent: int = self._writer.submit(work)
         return spent
 
     def expire(self) -> int:
         """Release every reservation whose time is over; return how many."""
-        count: int = self._group.submit(lambda turn: len(turn.apply(Expire(self._now_ms()))))
+        count: int = self._writer.submit(lambda turn: len(turn.apply(Expire(self._now_ms()))))
         return count
 
     def left(self, stream: str, blocks: Sequence[str], tags: TagRange = WHOLE) -> Fraction:
         """The largest pure epsilon that one more charge on all of ``blocks`` x ``tags`` could have."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             return queries.left(state, stream, Slice(tuple(blocks), tags))
 
     def affordable(self, stream: str, cost: Cost, tags: TagRange = WHOLE) -> list[str]:
         """The living blocks, in order, that could carry ``cost`` on all of ``tags``."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             return queries.affordable(state, stream, cost, tags)
 
     def block(self, stream: str, name: str) -> BlockView:
         """One block with its losses, tag range by tag range."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             return queries.block_view(state, stream, name)
 
     def blocks(self, stream: str, *, retired: bool | None = None) -> list[str]:
         """The names of the blocks, in order; only the retired or only the living ones where asked."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             found = queries.stream_of(state, stream)
             return [one.name for one in found.blocks if retired is None or (one.retired is not None) == retired]
 
     def streams(self) -> dict[str, Policy]:
         """The streams with their promises."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             return {name: stream.policy for name, stream in state.streams.items()}
 
     def fate(self, charge: int) -> str:
         """RESERVED, SPENT or RELEASED."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             return queries.fate(state, charge)
 
     def find(self, stream: str, key: str) -> int | None:
         """The number of the charge that a key belongs to while it is reserved or spent, or None."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             return queries.find(state, stream, key)
 
     def history(self) -> Iterator[Entry]:
         """Every entry since the beginning, oldest first, checked against the chain as it is read."""
-        with self._group.alone():
-            self._require_open()
-            head = self._journal.head
-            self._journal.rewind()
-            try:
-                entries = [entry for commit in self._journal.read() for entry in commit]
-            finally:
-                self._journal.head = head
+        with self._writer.quiet():
+            entries = [entry for commit in self._replay() for entry in commit]
         yield from entries
 
     @property
     def head(self) -> Head:
         """The newest commit. Keep it elsewhere to notice a journal that was cut or set back (`verify`)."""
-        with self._reading():
-            return self._journal.head
+        with self._writer.quiet():
+            return self._writer.journal.head
 
     def digest(self) -> str:
         """A fingerprint of the whole state; equal for equal histories."""
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             return digest(state)
 
     def snapshot(self) -> None:
         """Save the state now, so that the next start replays less. Happens by itself from time to time."""
-        with self._writing() as state:
-            self._save_snapshot(state)
+        self._writer.save_snapshot()
 
     def verify(self, known: Head | None = None) -> Verified:
         """Replay the whole journal from its first entry and check everything that can be checked.
@@ -296,28 +279,25 @@ class Ledger:
         elsewhere).
         Raises JournalDamaged: CHAIN_BROKEN, SNAPSHOT_INVALID, REPLAY_DIFFERS, POLICY_EXCEEDED, HISTORY_CUT.
         """
-        with self._reading() as state:
+        with self._writer.quiet() as state:
             live = digest(state)
-            snapshots = self._journal.snapshots()
+            journal = self._writer.journal
+            snapshots = journal.snapshots()
             replayed = LedgerState()
-            head = self._journal.head
-            seen = known is None or known == self._journal.genesis
+            head = journal.head
+            seen = known is None or known == journal.genesis
             checked = entries = 0
-            self._journal.rewind()
-            try:
-                for commit in self._journal.read():
-                    for entry in commit:
-                        replayed.evolve(entry)
-                        entries += 1
-                        if entry["kind"] == "reserve":
-                            _check_charge(replayed, entry)
-                    seen = seen or self._journal.head == known
-                    body = snapshots.get(self._journal.head.seq)
-                    if body is not None:
-                        checked += 1
-                        _require(body == dump(replayed), "SNAPSHOT_INVALID", "a snapshot differs from the replay")
-            finally:
-                self._journal.head = head
+            for commit in self._replay():
+                for entry in commit:
+                    replayed.evolve(entry)
+                    entries += 1
+                    if entry["kind"] == "reserve":
+                        _check_charge(replayed, entry)
+                seen = seen or journal.head == known
+                body = snapshots.get(journal.head.seq)
+                if body is not None:
+                    checked += 1
+                    _require(body == dump(replayed), "SNAPSHOT_INVALID", "a snapshot differs from the replay")
             _require(seen, "HISTORY_CUT", "the journal does not contain the known head: it was cut or set back")
             _require(digest(replayed) == live, "REPLAY_DIFFERS", "the replay differs from the state in memory")
             _require(checked == len(snapshots), "SNAPSHOT_INVALID", "a snapshot belongs to no commit")
@@ -325,10 +305,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the journal. Everything promised is durable already."""
-        with self._group.alone():
-            if not self._closed:
-                self._closed = True
-                self._journal.close()
+        self._writer.close()
 
     def __enter__(self) -> Self:
         """Use the ledger in a ``with`` block."""
@@ -341,114 +318,41 @@ class Ledger:
         self.close()
 
     def _do(self, command: Command) -> None:
-        self._group.submit(lambda turn: turn.apply(command))
+        self._writer.submit(lambda turn: turn.apply(command))
 
     def _end(self, grant: Grant, command: Spend | Release) -> None:
         verify(self._key, grant)
 
-        def work(turn: _Turn) -> None:
+        def work(turn: Turn) -> None:
             charge = turn.state.reserved.get(grant.charge)
             # A signed grant may outlive its charge when a journal is set back: it must be for the charge that stands.
             if charge is not None and issue(self._key, turn.state, charge) != grant:
                 raise GrantRefused("GRANT_FORGED", f"the grant is not for charge {grant.charge} as it stands")
             turn.apply(command)
 
-        self._group.submit(work)
+        self._writer.submit(work)
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
 
-    def _reserve(self, turn: _Turn, command: ReserveAll) -> list[int]:
+    def _reserve(self, turn: Turn, command: Reserve | ReserveAll) -> list[Entry]:
         """Apply; where there is no room, first give back what has expired (which stands even if there is none still)."""
         try:
-            entries = turn.apply(command)
+            return turn.apply(command)
         except BudgetExceeded:
             if not turn.apply(Expire(self._now_ms())):
                 raise
-            entries = turn.apply(command)
-        made = iter(entries)
-        # A request whose key is known made no entry: its charge stands already.
-        keys = [turn.state.streams[one.stream].keys.get(one.key) if one.key else None for one in command.requests]
-        known = {entry["charge"] for entry in entries}
-        return [next(made)["charge"] if number is None or number in known else number for number in keys]
+            return turn.apply(command)
 
-    def _commit_all(self, group: list[Work]) -> list[Any]:
-        with self._writing() as state:
-            turn = _Turn(state)
-            outcomes: list[Any] = []
-            for work in group:
-                try:
-                    outcomes.append(work(turn))
-                except SageError as refusal:
-                    outcomes.append(refusal)
-            if turn.entries:
-                self._journal.append(turn.entries)
-                self._unsaved += len(turn.entries)
-            if self._unsaved >= self._snapshot_every:
-                self._save_snapshot(state)
-        return outcomes
-
-    def _save_snapshot(self, state: LedgerState) -> None:
-        if self._unsaved:
-            self._journal.save_snapshot(dump(state))
-            self._unsaved = 0
-
-    @contextmanager
-    def _writing(self) -> Iterator[LedgerState]:
-        """The state, up to date, under the write lock; durable when the block ends. The caller holds the turn."""
-        self._require_open()
-        if self._state is None:
-            self._restore()
-        assert self._state is not None
-        self._journal.begin()
+    def _replay(self) -> Iterator[list[Entry]]:
+        """Every commit from the first; the journal's head is where it was afterwards."""
+        journal = self._writer.journal
+        head = journal.head
+        journal.rewind()
         try:
-            self._catch_up(self._state)
-            yield self._state
-            self._journal.commit()
-        except BaseException:
-            # Memory may be ahead of the journal now, or behind: read it again before the next use.
-            self._state = None
-            self._journal.rollback()
-            raise
-
-    @contextmanager
-    def _reading(self) -> Iterator[LedgerState]:
-        """The state, up to date with what other processes wrote; nothing commits meanwhile."""
-        with self._group.alone():
-            self._require_open()
-            if self._state is None:
-                self._restore()
-            assert self._state is not None
-            self._catch_up(self._state)
-            yield self._state
-
-    def _catch_up(self, state: LedgerState) -> None:
-        try:
-            self._unsaved += _fold(self._journal, state)
-        except BaseException:
-            self._state = None
-            raise
-
-    def _restore(self) -> None:
-        self._journal.rewind()
-        body = self._journal.newest_snapshot()
-        state = load(body) if body is not None else LedgerState()
-        self._unsaved = _fold(self._journal, state)
-        self._state = state
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise JournalUnavailable("LEDGER_CLOSED", "the ledger was closed: open it again")
-
-
-def _fold(journal: Journal, state: LedgerState) -> int:
-    """Fold every commit after the journal's head; return the number of entries."""
-    count = 0
-    for commit in journal.read():
-        for entry in commit:
-            state.evolve(entry)
-        count += len(commit)
-    return count
+            yield from journal.read()
+        finally:
+            journal.head = head
 
 
 def _require(holds: bool, reason: str, message: str) -> None:
@@ -460,7 +364,7 @@ def _check_charge(state: LedgerState, entry: Entry) -> None:
     """After a reserve entry, every block it covers must still be within the stream's policy at all its points."""
     stream = state.streams[entry["stream"]]
     nothing = np.zeros(stream.filter.width, dtype=np.int64)
-    for block in state.blocks_of(state.reserved[entry["charge"]]):
+    for block in state.blocks_of(Charge.from_json(entry)):
         _require(
             bool(stream.filter.admits(block.loss.rows, nothing).all()),
             "POLICY_EXCEEDED",

@@ -87,13 +87,24 @@ class Journal:
             self.head = Head(seq, mac)
             yield json.loads(body)
 
+    def is_current(self) -> bool:
+        """True when `head` is the newest commit."""
+        return not self._rows("SELECT 1 FROM commits WHERE seq > ? LIMIT 1", self.head.seq)
+
     def append(self, entries: list[Entry]) -> None:
         """Add one commit after `head`, inside `begin` and `commit`."""
-        seq = self.head.seq + 1
-        body = canonical(entries)
-        mac = self._mac(self.head.mac, seq, body)
-        self._run("INSERT INTO commits (seq, body, mac) VALUES (?, ?, ?)", seq, body, mac)
-        self.head = Head(seq, mac)
+        head, body = self._next(entries)
+        self._run("INSERT INTO commits (seq, body, mac) VALUES (?, ?, ?)", head.seq, body, head.mac)
+        self.head = head
+
+    def append_next(self, entries: list[Entry]) -> bool:
+        """Add one durable commit after `head`; False, and nothing added, if another process has taken its number."""
+        head, body = self._next(entries)
+        statement = "INSERT OR IGNORE INTO commits (seq, body, mac) VALUES (?, ?, ?) RETURNING seq"
+        if not self._rows(statement, head.seq, body, head.mac):
+            return False
+        self.head = head
+        return True
 
     def save_snapshot(self, body: bytes) -> None:
         """Keep the state at `head`, inside `begin` and `commit`; older snapshots go, but for a spare one."""
@@ -133,6 +144,11 @@ class Journal:
         if not whole or not hmac.compare_digest(mac, self._snapshot_mac(head, body)):
             raise JournalDamaged("SNAPSHOT_INVALID", f"the snapshot at commit {seq} is not one of this ledger", seq=seq)
         self.head = head
+
+    def _next(self, entries: list[Entry]) -> tuple[Head, bytes]:
+        seq = self.head.seq + 1
+        body = canonical(entries)
+        return Head(seq, self._mac(self.head.mac, seq, body)), body
 
     def _mac(self, previous: bytes, seq: int, body: bytes) -> bytes:
         return hmac.digest(self._key, previous + seq.to_bytes(8, "big") + body, "sha256")
@@ -178,7 +194,10 @@ class Journal:
             raise
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._run(statement, *values).fetchall()
+        try:
+            rows: list[tuple[Any, ...]] = self._db.execute(statement, values).fetchall()
+        except self._errors as error:
+            raise _unavailable(error) from error
         return rows
 
     def _run(self, statement: str, *values: object) -> Any:

@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from ptkstore.ledger.group_commit import MAX_GROUP, GroupCommit
+from ptkstore.ledger.group_commit import GroupCommit
 
 
 def test_everybody_gets_the_own_outcome_and_waiting_items_share_a_commit() -> None:
     groups: list[list[int]] = []
     entered, go_on = threading.Event(), threading.Event()
 
-    def commit_all(items: list[int]) -> list[str | BaseException]:
+    def commit_all(items: list[int], more: object) -> list[str | BaseException]:
         groups.append(items)
         entered.set()
         assert go_on.wait(30)
@@ -38,13 +38,13 @@ def test_everybody_gets_the_own_outcome_and_waiting_items_share_a_commit() -> No
     for thread in [first, *others]:
         thread.join(30)
     assert outcomes == {item: f"no {item}" if item % 5 == 0 else f"done {item}" for item in range(1, 300)}
-    assert [len(one) for one in groups] == [1, MAX_GROUP, 298 - MAX_GROUP]
+    assert [len(one) for one in groups] == [1, 298]
 
 
 def test_a_failed_commit_fails_everybody_in_the_group_and_nobody_else() -> None:
     fail = [True]
 
-    def commit_all(items: list[int]) -> list[int | BaseException]:
+    def commit_all(items: list[int], more: object) -> list[int | BaseException]:
         if fail[0]:
             raise OSError("disk full")
         return list(items)

@@ -61,7 +61,8 @@ class Filter(ABC):
     capacity: Demand
     ceiling: Demand
     share: Fraction = Fraction(1)
-    _cached: Callable[[Cost], Demand] = field(init=False, repr=False, compare=False)
+    _cached: Callable[[Cost], tuple[Demand, Ints]] = field(init=False, repr=False, compare=False)
+    _room: Ints = field(init=False, repr=False, compare=False)
 
     compositions: ClassVar[tuple[str, ...]]
     json_fields: ClassVar[frozenset[str]] = frozenset(
@@ -83,7 +84,8 @@ class Filter(ABC):
                 "FILTER_INVALID",
                 "capacity and ceiling must be equally many integers below 2**62, each capacity below its ceiling",
             )
-        object.__setattr__(self, "_cached", lru_cache(maxsize=4096)(self.fresh_demand))
+        object.__setattr__(self, "_room", np.array(self.capacity, dtype=np.int64))
+        object.__setattr__(self, "_cached", lru_cache(maxsize=4096)(self._demand_and_row))
 
     @property
     def width(self) -> int:
@@ -94,9 +96,19 @@ class Filter(ABC):
     def fresh_demand(self, cost: Cost) -> Demand:
         """What ``demand`` answers, computed anew."""
 
+    def _demand_and_row(self, cost: Cost) -> tuple[Demand, Ints]:
+        demand = self.fresh_demand(cost)
+        row = np.array(demand, dtype=np.int64)
+        row.flags.writeable = False
+        return demand, row
+
     def demand(self, cost: Cost) -> Demand:
         """What a charge of this cost adds to the loss of every point it covers; rounded up."""
-        return self._cached(cost)
+        return self._cached(cost)[0]
+
+    def demand_row(self, cost: Cost) -> Ints:
+        """`demand` as an array. Shared: do not write to it."""
+        return self._cached(cost)[1]
 
     def admits(self, losses: Ints, demand: Sequence[int] | Ints) -> Bools:
         """For each row of ``losses`` (n, width): would loss + demand still be within the promise?"""
@@ -107,12 +119,15 @@ class Filter(ABC):
                 "LOSS_INVALID",
                 f"losses must have shape (n, {self.width}) and demand ({self.width},), got {rows.shape} and {asked.shape}",
             )
-        if rows.dtype != np.int64 or asked.dtype.kind != "i" or (asked.size and int(asked.min()) < 0):
+        if rows.dtype != np.int64 or asked.dtype.kind != "i" or min(asked.tolist()) < 0:
             raise InvalidInput("LOSS_INVALID", "losses must be int64 and demands integers from 0")
+        return self.judge(rows, asked)
+
+    def judge(self, losses: Ints, demand: Ints) -> Bools:
+        """`admits` without the checks, for a caller whose arrays have the right shape and type by construction."""
         # Capacity minus demand cannot overflow; loss plus demand could.
-        fits = rows <= np.array(self.capacity, dtype=np.int64) - asked
-        admitted = self._judge(rows, asked, fits)
-        return admitted & ~(rows > LOSS_LIMIT).any(axis=1) if rows.max(initial=0) > LOSS_LIMIT else admitted
+        admitted = self._judge(losses, demand, losses <= self._room - demand)
+        return admitted & ~(losses > LOSS_LIMIT).any(axis=1) if losses.max(initial=0) > LOSS_LIMIT else admitted
 
     @abstractmethod
     def _judge(self, losses: Ints, demand: Ints, fits: Bools) -> Bools:

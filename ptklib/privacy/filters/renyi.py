@@ -118,6 +118,8 @@ class RenyiFilter(Filter):
         return tuple(min(value, top) for value, top in zip(units, self.ceiling, strict=True))
 
     def _judge(self, losses: Ints, demand: Ints, fits: Bools) -> Bools:  # noqa: ARG002
+        if len(fits) < 16:
+            return np.asarray(fits[:, :-1].any(axis=1) & fits[:, -1])
         # Reducing along the long axis is four times faster than along the short one.
         return np.asarray(np.ascontiguousarray(fits.T[:-1]).any(axis=0) & fits[:, -1])
 

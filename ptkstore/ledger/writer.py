@@ -1,0 +1,240 @@
+"""The state in memory and the journal on disk, kept together for many threads and many processes.
+
+A caller's command is applied to the state in memory at once, in the caller's thread, and its entries then wait to become
+durable in a group; only then is the caller answered. So the next commands are worked on while the disk is busy with the last
+ones. This is safe because nobody is told of anything before it is durable, and because a commit carries the number that follows
+the newest commit this process knows: if another process was faster, the number is taken, nothing is written, and the
+group is worked out again on what the other wrote, under the write lock. While others write, commands are applied under
+that lock from the start.
+
+When anything goes wrong on the way to the disk, memory is forgotten and read again from the journal.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ptklib.errors import JournalUnavailable, SageError
+from ptklib.ledger.commands import Command
+from ptklib.ledger.decide import apply
+from ptklib.ledger.snapshot import dump, load
+from ptklib.ledger.state import Entry, LedgerState
+from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.ledger.journal import Journal
+
+__all__ = ["SHARED_SECONDS", "Turn", "Work", "Writer"]
+
+# How long after another process's commit we expect it to write again.
+SHARED_SECONDS = 5.0
+
+
+class Turn:
+    """The commands of one caller: they fold into the state at once, and their entries wait for the journal."""
+
+    __slots__ = ("entries", "state")
+
+    def __init__(self, state: LedgerState) -> None:
+        """Nothing done yet."""
+        self.state = state
+        self.entries: list[Entry] = []
+
+    def apply(self, command: Command) -> list[Entry]:
+        """Apply one command, or raise its refusal."""
+        entries = apply(self.state, command)
+        self.entries += entries
+        return entries
+
+
+Work = Callable[[Turn], Any]
+
+
+class _Job:
+    """One caller's work and what came of it. It can be done again: it depends on the state alone."""
+
+    __slots__ = ("entries", "outcome", "work")
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        # None until the work was applied to the state in memory.
+        self.entries: list[Entry] | None = None
+        self.outcome: Any = None
+
+    def run(self, state: LedgerState) -> None:
+        turn = Turn(state)
+        try:
+            self.outcome = self.work(turn)
+        except SageError as refusal:
+            self.outcome = refusal
+        self.entries = turn.entries
+
+
+class Writer:
+    """Owns the state and the journal. All methods are thread-safe."""
+
+    def __init__(self, journal: Journal, snapshot_every: int) -> None:
+        """Read the journal; ``snapshot_every`` entries a snapshot is taken."""
+        self.journal = journal
+        self._snapshot_every = snapshot_every
+        self._group: GroupCommit[_Job, Any] = GroupCommit(self._commit_all)
+        # Guards the state and everything below. Taken after the group's turn, never before.
+        self._memory = threading.RLock()
+        self._state: LedgerState | None = None
+        # Jobs applied in memory (counted under the lock) and jobs durable (counted by whoever has the turn).
+        self._applied = 0
+        self._durable = 0
+        self._unsaved = 0
+        self._shared_until = 0.0
+        self._closed = False
+        self._restore()
+
+    def submit(self, work: Work) -> Any:
+        """Do ``work`` and return its result when it is durable; raise its refusal."""
+        job = _Job(work)
+        with self._memory:
+            self._require_open()
+            if self._state is not None and time.monotonic() >= self._shared_until:
+                try:
+                    job.run(self._state)
+                except BaseException:
+                    # A defect of ours in the middle of a command: what is in memory cannot be trusted any more.
+                    self._state = None
+                    raise
+                if not job.entries and isinstance(job.outcome, SageError):
+                    raise job.outcome
+                self._applied += 1
+            ticket = self._group.enqueue(job)
+        return self._group.wait(ticket)
+
+    @contextmanager
+    def quiet(self) -> Iterator[LedgerState]:
+        """The state, durable and up to date with what other processes wrote; nothing changes meanwhile."""
+        with self._group.alone() as commit_waiting:
+            while True:
+                commit_waiting()
+                with self._memory:
+                    if self._applied == self._durable:
+                        self._require_open()
+                        yield self._up_to_date()
+                        return
+
+    def save_snapshot(self) -> None:
+        """Save the state now, so that the next start replays less."""
+        with self.quiet() as state:
+            self.journal.begin()
+            try:
+                self._catch_up(state)
+                self._save_snapshot(state)
+                self.journal.commit()
+            except BaseException:
+                self._forget()
+                raise
+
+    def close(self) -> None:
+        """Close the journal. Everything promised is durable already."""
+        with self._group.alone() as commit_waiting:
+            commit_waiting()
+            with self._memory:
+                if not self._closed:
+                    self._closed = True
+                    self.journal.close()
+
+    def _commit_all(self, jobs: list[_Job], more: Callable[[], None]) -> list[Any]:
+        ready = all(job.entries is not None for job in jobs)
+        try:
+            if not ready or self._unsaved >= self._snapshot_every or not self._write(jobs):
+                self._settle(jobs, more)
+        except BaseException:
+            # Memory may be ahead of the journal now, or behind: what waits was worked out on it too, so it fails as well.
+            with self._memory:
+                more()
+                self._durable = self._applied
+                self._forget()
+            raise
+        return [job.outcome for job in jobs]
+
+    def _write(self, jobs: list[_Job]) -> bool:
+        """Make what was applied durable; False if another process wrote since."""
+        entries = [entry for job in jobs for entry in job.entries or ()]
+        if entries and not self.journal.append_next(entries):
+            return False
+        self._durable += len(jobs)
+        self._unsaved += len(entries)
+        return True
+
+    def _settle(self, jobs: list[_Job], more: Callable[[], None]) -> None:
+        """Everything that waits, worked out on what is in the journal, under the write lock."""
+        with self._memory:
+            more()
+            self._require_open()
+            self.journal.begin()
+            current = self.journal.is_current()
+            if self._state is None or (self._applied != self._durable and not current):
+                self._restore()
+                again = jobs
+            else:
+                self._catch_up(self._state)
+                again = [job for job in jobs if job.entries is None]
+            assert self._state is not None
+            if not current:
+                self._shared_until = time.monotonic() + SHARED_SECONDS
+            for job in again:
+                job.run(self._state)
+            # Jobs that were applied before come first in the queue, so this is the order in which the state changed.
+            entries = [entry for job in jobs for entry in job.entries or ()]
+            if entries:
+                self.journal.append(entries)
+                self._unsaved += len(entries)
+            if self._unsaved >= self._snapshot_every:
+                self._save_snapshot(self._state)
+            self.journal.commit()
+            self._durable = self._applied
+
+    def _up_to_date(self) -> LedgerState:
+        if self._state is None:
+            self._restore()
+        assert self._state is not None
+        if not self.journal.is_current():
+            self._shared_until = time.monotonic() + SHARED_SECONDS
+            self._catch_up(self._state)
+        return self._state
+
+    def _catch_up(self, state: LedgerState) -> None:
+        try:
+            self._unsaved += _fold(self.journal, state)
+        except BaseException:
+            self._forget()
+            raise
+
+    def _restore(self) -> None:
+        self.journal.rewind()
+        body = self.journal.newest_snapshot()
+        state = load(body) if body is not None else LedgerState()
+        self._unsaved = _fold(self.journal, state)
+        self._state = state
+
+    def _save_snapshot(self, state: LedgerState) -> None:
+        if self._unsaved:
+            self.journal.save_snapshot(dump(state))
+            self._unsaved = 0
+
+    def _forget(self) -> None:
+        self._state = None
+        self.journal.rollback()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise JournalUnavailable("LEDGER_CLOSED", "the ledger was closed: open it again")
+
+
+def _fold(journal: Journal, state: LedgerState) -> int:
+    """Fold every commit after the journal's head; return the number of entries."""
+    count = 0
+    for commit in journal.read():
+        for entry in commit:
+            state.evolve(entry)
+        count += len(commit)
+    return count
