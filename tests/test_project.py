@@ -13,16 +13,17 @@ from pathlib import Path
 
 import pytest
 
+import allocator
+import profiler
 import ptklib
 import ptkstore
 from ptklib import errors
 from tests import layers
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = (ptklib, profiler, allocator, ptkstore)
 MODULES = sorted(
-    module.name
-    for package in (ptklib, ptkstore)
-    for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+    module.name for package in PACKAGES for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
 )
 
 
@@ -50,7 +51,7 @@ def test_public_names_are_listed_sorted_and_there(name: str) -> None:
 def reasons_in_source() -> set[str]:
     """Every UPPER_SNAKE text that is the first argument of something named like an error of ours."""
     found = set()
-    for path in [*ROOT.glob("ptklib/**/*.py"), *ROOT.glob("ptkstore/**/*.py")]:
+    for path in [path for package in PACKAGES for path in ROOT.glob(f"{package.__name__}/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             texts = (
                 [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from ptklib.errors import InvalidInput
 from ptklib.ledger.policy import Policy
-from ptklib.ledger.slices import Slice, check_name
+from ptklib.ledger.slices import Slice, check_name, names_of
 from ptklib.privacy.amounts import Number, exact
 from ptklib.privacy.costs import Cost
 
@@ -59,7 +59,7 @@ class AddBlocks:
 
     def __post_init__(self) -> None:
         """Check the names."""
-        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "blocks", names_of(self.blocks, "blocks"))
         check_name(self.stream, "stream")
         for block in self.blocks:
             check_name(block, "block")
@@ -105,7 +105,7 @@ class Reserve:
             object.__setattr__(self, "slices", tuple(self.slices))
         check_name(self.stream, "stream")
         if self.contexts:
-            object.__setattr__(self, "contexts", tuple(sorted(set(self.contexts))))
+            object.__setattr__(self, "contexts", tuple(sorted(set(names_of(self.contexts, "contexts")))))
             for context in self.contexts:
                 check_name(context, "context")
             _require(len(self.contexts) <= MAX_CONTEXTS, f"contexts must be at most {MAX_CONTEXTS}")
@@ -135,6 +135,7 @@ class ReserveAll:
         object.__setattr__(self, "requests", tuple(self.requests))
         _require(0 < len(self.requests) <= MAX_RESERVES, f"requests must be 1 to {MAX_RESERVES}")
         _require(all(isinstance(one, Reserve) for one in self.requests), "requests must be Reserve values")
+        _require(all(one.spend_at_ms is None for one in self.requests), "requests of a batch are reserved, not spent")
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class Retire:
 
     def __post_init__(self) -> None:
         """Check names."""
-        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "blocks", names_of(self.blocks, "blocks"))
         check_name(self.stream, "stream")
         check_name(self.why, "why")
         _require(0 < len(self.blocks) <= MAX_BLOCKS, f"blocks must be 1 to {MAX_BLOCKS}, got {len(self.blocks)}")

@@ -51,7 +51,7 @@ from ptklib.ledger.commands import (
     Spend,
 )
 from ptklib.ledger.loss_map import LossMap, Rows
-from ptklib.ledger.slices import TagRange
+from ptklib.ledger.slices import TAG_SPACE, TagRange
 from ptklib.ledger.state import RESERVED, SPENT, Block, Charge, Entry, LedgerState, Stream, runs_of
 from ptklib.privacy.amounts import show
 from ptklib.privacy.costs import Cost
@@ -145,8 +145,7 @@ def _reserve(command: Reserve, state: LedgerState) -> list[Entry]:
         if command.key in stream.keys:
             _check_same(state, stream.keys[command.key], entry)
             return []
-    for blocks, tags in slices:
-        _check_ranges(blocks, tags)
+    _check_ranges(slices)
     for blocks, tags in slices:
         _check_room(stream, command, blocks, tags, row)
     for context in command.contexts:
@@ -273,9 +272,16 @@ def _check_same(state: LedgerState, number: int, entry: Entry) -> None:
         raise Refused("KEY_REUSED", f"key {entry['key']!r} belongs to charge {number}, which is {fate}", charge=number)
 
 
-def _check_ranges(blocks: list[Block], tags: TagRange) -> None:
-    for block in blocks:
-        if len(block.loss.starts) + 2 > MAX_RANGES and tags.share != 1:
+def _check_ranges(slices: list[tuple[list[Block], TagRange]]) -> None:
+    """Only new cuts count; looked at closely only where the limit is near."""
+    near: dict[int, tuple[Block, set[int]]] = {}
+    for blocks, tags in slices:
+        for block in blocks:
+            if len(block.loss.starts) + 2 * len(slices) > MAX_RANGES:
+                near.setdefault(block.index, (block, set()))[1].update((tags.start, tags.stop))
+    for block, bounds in near.values():
+        cuts = bounds - set(block.loss.starts) - {TAG_SPACE}
+        if cuts and len(block.loss.starts) + len(cuts) > MAX_RANGES:
             raise Refused(
                 "TOO_MANY_RANGES",
                 f"block {block.name!r} is cut into {len(block.loss.starts)} tag ranges, at most {MAX_RANGES} are kept: "

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ptklib.errors import GrantRefused, InvalidInput
 from ptklib.ledger.canonical import canonical
-from ptklib.ledger.slices import Slice, TagRange
+from ptklib.ledger.slices import Slice, TagRange, check_name
 from ptklib.ledger.state import Charge, LedgerState
 
 __all__ = ["MAX_TOKEN", "Grant", "issue", "verify"]
@@ -52,7 +52,9 @@ class Grant:
             raw = base64.urlsafe_b64decode(token.encode())
             charge, stream, slices, expires_at_ms = json.loads(raw[32:])
             parsed = tuple(Slice(tuple(blocks), TagRange(start, stop)) for blocks, start, stop in slices)
-            if type(charge) is not int or type(stream) is not str or type(expires_at_ms) is not int:
+            for name in (stream, *(name for one in parsed for name in one.blocks)):
+                check_name(name, "name")
+            if type(charge) is not int or charge < 0 or type(expires_at_ms) is not int:
                 raise ValueError
         except (ValueError, TypeError, AttributeError, RecursionError, InvalidInput):
             raise GrantRefused("GRANT_FORGED", "the text is not a grant of this ledger") from None

@@ -6,13 +6,14 @@ Reasons: TAGS_INVALID, SLICE_EMPTY, SLICE_DUPLICATE_BLOCK, NAME_INVALID.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, exact
 
-__all__ = ["MAX_NAME", "TAG_SPACE", "WHOLE", "Slice", "TagRange", "check_name"]
+__all__ = ["MAX_NAME", "TAG_SPACE", "WHOLE", "Slice", "TagRange", "check_name", "names_of"]
 
 TAG_SPACE = 2**64
 MAX_NAME = 200
@@ -23,6 +24,13 @@ def check_name(value: object, what: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
         raise InvalidInput("NAME_INVALID", f"{what} must be 1 to {MAX_NAME} printable characters, got {value!r:.60}")
     return value
+
+
+def names_of(values: Iterable[str], what: str) -> tuple[str, ...]:
+    """Several names. A single text is refused: its letters are hardly what was meant."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput("NAME_INVALID", f"{what} must be a list of names, got {type(values).__name__}")
+    return tuple(values)
 
 
 @dataclass(frozen=True, order=True)
@@ -74,7 +82,7 @@ class Slice:
 
     def __post_init__(self) -> None:
         """Refuse empty slices and a block named twice."""
-        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "blocks", names_of(self.blocks, "blocks"))
         if not self.blocks:
             raise InvalidInput("SLICE_EMPTY", "a slice must name at least one block")
         if not isinstance(self.tags, TagRange):

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptklib.errors import JournalDamaged
 from ptklib.ledger.loss_map import LossMap
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import TAG_SPACE, WHOLE, TagRange
@@ -193,7 +194,10 @@ class LedgerState:
 
     def _fold_reserve(self, entry: Entry) -> None:
         charge = Charge.from_json(entry)
-        assert charge.number == len(self.fates)
+        if charge.number != len(self.fates):
+            raise JournalDamaged(
+                "ENTRY_OUT_OF_ORDER", f"charge {charge.number} does not follow charge {len(self.fates) - 1}"
+            )
         if "spent_at_ms" in entry:
             self.fates.append(SPENT)
         else:
@@ -240,7 +244,9 @@ class LedgerState:
 
     def _forget_key(self, charge: Charge) -> None:
         stream = self.streams[charge.stream]
-        if charge.key is not None and stream.keys.pop(charge.key, None) is not None:
+        # The key may be gone already (its block retired), and even belong to another charge by now.
+        if charge.key is not None and stream.keys.get(charge.key) == charge.number:
+            del stream.keys[charge.key]
             stream.blocks[_newest(charge)].keys.remove(charge.key)
 
 

@@ -52,7 +52,7 @@ _MAX_EXPONENT = 30
 
 Number = int | float | str | Decimal | Fraction
 
-_TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?")
+_TEXT = re.compile(r"(?P<mantissa>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE](?P<exponent>[+-]?\d+))?")
 _RATIO = re.compile(r"([+-]?\d+)/(\d+)")
 
 
@@ -115,23 +115,21 @@ def show(value: Fraction) -> str:
             denominator //= prime
     if denominator != 1:
         return f"{value.numerator}/{value.denominator}"
-    digits, places = value.numerator, 0
-    power = 1
+    # Integers only: Decimal arithmetic would round to the caller's context.
+    power, places = 1, 0
     while (value.numerator * power) % value.denominator:
         power *= 10
         places += 1
-    digits = value.numerator * power // value.denominator
-    text = format(Decimal(digits).scaleb(-places), "f")
+    sign = "-" if value < 0 else ""
+    digits = str(abs(value.numerator) * power // value.denominator)
     if value != 0 and abs(value) < Fraction(1, 10_000):
-        mantissa = str(abs(digits)).rstrip("0")
-        exponent = len(str(abs(digits))) - 1 - places
-        return (
-            ("-" if value < 0 else "")
-            + mantissa[0]
-            + ("." + mantissa[1:] if mantissa[1:] else "")
-            + f"e{exponent:+03d}"
-        )
-    return text
+        mantissa = digits.rstrip("0")
+        exponent = len(digits) - 1 - places
+        return sign + mantissa[0] + ("." + mantissa[1:] if mantissa[1:] else "") + f"e{exponent:+03d}"
+    if places == 0:
+        return sign + digits
+    digits = digits.zfill(places + 1)
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
 
 
 def show_units(units: int, unit: int) -> str:
@@ -150,21 +148,23 @@ def _parse(text: str, name: str) -> Fraction:
     if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
         raise InvalidInput("AMOUNT_NOT_FINITE", f"{name} must be finite, got {text}")
     ratio = _RATIO.fullmatch(text)
-    if ratio and int(ratio[2]) != 0:
+    if ratio and text.isascii() and int(ratio[2]) != 0:
         return Fraction(int(ratio[1]), int(ratio[2]))
     match = _TEXT.fullmatch(text)
     if not text.isascii() or not match:
         raise InvalidInput("AMOUNT_NOT_A_NUMBER", f"{name} must be a number such as 0.1 or '1e-6', got {text!r}")
-    # The exponent is clamped before Decimal sees it, so that none can overflow or build a giant integer.
-    exponent = max(-1000, min(1000, int(match[1] or 0)))
-    number = Decimal(re.split("[eE]", text)[0]).scaleb(exponent)
-    if number == 0:
+    whole, _, places = match["mantissa"].partition(".")
+    digits = int(whole + places)
+    if digits == 0:
         return Fraction(0)
-    if number.adjusted() >= _MAX_EXPONENT:
+    # The exponent is judged before a power is built, so that none can build a giant integer.
+    exponent = int(match["exponent"] or 0) - len(places)
+    size = len(str(abs(digits))) - 1 + exponent
+    if size >= _MAX_EXPONENT:
         raise InvalidInput("AMOUNT_TOO_LARGE", f"{name} must be below 1e{_MAX_EXPONENT}, got {text}")
-    if number.adjusted() < _MIN_EXPONENT:
+    if size < _MIN_EXPONENT:
         raise InvalidInput("AMOUNT_TOO_SMALL", f"{name} must be 0 or at least 1e{_MIN_EXPONENT}, got {text}")
-    return Fraction(number)
+    return Fraction(digits) * Fraction(10) ** exponent
 
 
 def _check_length(value: Fraction, name: str) -> None:

@@ -19,6 +19,7 @@ Reasons: BOUNDS_INVALID, RESOLUTION_INVALID, COLUMNS_INVALID, VALUES_NOT_REAL.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -87,10 +88,7 @@ class FixedPoint:
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
         """Clip, round and clip again; the shape is kept. Each element depends on that element alone."""
-        array: NDArray[Any] = np.asarray(values)
-        if array.dtype.kind not in "iufb":
-            raise InvalidInput("VALUES_NOT_REAL", f"values must be real numbers, got an array of {array.dtype}")
-        reals = array.astype(np.float64)
+        reals = _reals(values)
         lower, upper = float(self.lower), float(self.upper)
         # Before the clip, which then moves it to the bound nearest to zero.
         np.copyto(reals, 0.0, where=np.isnan(reals))
@@ -101,7 +99,7 @@ class FixedPoint:
 
     def total(self, values: ArrayLike) -> int:
         """The exact sum, in units, of the encoded values of all elements. An int: it cannot overflow."""
-        flat: NDArray[Any] = np.asarray(values).reshape(-1)
+        flat = _reals(values).reshape(-1)
         # So many units at most that each partial sum stays inside int64.
         chunk = min(_CHUNK, _INT64_MAX // self.sensitivity)
         return sum(int(self.encode(flat[at : at + chunk]).sum()) for at in range(0, len(flat), chunk))
@@ -122,7 +120,8 @@ def _signed(value: Number, name: str) -> Fraction:
     if isinstance(value, Decimal) and not value.is_finite():
         return exact(value, name=name)
     if isinstance(value, int | float | Decimal | Fraction) and value < 0:
-        return -exact(-value, name=name)
+        # Negating a Decimal by its sign alone: "-value" would round it to the caller's context.
+        return -exact(value.copy_negate() if isinstance(value, Decimal) else -value, name=name)
     return exact(value, name=name)
 
 
@@ -130,7 +129,31 @@ def _show(value: Fraction) -> str:
     return show(value) if value >= 0 else f"-{show(-value)}"
 
 
+def _reals(values: ArrayLike) -> NDArray[np.float64]:
+    """A fresh float64 array. Whether it is refused depends on the container and the kinds of elements, never on magnitudes."""
+    if isinstance(values, np.ndarray) and type(values) is not np.ndarray:
+        raise InvalidInput("VALUES_NOT_REAL", f"values must be a plain numpy array, got {type(values).__name__}")
+    array: NDArray[Any] = np.asarray(values)
+    if array.dtype.kind == "O":
+        array = np.array([_real(one) for one in array.reshape(-1)], dtype=np.float64).reshape(array.shape)
+    if array.dtype.kind not in "iufb":
+        raise InvalidInput("VALUES_NOT_REAL", "values must be real numbers")
+    return array.astype(np.float64)
+
+
+def _real(value: object) -> float:
+    """A missing value is NaN; an integer beyond float64 is infinite, and clipped like one."""
+    if value is None:
+        return math.nan
+    if not isinstance(value, int | float | np.integer | np.floating):
+        raise InvalidInput("VALUES_NOT_REAL", "values must be real numbers")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _columns(columns: int) -> int:
-    if columns < 1:
-        raise InvalidInput("COLUMNS_INVALID", f"columns must be at least 1, got {columns}")
+    if type(columns) is not int or columns < 1:
+        raise InvalidInput("COLUMNS_INVALID", f"columns must be a whole number from 1, got {columns!r:.40}")
     return columns

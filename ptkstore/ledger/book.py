@@ -14,6 +14,7 @@ whole or did not happen; asking again with the same ``key`` finds out which. Cha
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -23,7 +24,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from ptklib.errors import BudgetExceeded, GrantRefused, JournalDamaged
+from ptklib.errors import BudgetExceeded, GrantRefused, InvalidInput, JournalDamaged
 from ptklib.ledger import queries
 from ptklib.ledger.commands import (
     AddBlocks,
@@ -40,7 +41,7 @@ from ptklib.ledger.commands import (
 from ptklib.ledger.grants import Grant, issue, verify
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.queries import BlockView
-from ptklib.ledger.slices import WHOLE, Slice, TagRange
+from ptklib.ledger.slices import WHOLE, Slice, TagRange, names_of
 from ptklib.ledger.snapshot import digest, dump
 from ptklib.ledger.state import Charge, Entry, LedgerState
 from ptklib.privacy.amounts import Number
@@ -53,6 +54,7 @@ __all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "Ledger", "Verified"]
 
 DEFAULT_TTL_SECONDS = 3600
 SNAPSHOT_EVERY = 20_000
+_MAX_TTL_SECONDS = 10 * 365 * 24 * 3600
 
 
 class Verified(NamedTuple):
@@ -102,7 +104,7 @@ class Ledger:
 
     def add_blocks(self, stream: str, blocks: Iterable[str]) -> None:
         """Add blocks, in order. Refused: STREAM_UNKNOWN, BLOCK_EXISTS."""
-        self._do(AddBlocks(stream, tuple(blocks)))
+        self._do(AddBlocks(stream, names_of(blocks, "blocks")))
 
     def set_quota(self, stream: str, context: str, share: Number) -> None:
         """Let ``context`` use at most ``share`` of the capacity at every point, past charges included."""
@@ -110,7 +112,7 @@ class Ledger:
 
     def retire(self, stream: str, blocks: Iterable[str], *, why: str) -> None:
         """Close blocks for good. Refused: BLOCK_UNKNOWN, BLOCK_RETIRED."""
-        self._do(Retire(stream, tuple(blocks), why))
+        self._do(Retire(stream, names_of(blocks, "blocks"), why))
 
     def reserve(
         self,
@@ -144,9 +146,9 @@ class Ledger:
             stream=stream,
             slices=tuple(slices),
             cost=cost,
-            contexts=tuple(contexts),
+            contexts=names_of(contexts, "contexts"),
             key=key,
-            expires_at_ms=self._now_ms() + int(ttl_seconds * 1000),
+            expires_at_ms=self._now_ms() + _milliseconds(ttl_seconds),
         )
 
     def reserve_all(self, requests: Sequence[Reserve]) -> list[Grant]:
@@ -154,15 +156,15 @@ class Ledger:
         command = ReserveAll(tuple(requests))
 
         def work(turn: Turn) -> list[Grant]:
-            made = {entry["charge"]: entry for entry in self._reserve(turn, command)}
-            fresh = iter(made)
-            grants = []
-            for request in command.requests:
-                known = turn.state.streams[request.stream].keys[request.key] if request.key is not None else None
-                # A request whose key was known made no entry: its charge stands already.
-                number = next(fresh) if known is None or known in made else known
-                grants.append(issue(self._key, turn.state, turn.state.reserved[number]))
-            return grants
+            self._release_lapsed(turn, command)
+            entries = self._reserve(turn, command)
+            # A request with a key may have been known before; its charge is the one that stands under the key.
+            unkeyed = iter([entry["charge"] for entry in entries if "key" not in entry])
+            streams = turn.state.streams
+            numbers = [
+                next(unkeyed) if one.key is None else streams[one.stream].keys[one.key] for one in command.requests
+            ]
+            return [issue(self._key, turn.state, turn.state.reserved[number]) for number in numbers]
 
         grants: list[Grant] = self._writer.submit(work)
         return grants
@@ -172,11 +174,11 @@ class Ledger:
 
         Refused: GRANT_FORGED, GRANT_USED, GRANT_RELEASED, GRANT_EXPIRED, BLOCK_RETIRED.
         """
-        self._end(grant, Spend(grant.charge, self._now_ms()))
+        self._end(grant, lambda: Spend(grant.charge, self._now_ms()))
 
     def release(self, grant: Grant) -> None:
         """Give a reservation back whose work never started. Refused: GRANT_FORGED, GRANT_USED, GRANT_RELEASED."""
-        self._end(grant, Release(grant.charge))
+        self._end(grant, lambda: Release(grant.charge))
 
     def charge(
         self,
@@ -196,7 +198,7 @@ class Ledger:
             stream=stream,
             slices=tuple(slices),
             cost=cost,
-            contexts=tuple(contexts),
+            contexts=names_of(contexts, "contexts"),
             key=key,
             expires_at_ms=now_ms + 1,
             spend_at_ms=now_ms,
@@ -217,7 +219,7 @@ class Ledger:
     def left(self, stream: str, blocks: Sequence[str], tags: TagRange = WHOLE) -> Fraction:
         """The largest pure epsilon that one more charge on all of ``blocks`` x ``tags`` could have."""
         with self._writer.quiet() as state:
-            return queries.left(state, stream, Slice(tuple(blocks), tags))
+            return queries.left(state, stream, Slice(names_of(blocks, "blocks"), tags))
 
     def affordable(self, stream: str, cost: Cost, tags: TagRange = WHOLE) -> list[str]:
         """The living blocks, in order, that could carry ``cost`` on all of ``tags``."""
@@ -285,9 +287,10 @@ class Ledger:
             snapshots = journal.snapshots()
             replayed = LedgerState()
             head = journal.head
+            replay = self._replay()
             seen = known is None or known == journal.genesis
             checked = entries = 0
-            for commit in self._replay():
+            for commit in replay:
                 for entry in commit:
                     replayed.evolve(entry)
                     entries += 1
@@ -320,7 +323,7 @@ class Ledger:
     def _do(self, command: Command) -> None:
         self._writer.submit(lambda turn: turn.apply(command))
 
-    def _end(self, grant: Grant, command: Spend | Release) -> None:
+    def _end(self, grant: Grant, command: Callable[[], Spend | Release]) -> None:
         verify(self._key, grant)
 
         def work(turn: Turn) -> None:
@@ -328,7 +331,7 @@ class Ledger:
             # A signed grant may outlive its charge when a journal is set back: it must be for the charge that stands.
             if charge is not None and issue(self._key, turn.state, charge) != grant:
                 raise GrantRefused("GRANT_FORGED", f"the grant is not for charge {grant.charge} as it stands")
-            turn.apply(command)
+            turn.apply(command())
 
         self._writer.submit(work)
 
@@ -344,6 +347,15 @@ class Ledger:
                 raise
             return turn.apply(command)
 
+    def _release_lapsed(self, turn: Turn, command: ReserveAll) -> None:
+        """A key whose reservation has lapsed is free again: its dead grant would be of no use."""
+        for one in command.requests:
+            stream = turn.state.streams.get(one.stream)
+            number = stream.keys.get(one.key) if stream is not None and one.key is not None else None
+            charge = turn.state.reserved.get(number) if number is not None else None
+            if charge is not None and charge.expires_at_ms <= self._now_ms():
+                turn.apply(Release(charge.number))
+
     def _replay(self) -> Iterator[list[Entry]]:
         """Every commit from the first; the journal's head is where it was afterwards."""
         journal = self._writer.journal
@@ -353,6 +365,14 @@ class Ledger:
             yield from journal.read()
         finally:
             journal.head = head
+
+
+def _milliseconds(seconds: float) -> int:
+    if not math.isfinite(seconds) or seconds <= 0 or seconds > _MAX_TTL_SECONDS:
+        raise InvalidInput(
+            "COMMAND_INVALID", f"ttl_seconds must be above 0 and at most {_MAX_TTL_SECONDS}, got {seconds}"
+        )
+    return max(1, int(seconds * 1000))
 
 
 def _require(holds: bool, reason: str, message: str) -> None:

@@ -1,8 +1,11 @@
 """Group commit: many callers, one durable write.
 
-Callers hand in items. One of them leads: it takes along everything that is waiting, makes it durable in one go, hands each
-caller its own outcome and the lead to one of those who came meanwhile. There is no background thread: with one caller
-it is a plain call, with many the cost of the fsync is shared. Items are committed in the order in which they came.
+Callers hand in items. One of them takes the turn: it makes everything that waits durable in one go, every caller gets its own
+outcome, and somebody who came meanwhile is woken to go on. There is no background thread: with one caller it is a plain
+call, with many the cost of the fsync is shared. Items are committed in the order in which they came.
+
+Nobody depends on being woken: who waits looks for a free turn by itself from time to time, so a caller that is interrupted
+(Ctrl-C) at any point delays the others for a moment and never blocks them. The outcomes of a group appear all at once.
 """
 
 from __future__ import annotations
@@ -13,29 +16,60 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
-__all__ = ["GroupCommit", "Ticket"]
+__all__ = ["PATIENCE_SECONDS", "GroupCommit", "Ticket"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# How long a caller sleeps before it looks for a free turn by itself.
+PATIENCE_SECONDS = 0.05
+
+
+class _Group(Generic[Result]):
+    """The outcomes of items that were committed together; None until then."""
+
+    __slots__ = ("outcomes",)
+
+    def __init__(self) -> None:
+        self.outcomes: list[Result | BaseException] | None = None
+
 
 class Ticket(Generic[Item, Result]):
-    """One item on its way. Its owner sleeps at the gate until it is committed or has to lead."""
+    """One item on its way. Its owner sleeps at the gate until it is committed or may have to go on for others."""
 
-    __slots__ = ("gate", "item", "leads", "outcome")
+    __slots__ = ("_gate", "abandoned", "group", "item", "place")
 
     def __init__(self, item: Item) -> None:
         """Not committed yet; the gate is closed."""
         self.item = item
-        self.outcome: tuple[Result | None, BaseException | None] | None = None
-        self.leads = False
-        self.gate = threading.Lock()
-        self.gate.acquire()
+        self.group: _Group[Result] | None = None
+        self.place = 0
+        self.abandoned = False
+        self._gate = threading.Lock()
+        self._gate.acquire()
 
-    def open_gate(self) -> None:
-        """Let the owner, who passes once, go on; opening an open gate does nothing."""
+    @property
+    def done(self) -> bool:
+        """True when the outcome is there."""
+        return self.group is not None and self.group.outcomes is not None
+
+    def outcome(self) -> Result:
+        """The result, or raise what became of the item."""
+        assert self.group is not None
+        assert self.group.outcomes is not None
+        found = self.group.outcomes[self.place]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def sleep(self) -> None:
+        """Until woken, or for a while."""
+        self._gate.acquire(timeout=PATIENCE_SECONDS)
+
+    def wake(self) -> None:
+        """Wake the owner; waking twice is waking once."""
         with suppress(RuntimeError):
-            self.gate.release()
+            self._gate.release()
 
 
 class GroupCommit(Generic[Item, Result]):
@@ -49,10 +83,6 @@ class GroupCommit(Generic[Item, Result]):
         """Keep the function that makes a group durable."""
         self._commit_all = commit_all
         self._waiting: deque[Ticket[Item, Result]] = deque()
-        # Guards who leads; held for moments only.
-        self._lead = threading.Lock()
-        self._led = False
-        # Held while committing. Only the leader and `alone` want it.
         self._turn = threading.Lock()
 
     def enqueue(self, item: Item) -> Ticket[Item, Result]:
@@ -63,18 +93,21 @@ class GroupCommit(Generic[Item, Result]):
 
     def wait(self, ticket: Ticket[Item, Result]) -> Result:
         """Return when the item is durable, or raise what became of it."""
-        with self._lead:
-            follows, self._led = self._led, True
-        if follows:
-            ticket.gate.acquire()
-        # Whoever was woken to lead must do so, even if the own item was committed meanwhile: nobody else will hand over.
-        if not follows or ticket.leads:
-            self._lead_group(ticket)
-        assert ticket.outcome is not None
-        result, error = ticket.outcome
-        if error is not None:
-            raise error
-        return result  # type: ignore[return-value]
+        try:
+            while not ticket.done:
+                if self._turn.acquire(blocking=False):
+                    try:
+                        if not ticket.done:
+                            self._commit_waiting()
+                    finally:
+                        self._turn.release()
+                        self._wake_next()
+                else:
+                    ticket.sleep()
+        except BaseException:
+            ticket.abandoned = True
+            raise
+        return ticket.outcome()
 
     def submit(self, item: Item) -> Result:
         """`enqueue` and `wait`."""
@@ -83,47 +116,46 @@ class GroupCommit(Generic[Item, Result]):
     @contextmanager
     def alone(self) -> Iterator[Callable[[], None]]:
         """Hold the turn: nothing commits meanwhile, except by calling what is given, which commits all that waits."""
-        with self._turn:
-            yield self._commit_waiting
-
-    def _lead_group(self, ticket: Ticket[Item, Result]) -> None:
         try:
             with self._turn:
-                while ticket.outcome is None:
-                    self._commit_waiting()
+                yield self._commit_waiting
         finally:
-            self._hand_over()
+            self._wake_next()
 
-    def _hand_over(self) -> None:
-        """Wake somebody who waits to lead next, or leave the lead free."""
-        with self._lead:
-            try:
-                heir = self._waiting[0]
-            except IndexError:
-                self._led = False
+    def _wake_next(self) -> None:
+        """Wake one who waits, so that the turn does not stay free."""
+        for ticket in list(self._waiting):
+            if not ticket.done and not ticket.abandoned:
+                ticket.wake()
                 return
-            heir.leads = True
-        heir.open_gate()
 
     def _commit_waiting(self) -> None:
-        group: list[Ticket[Item, Result]] = []
+        """Commit everything that waits. The caller holds the turn."""
+        while self._waiting and self._waiting[0].done:
+            self._waiting.popleft()
+        group: _Group[Result] = _Group()
+        tickets: list[Ticket[Item, Result]] = []
         items: list[Item] = []
 
         def more() -> None:
-            for _ in range(len(self._waiting)):
-                group.append(self._waiting.popleft())
-                items.append(group[-1].item)
+            # Tickets stay in the queue until they are done: an interruption here loses none.
+            for ticket in list(self._waiting)[len(tickets) :]:
+                ticket.place = len(tickets)
+                ticket.group = group
+                tickets.append(ticket)
+                items.append(ticket.item)
 
         more()
+        if not items:
+            return
         try:
-            outcomes = self._commit_all(items, more) if items else []
+            # One assignment: either all outcomes are there or none.
+            group.outcomes = self._commit_all(items, more)
+            assert len(group.outcomes) == len(tickets)
         except BaseException as error:
-            for ticket in group:
-                ticket.outcome = (None, error)
-                ticket.open_gate()
+            group.outcomes = [error] * len(tickets)
             if not isinstance(error, Exception):
                 raise
-            return
-        for ticket, outcome in zip(group, outcomes, strict=True):
-            ticket.outcome = (None, outcome) if isinstance(outcome, BaseException) else (outcome, None)
-            ticket.open_gate()
+        finally:
+            for ticket in tickets:
+                ticket.wake()

@@ -6,7 +6,8 @@ added. Cutting off the newest commits leaves a valid shorter chain; `head` is wh
 Snapshots only save time; they are signed, and `verify` replays past them.
 
 Several processes may open one journal: a writer holds SQLite's write lock from `begin` to `commit`, and reads what the
-others wrote first. Reasons: NOT_A_LEDGER, SCHEMA_TOO_NEW, CHAIN_BROKEN, SNAPSHOT_INVALID, JOURNAL_UNAVAILABLE.
+others wrote first. Reasons: NOT_A_LEDGER,
+SCHEMA_TOO_NEW, SCHEMA_ALTERED, CHAIN_BROKEN, HISTORY_CUT, SNAPSHOT_INVALID, JOURNAL_UNAVAILABLE.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ _SNAPSHOTS_KEPT = 2
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("CREATE TABLE commits (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)",),
     ("CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)",),
+)
+
+# The commit before must be there as we know it: a journal that swallows commits is noticed at the next one.
+_APPEND = (
+    "INSERT OR IGNORE INTO commits (seq, body, mac) SELECT ?, ?, ? "
+    "WHERE EXISTS (SELECT 1 FROM commits WHERE seq = ? AND mac = ?) OR ? = 0 RETURNING seq"
 )
 
 
@@ -75,8 +82,12 @@ class Journal:
 
     def rollback(self) -> None:
         """Forget everything since `begin`. Safe to call when nothing is open."""
-        if self._db.in_transaction:
-            self._run("ROLLBACK")
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except self._errors:
+            # Closed or broken: what was not committed is gone all the same.
+            return
 
     def read(self) -> Iterator[list[Entry]]:
         """The commits after `head`, oldest first, each checked against the chain; `head` moves along."""
@@ -93,17 +104,20 @@ class Journal:
 
     def append(self, entries: list[Entry]) -> None:
         """Add one commit after `head`, inside `begin` and `commit`."""
-        head, body = self._next(entries)
-        self._run("INSERT INTO commits (seq, body, mac) VALUES (?, ?, ?)", head.seq, body, head.mac)
-        self.head = head
+        if not self.append_next(entries):
+            raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
 
     def append_next(self, entries: list[Entry]) -> bool:
-        """Add one durable commit after `head`; False, and nothing added, if another process has taken its number."""
-        head, body = self._next(entries)
-        statement = "INSERT OR IGNORE INTO commits (seq, body, mac) VALUES (?, ?, ?) RETURNING seq"
-        if not self._rows(statement, head.seq, body, head.mac):
+        """Add one commit right after `head`, durable at once outside `begin` and `commit`.
+
+        False, and nothing added, if another process has taken its number, or if `head` itself is not in the journal any more.
+        """
+        seq = self.head.seq + 1
+        body = canonical(entries)
+        mac = self._mac(self.head.mac, seq, body)
+        if not self._rows(_APPEND, seq, body, mac, self.head.seq, self.head.mac, self.head.seq):
             return False
-        self.head = head
+        self.head = Head(seq, mac)
         return True
 
     def save_snapshot(self, body: bytes) -> None:
@@ -145,11 +159,6 @@ class Journal:
             raise JournalDamaged("SNAPSHOT_INVALID", f"the snapshot at commit {seq} is not one of this ledger", seq=seq)
         self.head = head
 
-    def _next(self, entries: list[Entry]) -> tuple[Head, bytes]:
-        seq = self.head.seq + 1
-        body = canonical(entries)
-        return Head(seq, self._mac(self.head.mac, seq, body)), body
-
     def _mac(self, previous: bytes, seq: int, body: bytes) -> bytes:
         return hmac.digest(self._key, previous + seq.to_bytes(8, "big") + body, "sha256")
 
@@ -173,10 +182,18 @@ class Journal:
             raise JournalDamaged(
                 "SCHEMA_TOO_NEW", f"the journal has schema {version}, this release knows {len(_MIGRATIONS)}: upgrade"
             )
+        if version == len(_MIGRATIONS):
+            self._check_schema()
         self._run("PRAGMA journal_mode = WAL")
         self._run("PRAGMA synchronous = FULL")
         if version < len(_MIGRATIONS):
             self._migrate()
+
+    def _check_schema(self) -> None:
+        """Our tables and nothing else: a trigger could swallow commits."""
+        wanted = sorted(statement for step in _MIGRATIONS for statement in step)
+        if sorted(str(row[0]) for row in self._rows("SELECT sql FROM sqlite_master")) != wanted:
+            raise JournalDamaged("SCHEMA_ALTERED", "the journal's tables are not as this release makes them")
 
     def _migrate(self) -> None:
         self.begin()

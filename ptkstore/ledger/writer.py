@@ -12,6 +12,7 @@ When anything goes wrong on the way to the disk, memory is forgotten and read ag
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -83,43 +84,43 @@ class Writer:
         # Guards the state and everything below. Taken after the group's turn, never before.
         self._memory = threading.RLock()
         self._state: LedgerState | None = None
-        # Jobs applied in memory (counted under the lock) and jobs durable (counted by whoever has the turn).
-        self._applied = 0
-        self._durable = 0
+        # Jobs in the queue that were not applied yet: as long as there are any, nobody is applied ahead of them.
+        self._unapplied = 0
+        # Entries since the newest snapshot.
         self._unsaved = 0
         self._shared_until = 0.0
         self._closed = False
+        self._process = os.getpid()
         self._restore()
 
     def submit(self, work: Work) -> Any:
         """Do ``work`` and return its result when it is durable; raise its refusal."""
         job = _Job(work)
+        self._require_own_process()
         with self._memory:
             self._require_open()
-            if self._state is not None and time.monotonic() >= self._shared_until:
-                try:
+            try:
+                if self._state is not None and not self._unapplied and time.monotonic() >= self._shared_until:
                     job.run(self._state)
-                except BaseException:
-                    # A defect of ours in the middle of a command: what is in memory cannot be trusted any more.
-                    self._state = None
-                    raise
-                if not job.entries and isinstance(job.outcome, SageError):
-                    raise job.outcome
-                self._applied += 1
-            ticket = self._group.enqueue(job)
+                    ticket = self._group.enqueue(job)
+                else:
+                    ticket = self._group.enqueue(job)
+                    self._unapplied += 1
+            except BaseException:
+                # Interrupted, or a defect of ours in the middle of a command: memory cannot be trusted any more.
+                self._state = None
+                raise
         return self._group.wait(ticket)
 
     @contextmanager
     def quiet(self) -> Iterator[LedgerState]:
         """The state, durable and up to date with what other processes wrote; nothing changes meanwhile."""
-        with self._group.alone() as commit_waiting:
-            while True:
-                commit_waiting()
-                with self._memory:
-                    if self._applied == self._durable:
-                        self._require_open()
-                        yield self._up_to_date()
-                        return
+        self._require_own_process()
+        with self._group.alone() as commit_waiting, self._memory:
+            # With both locks held nobody can hand in more, so after this nothing in memory waits for the disk.
+            commit_waiting()
+            self._require_open()
+            yield self._up_to_date()
 
     def save_snapshot(self) -> None:
         """Save the state now, so that the next start replays less."""
@@ -135,12 +136,11 @@ class Writer:
 
     def close(self) -> None:
         """Close the journal. Everything promised is durable already."""
-        with self._group.alone() as commit_waiting:
+        with self._group.alone() as commit_waiting, self._memory:
             commit_waiting()
-            with self._memory:
-                if not self._closed:
-                    self._closed = True
-                    self.journal.close()
+            if not self._closed:
+                self._closed = True
+                self.journal.close()
 
     def _commit_all(self, jobs: list[_Job], more: Callable[[], None]) -> list[Any]:
         ready = all(job.entries is not None for job in jobs)
@@ -151,7 +151,7 @@ class Writer:
             # Memory may be ahead of the journal now, or behind: what waits was worked out on it too, so it fails as well.
             with self._memory:
                 more()
-                self._durable = self._applied
+                self._unapplied = 0
                 self._forget()
             raise
         return [job.outcome for job in jobs]
@@ -159,9 +159,11 @@ class Writer:
     def _write(self, jobs: list[_Job]) -> bool:
         """Make what was applied durable; False if another process wrote since."""
         entries = [entry for job in jobs for entry in job.entries or ()]
-        if entries and not self.journal.append_next(entries):
+        if not entries:
+            # Nothing to write, but a refusal must not rest on what is no longer so.
+            return self.journal.is_current()
+        if not self.journal.append_next(entries):
             return False
-        self._durable += len(jobs)
         self._unsaved += len(entries)
         return True
 
@@ -172,18 +174,18 @@ class Writer:
             self._require_open()
             self.journal.begin()
             current = self.journal.is_current()
-            if self._state is None or (self._applied != self._durable and not current):
+            again = jobs
+            if self._state is None or (not current and any(job.entries for job in jobs)):
                 self._restore()
-                again = jobs
-            else:
+            elif not current:
                 self._catch_up(self._state)
+            else:
                 again = [job for job in jobs if job.entries is None]
             assert self._state is not None
             if not current:
                 self._shared_until = time.monotonic() + SHARED_SECONDS
-            for job in again:
-                job.run(self._state)
-            # Jobs that were applied before come first in the queue, so this is the order in which the state changed.
+            self._run(again, self._state)
+            # Nobody is applied ahead of one who waits unapplied, so the queue is the order in which the state changed.
             entries = [entry for job in jobs for entry in job.entries or ()]
             if entries:
                 self.journal.append(entries)
@@ -191,7 +193,18 @@ class Writer:
             if self._unsaved >= self._snapshot_every:
                 self._save_snapshot(self._state)
             self.journal.commit()
-            self._durable = self._applied
+            self._unapplied = 0
+
+    def _run(self, jobs: list[_Job], state: LedgerState) -> None:
+        for job in jobs:
+            try:
+                job.run(state)
+            except Exception as error:
+                # A defect: the group fails, and those who did nothing wrong are told that asking again is safe.
+                raise JournalUnavailable(
+                    "JOURNAL_UNAVAILABLE",
+                    f"a command failed unexpectedly ({type(error).__name__}); nothing was written",
+                ) from error
 
     def _up_to_date(self) -> LedgerState:
         if self._state is None:
@@ -224,6 +237,11 @@ class Writer:
     def _forget(self) -> None:
         self._state = None
         self.journal.rollback()
+
+    def _require_own_process(self) -> None:
+        # Before any lock: a lock that was held while the process was forked is never released here.
+        if os.getpid() != self._process:
+            raise JournalUnavailable("LEDGER_FORKED", "the ledger was opened by the parent process: open it again here")
 
     def _require_open(self) -> None:
         if self._closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from decimal import Decimal
 from fractions import Fraction
 
@@ -127,3 +128,27 @@ def test_ten_tenths_are_one() -> None:
 @pytest.mark.parametrize(("units", "text"), [(100_000_000, "0.1"), (0, "0"), (1, "1e-09"), (NANO, "1")])
 def test_units_print_as_the_decimal_they_stand_for(units: int, text: str) -> None:
     assert show_units(units, NANO) == text
+
+
+@pytest.mark.parametrize("precision", [1, 5, 28])
+def test_no_decimal_context_of_the_caller_matters(precision: int) -> None:
+    with decimal.localcontext() as context:
+        context.prec = precision
+        for text in (
+            "0.149",
+            "0.9999999999999999999999999999999999999",
+            "0.1000000000000000000000000000000000001",
+            "-0.0",
+        ):
+            value = exact(text)
+            assert value == Fraction(text)
+            assert exact(show(value)) == value
+        assert exact(0.951) == Fraction(951, 1000)
+        assert exact(Decimal("0.12345678901234567")) == Fraction("0.12345678901234567")
+        assert show(Fraction(123456789, 1000)) == "123456.789"
+
+
+def test_non_ascii_digits_are_no_numbers() -> None:
+    for text in ("١/٢", "１", "1e１"):
+        with pytest.raises(InvalidInput):
+            exact(text)

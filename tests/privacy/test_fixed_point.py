@@ -81,11 +81,15 @@ class TestEncode:
         assert FixedPoint(-1, 1, "0.01").encode(values).tolist() == [[10, 0], [100, -100]]
         assert np.array_equal(values, before, equal_nan=True)
 
-    @pytest.mark.parametrize("values", [["a"], [1j], [None], [object()]])
+    @pytest.mark.parametrize("values", [["a"], [1j], [object()], np.ma.array([1.0], mask=[True])])
     def test_refuses_what_is_not_real(self, values: list[object]) -> None:
         with pytest.raises(InvalidInput) as caught:
             FixedPoint(0, 1, 1).encode(values)  # type: ignore[arg-type]
         assert caught.value.reason == "VALUES_NOT_REAL"
+
+    def test_magnitudes_and_gaps_never_decide_a_refusal(self) -> None:
+        values = [2**70, -(2**70), None, 2.0**70, 1]
+        assert FixedPoint(-5, 5, 1).encode(values).tolist() == [5, -5, 0, 5, 1]  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("values", [[], [True, False], [1, 2], np.array([1, 2], dtype=np.uint8)])
     def test_takes_all_real_types(self, values: list[int]) -> None:

@@ -253,3 +253,24 @@ def test_counts_that_are_refused_are_not_quoted(count: Any) -> None:
 def test_seeded_noise_is_refused_outside_the_gate(release: Callable[[SeededSource], object]) -> None:
     with pytest.raises(InsecureNoise):
         release(SeededSource(1))
+
+
+class _Quiet(np.ndarray[Any, Any]):
+    """An array that ignores what is added to it."""
+
+    def __add__(self, other: object) -> _Quiet:
+        return self
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.ma.array([1000, 77777, 5], mask=[False, True, False]), np.array([1, 2, 3]).view(_Quiet), np.matrix([[1, 2]])],
+    ids=["masked", "subclass", "matrix"],
+)
+@pytest.mark.parametrize(
+    "mechanism", [LaplaceRelease(epsilon=1, sensitivity=1), GaussianRelease(sigma=5, sensitivity=1)]
+)
+def test_arrays_that_might_add_in_their_own_way_are_refused(values: NDArray[Any], mechanism: LaplaceRelease) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        mechanism.release(values)
+    assert refusal.value.reason == "DATA_NOT_INTEGER"

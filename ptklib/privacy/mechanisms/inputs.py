@@ -99,6 +99,9 @@ def integer(value: int, *, name: str, reason: str = "DATA_NOT_INTEGER") -> int:
 def integer_array(values: IntegerData, *, name: str) -> Integers:
     """A fresh int64 array of the data, clamped. An array must have an integer dtype, a sequence only Python ints."""
     if isinstance(values, np.ndarray):
+        # A subclass may add as it likes: a masked array would let masked cells through without noise.
+        if type(values) is not np.ndarray:
+            raise InvalidInput("DATA_NOT_INTEGER", f"{name} must be a plain numpy array, got {type(values).__name__}")
         if values.dtype.kind not in "iu":
             raise InvalidInput("DATA_NOT_INTEGER", f"{name} must have an integer dtype, got {values.dtype}")
         if values.ndim == 0:
