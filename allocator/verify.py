@@ -1,0 +1,117 @@
+"""Does a plan hold? Written for itself: no line is shared with what makes plans.
+
+`faults` checks any plan (one partition or many, PTKs in one or several of them) against its problem: every PTK exactly once,
+with an option it has; partitions within the capacity and large enough for their members; totals that add up; a status
+that its numbers support. `faults_of_single` also checks the *claim* of a plan with one partition, that nothing smaller exists,
+by trying everything smaller at the members' cheapest. Both answer with sentences; an empty tuple means sound.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from allocator.plan import STATUSES, Plan
+from allocator.problem import Problem
+
+__all__ = ["faults", "faults_of_single"]
+
+
+def faults(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """What is wrong with a plan."""
+    if plan.status not in STATUSES:
+        return (f"the status {plan.status!r} is unknown",)
+    if plan.status in ("INFEASIBLE", "REJECTED"):
+        return tuple(_no_plan(plan))
+    return (*_assignments(problem, plan), *_partitions(problem, plan), *_numbers(problem, plan))
+
+
+def faults_of_single(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """What is wrong with a plan of at most one partition, its claim to be the smallest (or impossible) included."""
+    found = list(faults(problem, plan))
+    if len(plan.partitions) > 1:
+        found.append(f"the plan has {len(plan.partitions)} partitions, not one")
+    if plan.status == "REJECTED":
+        return tuple(found)
+    # A smaller plan would use only options below the total (or, when none was found, any within n_max).
+    below = plan.total_samples if plan.status == "OPTIMAL" else None
+    cheapest = []
+    for ptk in problem.ptks:
+        usable = [
+            option.demand
+            for option in ptk.options
+            if (problem.n_max is None or option.samples <= problem.n_max) and (below is None or option.samples < below)
+        ]
+        cheapest.append(min(usable) if usable else None)
+    possible = None not in cheapest and sum(demand for demand in cheapest if demand is not None) <= problem.capacity
+    if plan.status == "INFEASIBLE" and possible:
+        found.append("the plan says infeasible, and the cheapest options fit")
+    if plan.status == "OPTIMAL" and problem.ptks and possible:
+        found.append(f"the plan says {plan.total_samples} samples are the fewest, and fewer suffice")
+    return tuple(found)
+
+
+def _no_plan(plan: Plan) -> Iterator[str]:
+    if plan.partitions or plan.assignments:
+        yield f"a plan that is {plan.status} assigns something"
+    if (plan.total_samples, plan.lower_bound, plan.gap) != (None, None, None):
+        yield f"a plan that is {plan.status} has numbers"
+    if plan.explanation is None or not plan.explanation.text:
+        yield f"a plan that is {plan.status} does not say why"
+
+
+def _assignments(problem: Problem, plan: Plan) -> Iterator[str]:
+    asked = {ptk.id: ptk for ptk in problem.ptks}
+    times = Counter(one.id for one in plan.assignments)
+    yield from (f"{name} has no assignment" for name in asked if not times[name])
+    yield from (f"{name} is assigned {count} times" for name, count in times.items() if count > 1)
+    for one in plan.assignments:
+        if one.id not in asked:
+            yield f"{one.id} is not in the problem"
+            continue
+        if not any(
+            (option.level, option.demand, option.samples) == (one.level, one.demand, one.samples)
+            for option in asked[one.id].options
+        ):
+            yield f"{one.id} has no option with level {one.level}, demand {one.demand} and samples {one.samples}"
+        if not one.partitions or len(set(one.partitions)) != len(one.partitions):
+            yield f"the partitions of {one.id} are none, or one of them twice"
+        elif not all(0 <= index < len(plan.partitions) for index in one.partitions):
+            yield f"{one.id} is in a partition that the plan does not have"
+        elif sum(plan.partitions[index].samples for index in one.partitions) < one.samples:
+            yield f"the partitions of {one.id} hold fewer than its {one.samples} samples"
+
+
+def _partitions(problem: Problem, plan: Plan) -> Iterator[str]:
+    for index, partition in enumerate(plan.partitions):
+        inside = [one for one in plan.assignments if index in one.partitions]
+        if sorted(partition.members) != sorted(one.id for one in inside):
+            yield f"partition {index} lists other members than the assignments say"
+        demand = sum(one.demand for one in inside)
+        if demand != partition.demand:
+            yield f"partition {index} says it demands {partition.demand}, its members demand {demand}"
+        if demand > problem.capacity:
+            yield f"partition {index} demands {demand} of a capacity of {problem.capacity}"
+        if partition.samples < 1 or not inside:
+            yield f"partition {index} is empty"
+
+
+def _numbers(problem: Problem, plan: Plan) -> Iterator[str]:
+    total = sum(partition.samples for partition in plan.partitions)
+    if plan.total_samples != total:
+        yield f"the plan says it holds {plan.total_samples} samples, its partitions hold {total}"
+    if problem.n_max is not None and total > problem.n_max:
+        yield f"the plan holds {total} samples of at most {problem.n_max}"
+    if plan.lower_bound is None or plan.gap is None:
+        yield "the plan has no lower bound or no gap"
+        return
+    if not 0 <= plan.lower_bound <= total:
+        yield f"the lower bound {plan.lower_bound} is not between 0 and {total}"
+        return
+    gap = (total - plan.lower_bound) / plan.lower_bound if plan.lower_bound else float(total > 0)
+    if abs(plan.gap - gap) > 1e-9:
+        yield f"the gap {plan.gap} should be {gap}"
+    if (plan.status == "OPTIMAL") != (plan.lower_bound == total):
+        yield f"the status {plan.status} does not go with {total} samples and a lower bound of {plan.lower_bound}"
+    if plan.explanation is not None:
+        yield "a plan that exists explains why it does not"
