@@ -57,7 +57,7 @@ from ptklib.privacy.amounts import show
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.filters import Filter
 
-__all__ = ["MAX_RANGES", "MAX_SHOWN", "apply"]
+__all__ = ["MAX_RANGES", "MAX_SHOWN", "apply", "check_spend"]
 
 # A block is cut only where charges begin and end; this many ranges mean that somebody cuts at random.
 MAX_RANGES = 4096
@@ -155,7 +155,8 @@ def _reserve(command: Reserve, state: LedgerState) -> list[Entry]:
     return _fold(state, entry)
 
 
-def _spend(command: Spend, state: LedgerState) -> list[Entry]:
+def check_spend(state: LedgerState, command: Spend) -> None:
+    """Refuse a spend that `apply` would refuse; changes nothing."""
     charge = _reserved(state, command.charge)
     if command.at_ms >= charge.expires_at_ms:
         raise GrantRefused(
@@ -166,7 +167,11 @@ def _spend(command: Spend, state: LedgerState) -> list[Entry]:
     closed = [block.name for block in state.blocks_of(charge) if block.retired is not None]
     if closed:
         raise _retired(charge.stream, closed)
-    return _fold(state, {"kind": "spend", "charge": charge.number, "at_ms": command.at_ms})
+
+
+def _spend(command: Spend, state: LedgerState) -> list[Entry]:
+    check_spend(state, command)
+    return _fold(state, {"kind": "spend", "charge": command.charge, "at_ms": command.at_ms})
 
 
 def _release(command: Release, state: LedgerState) -> list[Entry]:

@@ -13,7 +13,7 @@ from ptklib.ledger.slices import WHOLE, Slice, TagRange
 from ptklib.ledger.state import Block, LedgerState, Stream
 from ptklib.privacy.costs import Cost
 
-__all__ = ["BlockView", "affordable", "block_view", "fate", "find", "left", "stream_of"]
+__all__ = ["BlockView", "affordable", "block_view", "fate", "find", "left", "peak", "stream_of"]
 
 _FATES = ("RESERVED", "SPENT", "RELEASED")
 
@@ -44,6 +44,14 @@ def affordable(state: LedgerState, stream: str, cost: Cost, tags: TagRange = WHO
     admitted = found.filter.admits(np.concatenate(losses), np.array(found.filter.demand(cost), dtype=np.int64))
     begins = np.concatenate(([0], np.cumsum([len(rows) for rows in losses])[:-1]))
     return [blocks[at].name for at in np.flatnonzero(np.logical_and.reduceat(admitted, begins))]
+
+
+def peak(state: LedgerState, stream: str, blocks: Sequence[str]) -> tuple[int, ...]:
+    """The largest loss per component over all points of some blocks."""
+    found = stream_of(state, stream)
+    rows = [_block(found, name).loss.peak() for name in blocks]
+    highest = np.array(rows, dtype=np.int64).max(axis=0) if rows else np.zeros(found.filter.width, dtype=np.int64)
+    return tuple(highest.tolist())
 
 
 def block_view(state: LedgerState, stream: str, name: str) -> BlockView:

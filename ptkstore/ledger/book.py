@@ -38,6 +38,7 @@ from ptklib.ledger.commands import (
     SetQuota,
     Spend,
 )
+from ptklib.ledger.decide import check_spend
 from ptklib.ledger.grants import Grant, issue, verify
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.queries import BlockView
@@ -174,11 +175,34 @@ class Ledger:
 
         Refused: GRANT_FORGED, GRANT_USED, GRANT_RELEASED, GRANT_EXPIRED, BLOCK_RETIRED.
         """
-        self._end(grant, lambda: Spend(grant.charge, self._now_ms()))
+        self.spend_all([grant])
+
+    def spend_all(self, grants: Sequence[Grant]) -> None:
+        """`spend` several grants in one durable step: all, or, where one of them is refused, none."""
+        for grant in grants:
+            verify(self._key, grant)
+
+        def work(turn: Turn) -> None:
+            now_ms = self._now_ms()
+            for grant in grants:
+                self._require_standing(turn, grant)
+                check_spend(turn.state, Spend(grant.charge, now_ms))
+            if len({grant.charge for grant in grants}) != len(grants):
+                raise GrantRefused("GRANT_USED", "a grant serves once, and one of these is named twice")
+            for grant in grants:
+                turn.apply(Spend(grant.charge, now_ms))
+
+        self._writer.submit(work)
 
     def release(self, grant: Grant) -> None:
         """Give a reservation back whose work never started. Refused: GRANT_FORGED, GRANT_USED, GRANT_RELEASED."""
-        self._end(grant, lambda: Release(grant.charge))
+        verify(self._key, grant)
+
+        def work(turn: Turn) -> None:
+            self._require_standing(turn, grant)
+            turn.apply(Release(grant.charge))
+
+        self._writer.submit(work)
 
     def charge(
         self,
@@ -225,6 +249,11 @@ class Ledger:
         """The living blocks, in order, that could carry ``cost`` on all of ``tags``."""
         with self._writer.quiet() as state:
             return queries.affordable(state, stream, cost, tags)
+
+    def peak(self, stream: str, blocks: Sequence[str]) -> tuple[int, ...]:
+        """The largest loss per component of the stream's filter over all points of some blocks."""
+        with self._writer.quiet() as state:
+            return queries.peak(state, stream, names_of(blocks, "blocks"))
 
     def block(self, stream: str, name: str) -> BlockView:
         """One block with its losses, tag range by tag range."""
@@ -323,17 +352,11 @@ class Ledger:
     def _do(self, command: Command) -> None:
         self._writer.submit(lambda turn: turn.apply(command))
 
-    def _end(self, grant: Grant, command: Callable[[], Spend | Release]) -> None:
-        verify(self._key, grant)
-
-        def work(turn: Turn) -> None:
-            charge = turn.state.reserved.get(grant.charge)
-            # A signed grant may outlive its charge when a journal is set back: it must be for the charge that stands.
-            if charge is not None and issue(self._key, turn.state, charge) != grant:
-                raise GrantRefused("GRANT_FORGED", f"the grant is not for charge {grant.charge} as it stands")
-            turn.apply(command())
-
-        self._writer.submit(work)
+    def _require_standing(self, turn: Turn, grant: Grant) -> None:
+        """A signed grant may outlive its charge when a journal is set back: it must be for the charge that stands."""
+        charge = turn.state.reserved.get(grant.charge)
+        if charge is not None and issue(self._key, turn.state, charge) != grant:
+            raise GrantRefused("GRANT_FORGED", f"the grant is not for charge {grant.charge} as it stands")
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)

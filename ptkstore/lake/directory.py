@@ -1,0 +1,202 @@
+"""A lake in a directory: ``sha256/ab/abcd….safetensors`` and ``sha256/ab/abcd….json``.
+
+A state is there once its ``.json`` is: both files are written aside and synced, the arrays are renamed into place and the
+directory synced, and only then the manifest follows. Deleting goes the other way round. So a crash between any two operations
+leaves a state that is whole, or one that is not there and a stray file that `DirectoryLake.delete_unreferenced` sweeps.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ptklib.errors import InvalidInput
+from ptkstore.lake.protocol import (
+    GRACE_SECONDS,
+    LakeUnavailable,
+    StateDamaged,
+    StateMissing,
+    check_digest,
+    digest_of,
+)
+
+__all__ = ["DirectoryLake"]
+
+_ARRAYS, _MANIFEST = ".safetensors", ".json"
+
+
+class DirectoryLake:
+    """A `Lake` in a directory of its own, made if missing. Sweeping excludes everything else by a lock on the directory."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Make the directory."""
+        self._root = Path(path).absolute()
+        self._states = self._root / "sha256"
+        self._aside = self._root / "tmp"
+        with _translated():
+            for directory in (self._root, self._states, self._aside):
+                _make_directory(directory)
+
+    def put(self, arrays: bytes, manifest: bytes) -> str:
+        """See `Lake.put`."""
+        digest = digest_of(arrays, manifest)
+        with self._locked(fcntl.LOCK_SH):
+            if not self._refreshed(digest):
+                self._write(digest, arrays, manifest)
+        return digest
+
+    def get(self, digest: str) -> tuple[bytes, bytes]:
+        """See `Lake.get`."""
+        check_digest(digest)
+        with self._locked(fcntl.LOCK_SH):
+            return self._read(digest)
+
+    def exists(self, digest: str) -> bool:
+        """See `Lake.exists`."""
+        check_digest(digest)
+        with _translated():
+            return all(self._path(digest, suffix).is_file() for suffix in (_MANIFEST, _ARRAYS))
+
+    def list(self, *, limit: int | None = None, after: str | None = None) -> tuple[str, ...]:
+        """See `Lake.list`."""
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}")
+        first = "" if after is None else check_digest(after)
+        found = []
+        with _translated():
+            for directory in sorted(self._states.iterdir()):
+                if directory.name < first[:2]:
+                    continue
+                digests = {digest for digest in _digests(directory, _MANIFEST) if digest > first}
+                found.extend(sorted(digests & _digests(directory, _ARRAYS)))
+                if limit is not None and len(found) >= limit:
+                    return tuple(found[:limit])
+        return tuple(found)
+
+    def delete_unreferenced(self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS) -> tuple[str, ...]:
+        """See `Lake.delete_unreferenced`. Age is told by the files' times, on the clock of this machine."""
+        kept = {check_digest(digest) for digest in keep}
+        newest = time.time() - grace_seconds
+        deleted = []
+        with self._locked(fcntl.LOCK_EX):
+            for directory in sorted(self._states.iterdir()):
+                manifests, arrays = _digests(directory, _MANIFEST), _digests(directory, _ARRAYS)
+                for digest in sorted((manifests | arrays) - kept):
+                    if self._changed(digest) <= newest:
+                        self._delete(digest)
+                        if digest in manifests:
+                            deleted.append(digest)
+            for stray in self._aside.iterdir():
+                if stray.stat().st_mtime <= newest:
+                    os.unlink(stray)
+        return tuple(deleted)
+
+    def _path(self, digest: str, suffix: str) -> Path:
+        return self._states / digest[:2] / (digest + suffix)
+
+    def _refreshed(self, digest: str) -> bool:
+        """True when the state is there and sound; its age then starts anew."""
+        try:
+            self._read(digest)
+        except (StateMissing, StateDamaged):
+            return False
+        for suffix in (_ARRAYS, _MANIFEST):
+            os.utime(self._path(digest, suffix))
+        return True
+
+    def _read(self, digest: str) -> tuple[bytes, bytes]:
+        try:
+            manifest = self._path(digest, _MANIFEST).read_bytes()
+        except FileNotFoundError:
+            raise StateMissing("STATE_MISSING", f"the lake has no state {digest}", digest=digest) from None
+        try:
+            arrays = self._path(digest, _ARRAYS).read_bytes()
+        except FileNotFoundError:
+            raise _damaged(digest, "its arrays are gone") from None
+        if digest_of(arrays, manifest) != digest:
+            raise _damaged(digest, "its bytes were changed")
+        return arrays, manifest
+
+    def _write(self, digest: str, arrays: bytes, manifest: bytes) -> None:
+        directory = self._path(digest, "").parent
+        _make_directory(directory)
+        # Both are on disk before either has its name.
+        ready = [(_ARRAYS, self._write_aside(arrays)), (_MANIFEST, self._write_aside(manifest))]
+        for suffix, path in ready:
+            os.replace(path, self._path(digest, suffix))
+            _sync_directory(directory)
+
+    def _write_aside(self, data: bytes) -> Path:
+        path = self._aside / secrets.token_hex(16)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        except BaseException:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(descriptor)
+        return path
+
+    def _changed(self, digest: str) -> float:
+        paths = [self._path(digest, suffix) for suffix in (_ARRAYS, _MANIFEST)]
+        return max(path.stat().st_mtime for path in paths if path.exists())
+
+    def _delete(self, digest: str) -> None:
+        for suffix in (_MANIFEST, _ARRAYS):
+            path = self._path(digest, suffix)
+            if path.exists():
+                os.unlink(path)
+                _sync_directory(path.parent)
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        with _translated():
+            descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(descriptor, how)
+                yield
+            finally:
+                os.close(descriptor)
+
+
+def _digests(directory: Path, suffix: str) -> set[str]:
+    return {path.name[: -len(suffix)] for path in directory.iterdir() if path.name.endswith(suffix)}
+
+
+def _make_directory(path: Path) -> None:
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _damaged(digest: str, what: str) -> StateDamaged:
+    return StateDamaged("STATE_DAMAGED", f"state {digest} in the lake is damaged: {what}", digest=digest)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LakeUnavailable(
+            "LAKE_UNAVAILABLE", f"the lake cannot be used now: {type(error).__name__}: {error.strerror}"
+        ) from error

@@ -1,0 +1,103 @@
+"""Blocks: the public facts of each. Reasons: BLOCK_EXISTS, BLOCK_UNKNOWN, BLOCK_STATUS_INVALID, BLOCK_COUNTED."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ptklib.errors import InvalidInput, Refused
+from ptkstore.metadata.checks import check_choice, check_name, check_whole
+from ptkstore.metadata.rows import Block
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.streams import Streams
+from ptkstore.metadata.tables import blocks
+
+__all__ = ["STATUSES", "Blocks"]
+
+STATUSES = ("open", "sealed", "expired")
+
+
+class Blocks:
+    """The blocks of the streams."""
+
+    def __init__(self, session: Session, streams: Streams) -> None:
+        """Work inside one transaction."""
+        self._session = session
+        self._streams = streams
+
+    def put(self, stream: str, name: str, start_ms: int, end_ms: int, window: int) -> Block:
+        """Add an open block that covers ``[start_ms, end_ms)``. The same again is the same block, as it is by now;
+        another span or window under its name is BLOCK_EXISTS."""
+        check_name(name, "a block's name")
+        check_whole(start_ms, "start_ms")
+        check_whole(end_ms, "end_ms")
+        check_whole(window, "window")
+        if end_ms <= start_ms:
+            raise InvalidInput("VALUE_INVALID", f"a block must end after it starts, got {start_ms} to {end_ms}")
+        self._streams.get(stream)
+        found = self._find(stream, name)
+        if found is None:
+            values = {"start_ms": start_ms, "end_ms": end_ms, "window": window}
+            self._session.insert(blocks, stream=stream, name=name, status="open", **values)
+            return self.get(stream, name)
+        if (found.start_ms, found.end_ms, found.window) != (start_ms, end_ms, window):
+            raise Refused(
+                "BLOCK_EXISTS", f"block {name!r} of {stream!r} exists with another span or window", blocks=[name]
+            )
+        return found
+
+    def get(self, stream: str, name: str) -> Block:
+        """The block of that name, or BLOCK_UNKNOWN."""
+        row = self._find(stream, name)
+        if row is None:
+            raise Refused("BLOCK_UNKNOWN", f"stream {stream!r} has no block {name!r}", blocks=[name])
+        return row
+
+    def list(
+        self,
+        stream: str,
+        window: int | None = None,
+        *,
+        status: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Block, ...]:
+        """Blocks by start and name, of one window and status if given; ``after`` is the last name of the page before."""
+        query = sa.select(blocks).where(blocks.c.stream == stream).order_by(blocks.c.start_ms, blocks.c.name)
+        if window is not None:
+            query = query.where(blocks.c.window == window)
+        if status is not None:
+            query = query.where(blocks.c.status == check_choice(status, "status", STATUSES))
+        if after is not None:
+            start_ms = self.get(stream, after).start_ms
+            same = sa.and_(blocks.c.start_ms == start_ms, blocks.c.name > after)
+            query = query.where(sa.or_(blocks.c.start_ms > start_ms, same))
+        return tuple(Block(**row) for row in self._session.all(query, limit))
+
+    def set_status(self, stream: str, name: str, status: str) -> Block:
+        """Move a block on: open, sealed, expired. Never back (BLOCK_STATUS_INVALID); the same again changes nothing."""
+        check_choice(status, "status", STATUSES)
+        found = self.get(stream, name)
+        if STATUSES.index(status) < STATUSES.index(found.status):
+            raise Refused(
+                "BLOCK_STATUS_INVALID", f"block {name!r} is {found.status} and never {status} again", blocks=[name]
+            )
+        self._session.execute(blocks.update().where(_is(stream, name)).values(status=status))
+        return self.get(stream, name)
+
+    def set_dp_count(self, stream: str, name: str, value: int) -> Block:
+        """Publish the block's one DP count. The same again changes nothing, another one is BLOCK_COUNTED: two counts would
+        be two releases at the price of one."""
+        check_whole(value, "a DP count")
+        found = self.get(stream, name)
+        if found.dp_count is not None and found.dp_count != value:
+            raise Refused("BLOCK_COUNTED", f"block {name!r} of {stream!r} has its DP count already", blocks=[name])
+        self._session.execute(blocks.update().where(_is(stream, name)).values(dp_count=value))
+        return self.get(stream, name)
+
+    def _find(self, stream: str, name: str) -> Block | None:
+        row = self._session.one(sa.select(blocks).where(_is(stream, name)))
+        return None if row is None else Block(**row)
+
+
+def _is(stream: str, name: str) -> sa.ColumnElement[bool]:
+    return sa.and_(blocks.c.stream == stream, blocks.c.name == name)

@@ -1,0 +1,106 @@
+"""Cycles: the journalled steps of a window. Reasons: CYCLE_UNKNOWN, CYCLE_FINISHED."""
+
+from __future__ import annotations
+
+import json
+
+import sqlalchemy as sa
+
+from ptklib.errors import InvalidInput, Refused
+from ptklib.ledger.slices import MAX_NAME
+from ptkstore.metadata.checks import check_json, check_name, check_text, check_whole, check_whole_or_none
+from ptkstore.metadata.rows import Cycle, Step
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.streams import Streams
+from ptkstore.metadata.tables import cycles, steps
+
+__all__ = ["RUNNING", "Cycles"]
+
+RUNNING = "RUNNING"
+
+
+class Cycles:
+    """The cycles of the streams, one for each window."""
+
+    def __init__(self, session: Session, streams: Streams) -> None:
+        """Work inside one transaction."""
+        self._session = session
+        self._streams = streams
+
+    def start(self, stream: str, window: int, *, at_ms: int | None = None) -> int:
+        """The id of the cycle of that window; started if there was none, as it stands (even finished) otherwise."""
+        check_whole(window, "window")
+        check_whole_or_none(at_ms, "at_ms")
+        self._streams.get(stream)
+        found = self._session.one(sa.select(cycles.c.id).where(cycles.c.stream == stream, cycles.c.window == window))
+        if found is not None:
+            return int(found["id"])
+        return self._session.insert(cycles, stream=stream, window=window, status=RUNNING, started_ms=at_ms)
+
+    def get(self, cycle: int) -> Cycle:
+        """The cycle of that id, or CYCLE_UNKNOWN."""
+        row = self._session.one(sa.select(cycles).where(cycles.c.id == cycle))
+        if row is None:
+            raise Refused("CYCLE_UNKNOWN", f"there is no cycle {cycle!r}", cycle=cycle)
+        return Cycle(**row)
+
+    def add_step(self, cycle: int, step: str, body: object = None, *, at_ms: int | None = None) -> Step:
+        """Write that a step is done. The first time counts: the same step again returns what was written then, whatever
+        ``body`` says now. A new step of a finished cycle is CYCLE_FINISHED."""
+        if not check_text(step, "a step", 2 * MAX_NAME):
+            raise InvalidInput("VALUE_INVALID", "a step must have a name")
+        values = {"body": check_json(body, "a step's body"), "at_ms": check_whole_or_none(at_ms, "at_ms")}
+        found = self.step(cycle, step)
+        if found is not None:
+            return found
+        self._running(cycle)
+        self._session.insert(steps, cycle=cycle, step=step, **values)
+        added = self.step(cycle, step)
+        assert added is not None
+        return added
+
+    def step(self, cycle: int, step: str) -> Step | None:
+        """That step of the cycle, or None when it is not done."""
+        row = self._session.one(sa.select(steps).where(steps.c.cycle == cycle, steps.c.step == step))
+        return None if row is None else Step(**row)
+
+    def steps(self, cycle: int) -> tuple[Step, ...]:
+        """The steps that are done, in the order they were written."""
+        query = sa.select(steps).where(steps.c.cycle == cycle).order_by(steps.c.id)
+        return tuple(Step(**row) for row in self._session.all(query))
+
+    def finish(self, cycle: int, status: str, body: object = None, *, at_ms: int | None = None) -> Cycle:
+        """Close a cycle with a status (any word but RUNNING) and a JSON body. The same again changes nothing; another end is
+        CYCLE_FINISHED."""
+        if check_name(status, "status") == RUNNING:
+            raise InvalidInput("VALUE_INVALID", f"a cycle cannot be finished as {RUNNING}")
+        text = check_json(body, "a cycle's body")
+        check_whole_or_none(at_ms, "at_ms")
+        found = self.get(cycle)
+        if (found.status, found.body) == (status, json.loads(text)):
+            return found
+        self._running(cycle)
+        update = cycles.update().where(cycles.c.id == cycle)
+        self._session.execute(update.values(status=status, body=text, finished_ms=at_ms))
+        return self.get(cycle)
+
+    def unfinished(self, stream: str) -> tuple[Cycle, ...]:
+        """The cycles that are still running, oldest window first: where a restart resumes."""
+        query = _of(stream).where(cycles.c.status == RUNNING)
+        return tuple(Cycle(**row) for row in self._session.all(query.order_by(cycles.c.window)))
+
+    def list(self, stream: str, *, limit: int | None = None, after: int | None = None) -> tuple[Cycle, ...]:
+        """The cycles of a stream in the order they were started; ``after`` is the last id of the page before."""
+        query = _of(stream).order_by(cycles.c.id)
+        if after is not None:
+            query = query.where(cycles.c.id > after)
+        return tuple(Cycle(**row) for row in self._session.all(query, limit))
+
+    def _running(self, cycle: int) -> None:
+        found = self.get(cycle)
+        if found.status != RUNNING:
+            raise Refused("CYCLE_FINISHED", f"cycle {cycle} was finished as {found.status}", cycle=cycle)
+
+
+def _of(stream: str) -> sa.Select[tuple[object, ...]]:
+    return sa.select(cycles).where(cycles.c.stream == stream)

@@ -1,0 +1,66 @@
+"""The outbox: events written with the change they tell of, and how far each subscriber is. Reason: EVENT_UNKNOWN."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ptklib.errors import Refused
+from ptkstore.metadata.checks import MAX_ENDPOINT, check_json, check_name, check_text, check_whole, check_whole_or_none
+from ptkstore.metadata.rows import Delivery, Event
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.tables import deliveries, events
+
+__all__ = ["Events"]
+
+
+class Events:
+    """The outbox. Ids grow in the order of the commits, so nobody who read up to one ever misses a smaller one."""
+
+    def __init__(self, session: Session) -> None:
+        """Work inside one transaction."""
+        self._session = session
+
+    def add(self, kind: str, subject: str, body: object, *, at_ms: int | None = None) -> int:
+        """Add an event and return its id. ``subject`` is what it is about (a PTK's name): the order of the events of one
+        subject is kept all the way to the subscribers."""
+        values = {
+            "kind": check_name(kind, "an event's kind"),
+            "subject": check_name(subject, "an event's subject"),
+            "body": check_json(body, "an event's body"),
+            "at_ms": check_whole_or_none(at_ms, "at_ms"),
+        }
+        return self._session.insert(events, **values)
+
+    def after(self, event: int, limit: int | None = None) -> tuple[Event, ...]:
+        """The events after that id, oldest first; 0 for all."""
+        query = sa.select(events).where(events.c.id > check_whole(event, "event")).order_by(events.c.id)
+        return tuple(Event(**row) for row in self._session.all(query, limit))
+
+    def mark_delivered(self, subscriber: str, event: int, *, at_ms: int | None = None) -> None:
+        """Write that a subscriber was handed every event up to that one. The mark never goes back. EVENT_UNKNOWN when there
+        is no such event."""
+        check_text(subscriber, "a subscriber", MAX_ENDPOINT)
+        check_whole_or_none(at_ms, "at_ms")
+        if self._session.one(sa.select(events.c.id).where(events.c.id == check_whole(event, "event"))) is None:
+            raise Refused("EVENT_UNKNOWN", f"there is no event {event}", event=event)
+        here = deliveries.c.subscriber == subscriber
+        if self._session.one(sa.select(deliveries).where(here)) is None:
+            self._session.insert(deliveries, subscriber=subscriber, event=event, at_ms=at_ms)
+        else:
+            forward = deliveries.update().where(here, deliveries.c.event < event)
+            self._session.execute(forward.values(event=event, at_ms=at_ms))
+
+    def delivered(self, subscriber: str) -> int:
+        """The id up to which a subscriber was handed everything; 0 for nothing yet."""
+        return self._session.number(sa.select(deliveries.c.event).where(deliveries.c.subscriber == subscriber))
+
+    def deliveries(self, *, limit: int | None = None, after: str | None = None) -> tuple[Delivery, ...]:
+        """How far every subscriber is, by name; ``after`` is the last name of the page before."""
+        query = sa.select(deliveries).order_by(deliveries.c.subscriber)
+        if after is not None:
+            query = query.where(deliveries.c.subscriber > after)
+        return tuple(Delivery(**row) for row in self._session.all(query, limit))
+
+    def newest(self) -> int:
+        """The id of the newest event; 0 when there is none."""
+        return self._session.number(sa.select(sa.func.max(events.c.id)))

@@ -1,0 +1,75 @@
+"""Profiles of PTKs: levels and samples, public metadata only."""
+
+from __future__ import annotations
+
+import json
+
+import sqlalchemy as sa
+
+from ptkstore.metadata.checks import check_json, check_name, check_real, check_whole, check_whole_or_none
+from ptkstore.metadata.ptks import Ptks
+from ptkstore.metadata.rows import Profile
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.tables import profiles
+
+__all__ = ["Profiles"]
+
+
+class Profiles:
+    """The profile cache. The key is (ptk, config_version, target); the newest of a key counts, older ones are history."""
+
+    def __init__(self, session: Session, ptks: Ptks) -> None:
+        """Work inside one transaction."""
+        self._session = session
+        self._ptks = ptks
+
+    def put(
+        self,
+        ptk: int,
+        config_version: int,
+        target: float,
+        levels: object,
+        samples: object,
+        source: str,
+        *,
+        at_ms: int | None = None,
+    ) -> Profile:
+        """Add a profile; what the newest of its key says already is not added again. ``levels`` and ``samples`` are JSON
+        values, ``source`` a word for where they come from."""
+        check_whole(config_version, "config_version")
+        check_real(target, "target")
+        values = {
+            "levels": check_json(levels, "levels"),
+            "samples": check_json(samples, "samples"),
+            "source": check_name(source, "source"),
+        }
+        self._ptks.config(ptk, config_version)
+        found = self.latest(ptk, config_version, target)
+        if found is not None:
+            same = (found.levels, found.samples) == (json.loads(values["levels"]), json.loads(values["samples"]))
+            if same and found.source == source:
+                return found
+        key = {"ptk": ptk, "config_version": config_version, "target": float(target)}
+        at = check_whole_or_none(at_ms, "at_ms")
+        row = self._session.one(
+            sa.select(profiles).where(profiles.c.id == self._session.insert(profiles, created_ms=at, **key, **values))
+        )
+        assert row is not None
+        return Profile(**row)
+
+    def latest(self, ptk: int, config_version: int, target: float) -> Profile | None:
+        """The newest profile of that key, or None."""
+        query = _of(ptk).where(profiles.c.config_version == config_version, profiles.c.target == float(target))
+        row = self._session.one(query.order_by(profiles.c.id.desc()))
+        return None if row is None else Profile(**row)
+
+    def list(self, ptk: int, *, limit: int | None = None, after: int | None = None) -> tuple[Profile, ...]:
+        """Every profile of a PTK, oldest first; ``after`` is the last id of the page before."""
+        query = _of(ptk).order_by(profiles.c.id)
+        if after is not None:
+            query = query.where(profiles.c.id > after)
+        return tuple(Profile(**row) for row in self._session.all(query, limit))
+
+
+def _of(ptk: int) -> sa.Select[tuple[object, ...]]:
+    return sa.select(profiles).where(profiles.c.ptk == ptk)

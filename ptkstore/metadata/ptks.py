@@ -1,0 +1,161 @@
+"""Registered PTKs: configuration with history, target, status. Reasons: PTK_EXISTS, PTK_UNKNOWN, ETAG_STALE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from ptklib.errors import Refused
+from ptkstore.metadata.checks import (
+    check_choice,
+    check_json,
+    check_name,
+    check_real,
+    check_text,
+    check_whole,
+    check_whole_or_none,
+)
+from ptkstore.metadata.rows import Ptk
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.streams import Streams
+from ptkstore.metadata.tables import ptk_configs, ptks
+
+__all__ = ["STATUSES", "Ptks"]
+
+STATUSES = ("WAITING", "ACTIVE", "REJECTED", "RETIRED", "FAILED")
+
+_SELECT = sa.select(ptks, ptk_configs.c.config).join(
+    ptk_configs, sa.and_(ptk_configs.c.ptk == ptks.c.id, ptk_configs.c.config_version == ptks.c.config_version)
+)
+
+
+class Ptks:
+    """The PTKs of the store. Every change adds one to ``etag``; a caller that gives the etag it saw is told ETAG_STALE, and
+    nothing changes, when somebody was faster."""
+
+    def __init__(self, session: Session, streams: Streams) -> None:
+        """Work inside one transaction."""
+        self._session = session
+        self._streams = streams
+
+    def create(
+        self,
+        name: str,
+        stream: str,
+        kind: str,
+        config: object,
+        target: float,
+        train_every: int,
+        *,
+        at_ms: int | None = None,
+    ) -> Ptk:
+        """Add a PTK, WAITING, with config version 1 and etag 1. ``train_every`` counts windows. PTK_EXISTS when the name
+        is taken in any stream."""
+        check_name(name, "a PTK's name")
+        check_name(kind, "a PTK's kind")
+        text = check_json(config, "a PTK's config")
+        values = {
+            "target": check_real(target, "target"),
+            "train_every": check_whole(train_every, "train_every", at_least=1),
+            "created_ms": check_whole_or_none(at_ms, "at_ms"),
+        }
+        self._streams.get(stream)
+        if self._find(ptks.c.name == name) is not None:
+            raise Refused("PTK_EXISTS", f"PTK {name!r} exists already", ptk=name)
+        start = {"config_version": 1, "etag": 1, "status": "WAITING", "reason": "", "updated_ms": at_ms}
+        ptk = self._session.insert(ptks, name=name, stream=stream, kind=kind, **start, **values)
+        self._session.insert(ptk_configs, ptk=ptk, config_version=1, config=text)
+        return self.get(ptk)
+
+    def get(self, ptk: int) -> Ptk:
+        """The PTK of that id, or PTK_UNKNOWN."""
+        return self._known(self._find(ptks.c.id == ptk), ptk)
+
+    def named(self, name: str) -> Ptk:
+        """The PTK of that name, or PTK_UNKNOWN."""
+        return self._known(self._find(ptks.c.name == name), name)
+
+    def list(
+        self,
+        stream: str | None = None,
+        *,
+        status: str | None = None,
+        limit: int | None = None,
+        after: int | None = None,
+    ) -> tuple[Ptk, ...]:
+        """PTKs by id, of one stream and status if given; ``after`` is the last id of the page before."""
+        query = _SELECT.order_by(ptks.c.id)
+        if stream is not None:
+            query = query.where(ptks.c.stream == stream)
+        if status is not None:
+            query = query.where(ptks.c.status == check_choice(status, "status", STATUSES))
+        if after is not None:
+            query = query.where(ptks.c.id > after)
+        return tuple(Ptk(**row) for row in self._session.all(query, limit))
+
+    def config(self, ptk: int, config_version: int) -> Any:
+        """The configuration as it was in that version, or PTK_UNKNOWN."""
+        here = sa.and_(ptk_configs.c.ptk == ptk, ptk_configs.c.config_version == config_version)
+        row = self._session.one(sa.select(ptk_configs.c.config).where(here))
+        if row is None:
+            raise Refused("PTK_UNKNOWN", f"PTK {ptk} has no config version {config_version}", ptk=ptk)
+        return row["config"]
+
+    def update_config(self, ptk: int, config: object, *, etag: int, at_ms: int | None = None) -> Ptk:
+        """Give the PTK a new configuration, one version up. The old ones stay. The status is the caller's business."""
+        text = check_json(config, "a PTK's config")
+        version = self._seen(ptk, etag).config_version + 1
+        self._session.insert(ptk_configs, ptk=ptk, config_version=version, config=text)
+        return self._change(ptk, at_ms, config_version=version)
+
+    def update_target(self, ptk: int, target: float, *, etag: int, at_ms: int | None = None) -> Ptk:
+        """Give the PTK a new target."""
+        value = check_real(target, "target")
+        self._seen(ptk, etag)
+        return self._change(ptk, at_ms, target=value)
+
+    def set_status(
+        self,
+        ptk: int,
+        status: str,
+        *,
+        reason: str = "",
+        suggestion: object = None,
+        etag: int | None = None,
+        at_ms: int | None = None,
+    ) -> Ptk:
+        """Set status, the reason for people and a suggestion (any JSON value, None for none). Without ``etag``: whatever the
+        row is by now, for the engine's own decisions."""
+        check_choice(status, "status", STATUSES)
+        check_text(reason, "reason")
+        text = None if suggestion is None else check_json(suggestion, "suggestion")
+        self._seen(ptk, etag)
+        return self._change(ptk, at_ms, status=status, reason=reason, suggestion=text)
+
+    def _seen(self, ptk: int, etag: int | None) -> Ptk:
+        found = self.get(ptk)
+        if etag is not None and found.etag != etag:
+            raise Refused(
+                "ETAG_STALE",
+                f"PTK {found.name!r} was changed by somebody else: read it again",
+                ptk=found.name,
+                asked=etag,
+                found=found.etag,
+            )
+        return found
+
+    def _change(self, ptk: int, at_ms: int | None, **values: object) -> Ptk:
+        check_whole_or_none(at_ms, "at_ms")
+        update = ptks.update().where(ptks.c.id == ptk).values(etag=ptks.c.etag + 1, updated_ms=at_ms, **values)
+        self._session.execute(update)
+        return self.get(ptk)
+
+    def _find(self, where: sa.ColumnElement[bool]) -> Ptk | None:
+        row = self._session.one(_SELECT.where(where))
+        return None if row is None else Ptk(**row)
+
+    def _known(self, found: Ptk | None, asked: int | str) -> Ptk:
+        if found is None:
+            raise Refused("PTK_UNKNOWN", f"there is no PTK {asked!r}: register it first", ptk=asked)
+        return found

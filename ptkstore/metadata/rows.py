@@ -1,0 +1,158 @@
+"""What the metadata store returns: frozen values, never rows of the database.
+
+JSON columns come back as plain Python values, a fresh copy each time. ``*_ms`` are milliseconds since the epoch as the caller
+told them; None where it did not. ``id`` is given by the store and grows within its table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "Block",
+    "Cycle",
+    "Delivery",
+    "Event",
+    "Plan",
+    "Profile",
+    "Ptk",
+    "StateRow",
+    "Step",
+    "Stream",
+    "Subscription",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream and its specification."""
+
+    name: str
+    spec: Any
+    created_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block. ``status`` is open, sealed or expired; ``dp_count`` its published count, or None before that."""
+
+    stream: str
+    name: str
+    start_ms: int
+    end_ms: int
+    window: int
+    status: str
+    dp_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ptk:
+    """A registered PTK with its newest configuration. ``etag`` grows with every change."""
+
+    id: int
+    name: str
+    stream: str
+    kind: str
+    config_version: int
+    config: Any
+    target: float
+    train_every: int
+    status: str
+    reason: str
+    suggestion: Any
+    etag: int
+    created_ms: int | None
+    updated_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Samples needed at each level for one configuration and target: public metadata, no data."""
+
+    id: int
+    ptk: int
+    config_version: int
+    target: float
+    levels: Any
+    samples: Any
+    source: str
+    created_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan for one window of a stream."""
+
+    id: int
+    stream: str
+    window: int
+    status: str
+    body: Any
+    created_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """The work on one window. ``status`` is RUNNING until it is finished; ``body`` is None until then."""
+
+    id: int
+    stream: str
+    window: int
+    status: str
+    body: Any
+    started_ms: int | None
+    finished_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a cycle that is done."""
+
+    id: int
+    cycle: int
+    step: str
+    body: Any
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """One version of a PTK: where its bytes are in the lake, and its certificate."""
+
+    ptk: int
+    version: int
+    cycle: int
+    digest: str
+    manifest: Any
+    window: int
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, in the outbox. Ids grow in the order of the commits."""
+
+    id: int
+    kind: str
+    subject: str
+    body: Any
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How far a subscriber is: every event up to ``event`` was handed to it."""
+
+    subscriber: str
+    event: int
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """An endpoint that wants to hear of a PTK."""
+
+    id: int
+    ptk: int
+    endpoint: str

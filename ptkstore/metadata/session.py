@@ -1,0 +1,49 @@
+"""What the repositories speak through: one open transaction, with rows as mappings. Reason: TRANSACTION_READ_ONLY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ptklib.errors import InvalidInput
+from ptkstore.metadata.checks import check_limit
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One transaction. Belongs to one thread; dead when its ``with`` block ends."""
+
+    def __init__(self, connection: sa.Connection, *, writable: bool) -> None:
+        """Keep the connection; the caller ends the transaction."""
+        self._connection = connection
+        self._writable = writable
+
+    def one(self, statement: sa.Select[Any]) -> sa.RowMapping | None:
+        """The first row, or None."""
+        return self._connection.execute(statement.limit(1)).mappings().first()
+
+    def all(self, statement: sa.Select[Any], limit: int | None = None) -> Sequence[sa.RowMapping]:
+        """The rows, all or the first ``limit``."""
+        return self._connection.execute(statement.limit(check_limit(limit))).mappings().all()
+
+    def number(self, statement: sa.Select[Any]) -> int:
+        """The one number a query gives; 0 for NULL or no row."""
+        return int(self._connection.execute(statement).scalar() or 0)
+
+    def insert(self, table: sa.Table, **values: object) -> int:
+        """Add a row; its ``id`` where the table gives one, else 0."""
+        self._check_writable()
+        result = self._connection.execute(table.insert().values(**values))
+        return int(result.inserted_primary_key[0]) if "id" in table.c and result.inserted_primary_key else 0
+
+    def execute(self, statement: sa.Update | sa.Delete) -> None:
+        """Change rows."""
+        self._check_writable()
+        self._connection.execute(statement)
+
+    def _check_writable(self) -> None:
+        if not self._writable:
+            raise InvalidInput("TRANSACTION_READ_ONLY", "a read transaction cannot write: use write()")

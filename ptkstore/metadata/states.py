@@ -1,0 +1,112 @@
+"""States: the versions of each PTK. Reasons: STATE_UNKNOWN, STATE_EXISTS, VERSION_STALE."""
+
+from __future__ import annotations
+
+import re
+
+import sqlalchemy as sa
+
+from ptklib.errors import InvalidInput, Refused
+from ptkstore.metadata.checks import check_json, check_whole
+from ptkstore.metadata.cycles import Cycles
+from ptkstore.metadata.ptks import Ptks
+from ptkstore.metadata.rows import StateRow
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.tables import states
+
+__all__ = ["States"]
+
+
+class States:
+    """The versions of the PTKs: 1, 2, 3 and so on for each, immutable, one for each cycle at most."""
+
+    def __init__(self, session: Session, ptks: Ptks, cycles: Cycles) -> None:
+        """Work inside one transaction."""
+        self._session = session
+        self._ptks = ptks
+        self._cycles = cycles
+
+    def next_version(self, ptk: int) -> int:
+        """The version the next new state of a PTK gets, if it is added in this transaction."""
+        return self._session.number(sa.select(sa.func.max(states.c.version)).where(states.c.ptk == ptk)) + 1
+
+    def add(
+        self,
+        ptk: int,
+        version: int | None,
+        digest: str,
+        manifest: object,
+        window: int,
+        created_ms: int,
+        *,
+        cycle: int,
+    ) -> StateRow:
+        """Commit the state a cycle trained, as the next version.
+
+        ``version`` is what the manifest says, and VERSION_STALE when that is not the next one; None takes the next one.
+        The same digest for the same PTK and cycle again returns the first row; another digest is STATE_EXISTS. Put the
+        bytes into the lake first: a version must never be visible before its bytes.
+        """
+        if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise InvalidInput("VALUE_INVALID", f"a digest must be 64 hex digits, got {digest!r:.80}")
+        text = check_json(manifest, "a manifest")
+        times = {"window": check_whole(window, "window"), "created_ms": check_whole(created_ms, "created_ms")}
+        if version is not None:
+            check_whole(version, "version", at_least=1)
+        self._ptks.get(ptk)
+        self._cycles.get(cycle)
+        found = self.of_cycle(ptk, cycle)
+        if found is not None:
+            if found.digest != digest or version not in (None, found.version):
+                raise Refused(
+                    "STATE_EXISTS",
+                    f"cycle {cycle} gave PTK {ptk} another state already",
+                    ptk=ptk,
+                    version=found.version,
+                )
+            return found
+        due = self.next_version(ptk)
+        if version not in (None, due):
+            raise Refused(
+                "VERSION_STALE", f"the next version of PTK {ptk} is {due}, not {version}", ptk=ptk, version=due
+            )
+        self._session.insert(states, ptk=ptk, version=due, cycle=cycle, digest=digest, manifest=text, **times)
+        return self.get(ptk, due)
+
+    def get(self, ptk: int, version: int) -> StateRow:
+        """That version, or STATE_UNKNOWN."""
+        row = self._session.one(_of(ptk).where(states.c.version == version))
+        if row is None:
+            raise Refused("STATE_UNKNOWN", f"PTK {ptk} has no version {version}", ptk=ptk, version=version)
+        return StateRow(**row)
+
+    def of_cycle(self, ptk: int, cycle: int) -> StateRow | None:
+        """The state that cycle gave the PTK, or None."""
+        row = self._session.one(_of(ptk).where(states.c.cycle == cycle))
+        return None if row is None else StateRow(**row)
+
+    def latest(self, ptk: int) -> StateRow | None:
+        """The newest version, or None when there is none yet."""
+        row = self._session.one(_of(ptk).order_by(states.c.version.desc()))
+        return None if row is None else StateRow(**row)
+
+    def as_of(self, ptk: int, time_ms: int) -> StateRow | None:
+        """The newest version created at or before that time, or None."""
+        query = _of(ptk).where(states.c.created_ms <= check_whole(time_ms, "time_ms"))
+        row = self._session.one(query.order_by(states.c.version.desc()))
+        return None if row is None else StateRow(**row)
+
+    def list(self, ptk: int, *, limit: int | None = None, after: int | None = None) -> tuple[StateRow, ...]:
+        """The versions of a PTK, oldest first; ``after`` is the last version of the page before."""
+        query = _of(ptk).order_by(states.c.version)
+        if after is not None:
+            query = query.where(states.c.version > after)
+        return tuple(StateRow(**row) for row in self._session.all(query, limit))
+
+    def digests(self) -> frozenset[str]:
+        """The digests of all versions of all PTKs: what the lake must keep, with those of running cycles."""
+        return frozenset(row["digest"] for row in self._session.all(sa.select(states.c.digest).distinct()))
+
+
+def _of(ptk: int) -> sa.Select[tuple[object, ...]]:
+    return sa.select(states).where(states.c.ptk == ptk)

@@ -1,0 +1,88 @@
+"""`Metadata`: the tables of a store, opened, migrated and used in transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from ptkstore.metadata.blocks import Blocks
+from ptkstore.metadata.cycles import Cycles
+from ptkstore.metadata.database import Database
+from ptkstore.metadata.events import Events
+from ptkstore.metadata.plans import Plans
+from ptkstore.metadata.profiles import Profiles
+from ptkstore.metadata.ptks import Ptks
+from ptkstore.metadata.schema import migrate
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.states import States
+from ptkstore.metadata.streams import Streams
+from ptkstore.metadata.subscriptions import Subscriptions
+
+__all__ = ["Metadata", "Transaction"]
+
+
+class Transaction:
+    """One open transaction: a repository for every noun. Of no use once its ``with`` block has ended."""
+
+    def __init__(self, session: Session) -> None:
+        """Give every repository the same session."""
+        self.streams = Streams(session)
+        self.blocks = Blocks(session, self.streams)
+        self.ptks = Ptks(session, self.streams)
+        self.profiles = Profiles(session, self.ptks)
+        self.plans = Plans(session, self.streams)
+        self.cycles = Cycles(session, self.streams)
+        self.states = States(session, self.ptks, self.cycles)
+        self.events = Events(session)
+        self.subscriptions = Subscriptions(session, self.ptks)
+
+
+class Metadata:
+    """The metadata store. Thread-safe; several processes may open one store."""
+
+    def __init__(self, database: Database) -> None:
+        """Use `open`."""
+        self._database = database
+
+    @classmethod
+    def open(cls, url_or_path: str | Path) -> Metadata:
+        """Open a SQLite file (made if missing; its directory is not) or a database URL, and bring its schema up to date.
+
+        SCHEMA_TOO_NEW or NOT_METADATA, with nothing changed, when it is not ours to touch.
+        """
+        database = Database(url_or_path)
+        try:
+            migrate(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """The only writer of the store until the block ends. Left normally: durable as a whole. Left by an exception: nothing
+        happened. Keep it short, and nest none (TRANSACTION_NESTED)."""
+        with self._database.write() as connection:
+            yield Transaction(Session(connection, writable=True))
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """One moment of the store, however long the block takes. Waits for nobody; writing is TRANSACTION_READ_ONLY."""
+        with self._database.read() as connection:
+            yield Transaction(Session(connection, writable=False))
+
+    def close(self) -> None:
+        """Let the connections go; further use is METADATA_CLOSED. Safe to call twice."""
+        self._database.close()
+
+    def __enter__(self) -> Metadata:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()

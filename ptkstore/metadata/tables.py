@@ -1,0 +1,226 @@
+"""The tables as the store code sees them. The migrations make them; a test holds the two equal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.types import TypeDecorator
+
+from ptklib.ledger.slices import MAX_NAME
+from ptkstore.metadata.checks import MAX_ENDPOINT
+
+__all__ = [
+    "METADATA",
+    "blocks",
+    "cycles",
+    "deliveries",
+    "events",
+    "plans",
+    "profiles",
+    "ptk_configs",
+    "ptks",
+    "states",
+    "steps",
+    "streams",
+    "subscriptions",
+]
+
+
+class _JsonText(TypeDecorator[Any]):
+    """Canonical JSON text in (see `checks.check_json`), a Python value out."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_result_value(self, value: Any, _dialect: Any) -> Any:
+        """Decode."""
+        return None if value is None else json.loads(value)
+
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+_NAME = String(MAX_NAME)
+# SQLite gives out row numbers only for INTEGER.
+_ID = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _id() -> Column[int]:
+    return Column("id", _ID, primary_key=True, autoincrement=True)
+
+
+def _stream() -> Column[str]:
+    return Column("stream", _NAME, ForeignKey("streams.name"), nullable=False)
+
+
+def _ptk() -> Column[int]:
+    return Column("ptk", _ID, ForeignKey("ptks.id"), nullable=False)
+
+
+streams = Table(
+    "streams",
+    METADATA,
+    Column("name", _NAME, primary_key=True),
+    Column("spec", _JsonText, nullable=False),
+    Column("created_ms", BigInteger),
+)
+
+blocks = Table(
+    "blocks",
+    METADATA,
+    Column("stream", _NAME, ForeignKey("streams.name"), primary_key=True),
+    Column("name", _NAME, primary_key=True),
+    Column("start_ms", BigInteger, nullable=False),
+    Column("end_ms", BigInteger, nullable=False),
+    Column("window", BigInteger, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("dp_count", BigInteger),
+    Index(None, "stream", "window"),
+    Index(None, "stream", "start_ms", "name"),
+)
+
+ptks = Table(
+    "ptks",
+    METADATA,
+    _id(),
+    Column("name", _NAME, nullable=False),
+    _stream(),
+    Column("kind", _NAME, nullable=False),
+    Column("config_version", BigInteger, nullable=False),
+    Column("target", Double, nullable=False),
+    Column("train_every", BigInteger, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("suggestion", _JsonText),
+    Column("etag", BigInteger, nullable=False),
+    Column("created_ms", BigInteger),
+    Column("updated_ms", BigInteger),
+    UniqueConstraint("name"),
+    Index(None, "stream"),
+    sqlite_autoincrement=True,
+)
+
+ptk_configs = Table(
+    "ptk_configs",
+    METADATA,
+    Column("ptk", _ID, ForeignKey("ptks.id"), primary_key=True, autoincrement=False),
+    Column("config_version", BigInteger, primary_key=True, autoincrement=False),
+    Column("config", _JsonText, nullable=False),
+)
+
+profiles = Table(
+    "profiles",
+    METADATA,
+    _id(),
+    Column("ptk", _ID, nullable=False),
+    Column("config_version", BigInteger, nullable=False),
+    Column("target", Double, nullable=False),
+    Column("levels", _JsonText, nullable=False),
+    Column("samples", _JsonText, nullable=False),
+    Column("source", _NAME, nullable=False),
+    Column("created_ms", BigInteger),
+    ForeignKeyConstraint(["ptk", "config_version"], ["ptk_configs.ptk", "ptk_configs.config_version"]),
+    Index(None, "ptk", "config_version"),
+    sqlite_autoincrement=True,
+)
+
+plans = Table(
+    "plans",
+    METADATA,
+    _id(),
+    _stream(),
+    Column("window", BigInteger, nullable=False),
+    Column("status", _NAME, nullable=False),
+    Column("body", _JsonText, nullable=False),
+    Column("created_ms", BigInteger),
+    Index(None, "stream"),
+    sqlite_autoincrement=True,
+)
+
+cycles = Table(
+    "cycles",
+    METADATA,
+    _id(),
+    _stream(),
+    Column("window", BigInteger, nullable=False),
+    Column("status", _NAME, nullable=False),
+    Column("body", _JsonText),
+    Column("started_ms", BigInteger),
+    Column("finished_ms", BigInteger),
+    UniqueConstraint("stream", "window"),
+    sqlite_autoincrement=True,
+)
+
+steps = Table(
+    "steps",
+    METADATA,
+    _id(),
+    Column("cycle", _ID, ForeignKey("cycles.id"), nullable=False),
+    Column("step", String(2 * MAX_NAME), nullable=False),
+    Column("body", _JsonText, nullable=False),
+    Column("at_ms", BigInteger),
+    UniqueConstraint("cycle", "step"),
+    sqlite_autoincrement=True,
+)
+
+states = Table(
+    "states",
+    METADATA,
+    Column("ptk", _ID, ForeignKey("ptks.id"), primary_key=True, autoincrement=False),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("cycle", _ID, ForeignKey("cycles.id"), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("manifest", _JsonText, nullable=False),
+    Column("window", BigInteger, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    UniqueConstraint("ptk", "cycle"),
+)
+
+events = Table(
+    "events",
+    METADATA,
+    _id(),
+    Column("kind", _NAME, nullable=False),
+    Column("subject", _NAME, nullable=False),
+    Column("body", _JsonText, nullable=False),
+    Column("at_ms", BigInteger),
+    sqlite_autoincrement=True,
+)
+
+deliveries = Table(
+    "deliveries",
+    METADATA,
+    Column("subscriber", String(MAX_ENDPOINT), primary_key=True),
+    Column("event", _ID, ForeignKey("events.id"), nullable=False),
+    Column("at_ms", BigInteger),
+)
+
+subscriptions = Table(
+    "subscriptions",
+    METADATA,
+    _id(),
+    _ptk(),
+    Column("endpoint", String(MAX_ENDPOINT), nullable=False),
+    UniqueConstraint("ptk", "endpoint"),
+    sqlite_autoincrement=True,
+)
