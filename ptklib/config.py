@@ -1,0 +1,154 @@
+"""Configurations: frozen dataclasses of public values, as JSON and back, with a schema, checked at construction.
+
+A field may be ``str``, ``int``, ``float``, ``bool``, a ``Literal``, ``tuple[X, ...]``, ``X | None``, a union, or another
+dataclass with a ``kind: ClassVar[str]``, which is written into its JSON form. Nothing else: a configuration travels as
+JSON, is hashed into certificates, and must mean the same everywhere. Floats are finite. A list given for a tuple is
+accepted; an int given for a float becomes one.
+
+Reasons: CONFIG_INVALID (a wrong value; the message names the field), CONFIG_FIELDS (a field too many or too few).
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from ptklib.errors import InvalidInput
+
+__all__ = ["checked", "from_json", "schema", "to_json"]
+
+_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def checked(config: Any) -> None:
+    """Check every field of a frozen dataclass against its annotation, in place; call it in ``__post_init__``."""
+    for name, kind in _hints(type(config)).items():
+        where = f"{type(config).__name__}.{name}"
+        object.__setattr__(config, name, _value(getattr(config, name), kind, where))
+
+
+def to_json(config: Any) -> dict[str, Any]:
+    """The fields as plain JSON values, with the kind of a part, without that of the whole."""
+    return {one.name: _plain(getattr(config, one.name)) for one in fields(config)}
+
+
+def from_json(kind: type[Any], body: Any) -> Any:
+    """Read the form of `to_json`; fields with defaults may be left out."""
+    if not isinstance(body, dict):
+        raise InvalidInput("CONFIG_INVALID", f"{kind.__name__} must be an object, got {type(body).__name__}")
+    known = {one.name: one for one in fields(kind)}
+    missing = [
+        name
+        for name, one in known.items()
+        if name not in body and one.default is MISSING and one.default_factory is MISSING
+    ]
+    unknown = sorted(set(map(str, body)) - set(known))
+    if missing or unknown:
+        raise InvalidInput(
+            "CONFIG_FIELDS",
+            f"{kind.__name__} must have fields of {sorted(known)}, missing {missing}, unknown {unknown}",
+            missing=missing,
+            unknown=unknown,
+        )
+    return kind(**body)
+
+
+def schema(kind: type[Any]) -> dict[str, Any]:
+    """A JSON schema (2020-12) of the form of `to_json`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": kind.__name__, **_object(kind)}
+
+
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {one.name: hints[one.name] for one in fields(kind) if get_origin(hints[one.name]) is not ClassVar}
+
+
+def _value(value: Any, kind: Any, where: str) -> Any:
+    """The value as its annotation wants it, or a refusal."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        if any(type(value) is type(one) and value == one for one in arguments):
+            return value
+    elif origin is tuple and isinstance(value, list | tuple):
+        return tuple(_value(one, arguments[0], f"{where}[{place}]") for place, one in enumerate(value))
+    elif origin in (Union, types.UnionType):
+        return _any_of(value, arguments, where)
+    elif is_dataclass(kind):
+        if isinstance(value, kind):  # type: ignore[arg-type]
+            return value
+        tag = getattr(kind, "kind", None)
+        if isinstance(value, dict) and value.get("kind") == tag:
+            return from_json(kind, {name: one for name, one in value.items() if name != "kind"})  # type: ignore[arg-type]
+    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    elif kind in _SCALARS and type(value) is kind and kind is not float:
+        return value
+    elif kind is type(None) and value is None:
+        return None
+    raise InvalidInput("CONFIG_INVALID", f"{where} must be {_words(kind)}, got {value!r:.80}")
+
+
+def _any_of(value: Any, kinds: tuple[Any, ...], where: str) -> Any:
+    """The first kind that takes the value as it is; a refusal inside a part of the right kind is told as it stands."""
+    exact: list[Any] = [kind for kind in kinds if isinstance(kind, type) and type(value) is kind]
+    if isinstance(value, dict):
+        exact = [kind for kind in kinds if is_dataclass(kind) and getattr(kind, "kind", None) == value.get("kind")]
+        if exact:
+            return _value(value, exact[0], where)
+    for kind in (*exact, *kinds):
+        try:
+            return _value(value, kind, where)
+        except InvalidInput:
+            continue
+    words = " or ".join(_words(kind) for kind in kinds)
+    raise InvalidInput("CONFIG_INVALID", f"{where} must be {words}, got {value!r:.80}")
+
+
+def _words(kind: Any) -> str:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(repr(one) for one in arguments)
+    if origin is tuple:
+        return f"a list of {_words(arguments[0])}"
+    if origin in (Union, types.UnionType):
+        return " or ".join(_words(one) for one in arguments)
+    if kind is float:
+        return "a finite number"
+    return "null" if kind is type(None) else getattr(kind, "__name__", str(kind))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"kind": getattr(value, "kind", type(value).__name__), **to_json(value)}
+    return value
+
+
+def _object(kind: type[Any]) -> dict[str, Any]:
+    hints = _hints(kind)
+    properties: dict[str, Any] = {}
+    for one in fields(kind):
+        properties[one.name] = _schema_of(hints[one.name])
+        if one.default is not MISSING:
+            properties[one.name]["default"] = _plain(one.default)
+    needed = [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+
+def _schema_of(kind: Any) -> dict[str, Any]:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is tuple:
+        return {"type": "array", "items": _schema_of(arguments[0])}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_schema_of(one) for one in arguments]}
+    if is_dataclass(kind):
+        body = _object(kind)  # type: ignore[arg-type]
+        body["properties"] = {"kind": {"const": getattr(kind, "kind", "")}, **body["properties"]}
+        body["required"] = ["kind", *body["required"]]
+        return body
+    return {"type": "null" if kind is type(None) else _SCALARS[kind]}

@@ -1,0 +1,138 @@
+"""Frames of other libraries: read some columns as Arrow, append columns, give the same kind back.
+
+pandas and polars are never imported here: a frame of theirs is known by the module of its type, so neither is a
+dependency. Nothing is changed in place.
+
+====================  =======================================================
+in                    out
+====================  =======================================================
+pandas DataFrame      a new DataFrame with the same index; old columns shared
+polars DataFrame      a new DataFrame
+Arrow Table           a new Table; old columns shared, metadata kept
+Arrow RecordBatch     a new RecordBatch
+NumPy structured      a new structured array of one axis
+====================  =======================================================
+
+Reasons: FRAME_UNSUPPORTED, COLUMN_MISSING, COLUMN_EXISTS, COLUMN_TYPE (a column that Arrow cannot hold).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ptklib.errors import InvalidInput
+
+__all__ = ["Frame", "append_columns", "column_names", "read_columns"]
+
+Frame = TypeVar("Frame")
+
+
+def column_names(frame: Any) -> list[str]:
+    """The names of the columns, in order; refuses what is no frame of a known kind."""
+    kind = _kind(frame)
+    if kind == "numpy":
+        return list(frame.dtype.names)
+    if kind in {"table", "batch"}:
+        return list(frame.schema.names)
+    return [str(name) for name in frame.columns]
+
+
+def read_columns(frame: Any, columns: Sequence[str]) -> pa.Table:
+    """These columns as an Arrow table. Each must be there exactly once."""
+    names, kind = column_names(frame), _kind(frame)
+    for column in columns:
+        if names.count(column) != 1:
+            raise InvalidInput(
+                "COLUMN_MISSING",
+                f"column {column!r} must be there once, found {names.count(column)} times; the frame has {sorted(names)}",
+                column=column,
+            )
+    if kind == "table":
+        return frame.select(list(columns))
+    if kind == "batch":
+        return pa.Table.from_batches([frame]).select(list(columns))
+    if kind == "polars":
+        return frame.select(list(columns)).to_arrow()
+    arrays = []
+    for column in columns:
+        values = frame[column]
+        try:
+            arrays.append(pa.array(np.ascontiguousarray(values) if kind == "numpy" else values, from_pandas=True))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            # The text of Arrow's error may quote a value.
+            raise InvalidInput(
+                "COLUMN_TYPE",
+                f"column {column!r} must be of one type that Arrow knows, got {values.dtype}",
+                column=column,
+            ) from None
+    return pa.table(arrays, names=list(columns))
+
+
+def append_columns(frame: Frame, table: pa.Table) -> Frame:
+    """The frame with the columns of the table (float64, no nulls) appended; the rows must be as many."""
+    names = column_names(frame)
+    clash = sorted(set(names) & set(table.column_names))
+    if clash or len(set(table.column_names)) < table.num_columns:
+        again = clash or sorted({one for one in table.column_names if table.column_names.count(one) > 1})
+        raise InvalidInput(
+            "COLUMN_EXISTS",
+            f"feature columns must be new, got {again} twice: rename the columns, or give the PTK another prefix",
+            columns=again,
+        )
+    appended: Any = _append(frame, _kind(frame), table)
+    result: Frame = appended
+    return result
+
+
+def _append(frame: Any, kind: str, table: pa.Table) -> Any:
+    if kind == "table":
+        for name in table.column_names:
+            frame = frame.append_column(name, table.column(name))
+        return frame
+    if kind == "batch":
+        new = [table.column(name).combine_chunks() for name in table.column_names]
+        fields = [*frame.schema, *table.schema]
+        schema = pa.schema(fields, metadata=frame.schema.metadata)
+        return pa.RecordBatch.from_arrays([*frame.columns, *new], schema=schema)
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    if kind == "pandas":
+        return frame.assign(**columns)
+    if kind == "polars":
+        import polars
+
+        return frame.with_columns([polars.Series(name, values) for name, values in columns.items()])
+    fields = [(name, frame.dtype.fields[name][0]) for name in frame.dtype.names]
+    result = np.empty(len(frame), dtype=[*fields, *((name, values.dtype) for name, values in columns.items())])
+    for name in frame.dtype.names:
+        result[name] = frame[name]
+    for name, values in columns.items():
+        result[name] = values
+    return result
+
+
+def _kind(frame: Any) -> str:
+    if isinstance(frame, pa.Table):
+        return "table"
+    if isinstance(frame, pa.RecordBatch):
+        return "batch"
+    if type(frame) is np.ndarray and frame.dtype.names and frame.ndim == 1:
+        return "numpy"
+    home, name = type(frame).__module__.partition(".")[0], type(frame).__name__
+    if home in {"pandas", "polars"} and name == "DataFrame":
+        return home
+    advice = ""
+    if home == "polars" and name == "LazyFrame":
+        advice = "; call collect() first"
+    elif isinstance(frame, np.ndarray):
+        advice = "; a NumPy array must be structured, with one axis"
+    elif hasattr(frame, "__arrow_c_stream__"):
+        advice = "; pyarrow.table(frame) makes one"
+    raise InvalidInput(
+        "FRAME_UNSUPPORTED",
+        "frame must be a pandas or polars DataFrame, an Arrow Table or RecordBatch or a structured NumPy array, got "
+        f"{type(frame).__module__}.{name}{advice}",
+    )

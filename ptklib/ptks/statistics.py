@@ -1,0 +1,394 @@
+"""Counts, sums, means and variances by public keys: the PTK that most features are made of.
+
+What is released
+----------------
+A value v between public bounds becomes a whole number w of steps, 0 to D (``steps``; bounds and D are public). Each
+record then spreads a weight over the corners of its cell:
+
+====================  =============================  ==========  =====================================
+asked for             weights of a record            they sum    read back
+====================  =============================  ==========  =====================================
+counts only           1                              1           count
+sums, means           D-w, w                         D           count, sum of w
+variances             (D-w)^2, 2w(D-w), w^2          D^2         count, sum of w, sum of w^2
+====================  =============================  ==========  =====================================
+
+The exact totals of every corner of every cell get noise of one scale, empty cells too, and everything else is
+post-processing. There is no budget to split: the weights are not negative and always sum to the same number, so all of
+them together are as sensitive as the count alone. Separate Laplace noise on a count and a centred sum with half the budget
+each would have twice the variance (Gaussian noise: the same); on a count, a sum and a sum of squares with a third each,
+the count would have three times the variance.
+
+**Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records. *Neighbours:* add or remove one.
+*Sensitivity:* a record is in one cell or none, and its weights are whole, not negative and sum to W = 1, D or D^2; so it
+moves the vector of all totals by exactly W, or 0, in L1, and by at most W in L2. r records move it by at most r W in
+both. Totals are exact (sums of whole floats below 2**53, added up as int64), so this holds to the last bit. *Cost:* that
+of one `LaplaceRelease` or `GaussianRelease` of the whole vector at sensitivity r W; with Gaussian noise, sigma is the least
+that is (epsilon, delta)-DP. *Windows:* totals of the last state are added, which is post-processing; their records
+are others.
+
+Rules
+-----
+* A record whose key is null or not in the domain, or whose value is null or NaN, contributes nothing and has loss 0.
+  Values outside the bounds, infinities too, are clipped.
+* Features of a key: ``count`` (0 where the noisy one is below), ``mean``, ``variance`` within what the bounds allow, and
+  ``sum`` = count times mean, over all windows merged. Where the noisy count is not positive, or the key is unknown, mean
+  and variance are those of all records together; if that count is not positive either, the middle of the bounds and
+  the variance of the uniform distribution between them.
+* Loss: the squared distance of the value (in steps) to the mean of its key over the squared range; with counts only, half
+  the Brier score of the shares. Exact totals minimise its mean.
+
+Reasons: those of `ptk`, `keys`, `fixed_point` and `mechanisms.release`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
+from ptklib.privacy.calibration import gaussian_sigma
+from ptklib.privacy.costs import Cost
+from ptklib.privacy.fixed_point import FixedPoint
+from ptklib.privacy.mechanisms.inputs import LIMIT
+from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
+from ptklib.privacy.source import BitSource
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of, count_of
+from ptklib.ptks.keys import MAX_CELLS, Codes, Key, numbers_of
+from ptklib.ptks.profile import smallest_count
+
+__all__ = ["MAX_STEPS", "STEPS", "Statistics"]
+
+# The mean is off by at most half a step, 1/8192 of the range: far below the noise of any useful budget.
+STEPS = 4096
+# So that 2**20 squares sum below 2**53, where whole floats are exact.
+MAX_STEPS = 2**16
+_ROWS_AT_ONCE = (1 << 15, 1 << 20)
+# So that twice as many squares sum below 2**63.
+_ROWS_IN_INT64 = 1 << 29
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics(Ptk):
+    """Statistics of a value by public keys. See the module for what is released and the proof note."""
+
+    kind: ClassVar[str] = "statistics"
+    tags: ClassVar[Tags] = Tags(mergeable=True, exact_minimiser=True)
+
+    keys: tuple[Key, ...]
+    statistics: tuple[Literal["count", "sum", "mean", "variance"], ...]
+    value: str | None = None
+    lower: float | None = None
+    upper: float | None = None
+    mechanism: Literal["laplace", "gaussian"] = "laplace"
+    resolution: float | None = None  # of the value; the range over `STEPS` when None
+    min_share: float | None = None  # the target holds for keys with this share of the records; 1/cells when None
+    prefix: str | None = None  # of feature names; the columns when None
+
+    def check(self) -> None:
+        """One key or more; statistics asked for once each; bounds exactly when there is a value."""
+        _demand(len(self.keys) >= 1, "keys must be one or more, got none")
+        _demand(self.cells <= MAX_CELLS, f"keys must make at most {MAX_CELLS} cells, got {self.cells}")
+        _demand(
+            0 < len(self.statistics) == len(set(self.statistics)), "statistics must be one or more, none of them twice"
+        )
+        named = [one is not None for one in (self.value, self.lower, self.upper)]
+        if self._degree or any(named):
+            _demand(all(named), "value, lower and upper must be given together, for sums, means and variances")
+            _demand(self._degree > 0, "value must be left out when only counts are asked for")
+            _demand(1 <= self.steps <= MAX_STEPS, f"resolution must give 1 to {MAX_STEPS} steps, got {self.steps}")
+        _demand(self.min_share is None or 0 < self.min_share <= 1, "min_share must be above 0 and at most 1")
+        object.__setattr__(self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian"))
+
+    @property
+    def cells(self) -> int:
+        """How many keys there are: the product of the domains."""
+        return math.prod(key.size for key in self.keys)
+
+    @property
+    def steps(self) -> int:
+        """D, the number of steps between the bounds."""
+        return 1 if self.lower is None or self.upper is None else _steps(self.lower, self.upper, self.resolution)
+
+    @property
+    def _degree(self) -> int:
+        """The highest power of the value that is summed."""
+        return 2 if "variance" in self.statistics else int(bool({"sum", "mean"} & set(self.statistics)))
+
+    @property
+    def _weight(self) -> int:
+        """W: what the weights of one record sum to."""
+        return int(self.steps**self._degree)
+
+    @property
+    def _padded(self) -> tuple[int, ...]:
+        """The shape of the cells with one more place in each domain, for unknown keys."""
+        return tuple(key.size + 1 for key in self.keys)
+
+    def columns(self) -> tuple[str, ...]:
+        """The key columns, then the value."""
+        return tuple(dict.fromkeys([*self.feature_columns(), *([self.value] if self.value else [])]))
+
+    def feature_columns(self) -> tuple[str, ...]:
+        """The key columns."""
+        return tuple(dict.fromkeys(key.column for key in self.keys))
+
+    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
+        """That of the one release that `train_dp` makes."""
+        return self._release(epsilon, delta, records_per_unit).cost
+
+    def train_dp(
+        self,
+        batches: Batches,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        previous: Arrays | None = None,
+        noise: BitSource | None = None,
+        records_per_unit: int = 1,
+    ) -> Arrays:
+        """Noisy totals of all cells, added to the previous ones. Cost and proof: see the module."""
+        release = self._release(epsilon, delta, records_per_unit)
+        if previous is not None:
+            self.validate(previous)
+        totals: Integers = release.release(self._corners(batches), source=noise).values
+        windows = np.ones(1, dtype=np.int64)
+        if previous is not None:
+            # Each is at most LIMIT = 2**60, so the sum fits.
+            totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
+            windows = windows + previous["windows"]
+        return {"totals": totals, "windows": windows}
+
+    def exact(self, batches: Batches) -> Arrays:
+        """The totals without noise: their means and shares minimise the mean loss. Raw: never published."""
+        return {"totals": self._corners(batches), "windows": np.ones(1, dtype=np.int64)}
+
+    def loss(self, arrays: Arrays, batches: Batches) -> Floats:
+        """See the rules in the module."""
+        self.validate(arrays)
+        if self._degree:
+            # An unknown key has the prediction NaN: its loss is set to 0.
+            table = self._pad(self._statistics(arrays)["mean"][:-1], np.nan)
+        else:
+            shares = np.maximum(arrays["totals"][:, 0].astype(np.float64), 0.0)
+            shares = shares / shares.sum() if shares.sum() > 0 else np.full(self.cells, 1 / self.cells)
+            table = self._pad((np.square(shares).sum() + 1 - 2 * shares) / 2, np.nan)
+        losses = [np.zeros(0)]
+        for codes, value in self._coded(batches):
+            known = table[codes]
+            losses.append(known if value is None else np.square(value / self.steps - known))
+        return np.clip(np.nan_to_num(np.concatenate(losses)), 0.0, 1.0)
+
+    def feature_names(self) -> tuple[str, ...]:
+        """``<prefix>_<statistic>`` in the order asked for."""
+        prefix = "_".join(self.columns()) if self.prefix is None else self.prefix
+        return tuple(f"{prefix}_{one}" if prefix else one for one in self.statistics)
+
+    def features(self, arrays: Arrays, table: pa.Table) -> pa.Table:
+        """The statistics of each row's key, as float64. Rules for unknown keys: see the module."""
+        self.validate(arrays)
+        codes = self._codes(table)
+        found = self._statistics(arrays)
+        if self.lower is not None and self.upper is not None:
+            width = self.upper - self.lower
+            found["mean"] = self.lower + width * found["mean"]
+            found["variance"] = width**2 * found["variance"]
+            found["sum"] = found["count"] * found["mean"]
+        columns = []
+        for name in self.statistics:
+            unknown = float(found[name][-1]) if name in {"mean", "variance"} else 0.0
+            columns.append(pa.array(self._pad(found[name][:-1], unknown)[codes]))
+        return pa.Table.from_arrays(columns, names=list(self.feature_names()))
+
+    def analytic_profile(
+        self, target: float, levels: Sequence[Number], delta: Number = 0, *, records_per_unit: int = 1
+    ) -> tuple[int | None, ...]:
+        """The fewest records at which the noise keeps the target with probability 95% at least, at each epsilon.
+
+        The target bounds the error of the mean of a key that holds ``min_share`` of the records, as a fraction of the range
+        between the bounds, rounding to steps included, whatever the values are. With counts only it bounds the error of
+        a count as a fraction of all records. From public numbers alone: free.
+        """
+        _demand(0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}")
+        share = 1.0 if not self._degree else self.min_share or 1 / self.cells
+        found: list[int | None] = []
+        for level in levels:
+            try:
+                release = self._release(level, delta, records_per_unit)
+            except InvalidInput as error:
+                if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
+                    raise
+                found.append(None)
+                continue
+            scale = release.scale if isinstance(release, LaplaceRelease) else release.sigma
+            allowed = target - (1 / (2 * self.steps) if self._degree else 0.0)
+            records = float(scale / self._weight)
+            count = smallest_count(self.mechanism, records, 1 / self._weight, allowed, self._degree)
+            found.append(None if count is None else math.ceil(count / share))
+        return tuple(found)
+
+    def validate(self, arrays: Arrays) -> None:
+        """Names, dtypes and shapes follow from the configuration; totals and windows are in range."""
+        wanted = {"totals": ("int64", (self.cells, self._degree + 1)), "windows": ("int64", (1,))}
+        check_arrays(arrays, wanted, kind=self.kind)
+        if np.any(np.abs(arrays["totals"]) > LIMIT) or not 1 <= arrays["windows"][0] <= LIMIT:
+            raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
+
+    def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
+        """Uniform keys and values, a quarter of the values on a bound."""
+        generator = np.random.default_rng(seed)
+        columns = {key.column: key.example(rows, generator) for key in self.keys}
+        if self.value is not None and self.lower is not None and self.upper is not None:
+            values = generator.choice([self.lower, self.upper], rows)
+            inside = generator.uniform(0, 1, rows) < 3 / 4
+            values[inside] = generator.uniform(self.lower, self.upper, rows)[inside]
+            columns[self.value] = pa.array(values)
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> LaplaceRelease | GaussianRelease:
+        """The one mechanism of a training, before any data. Sensitivity r W: see the proof note."""
+        sensitivity = count_of(records_per_unit) * self._weight
+        chance = delta_exact(delta)
+        if self.mechanism == "laplace":
+            return LaplaceRelease(epsilon=epsilon, sensitivity=sensitivity)
+        if chance == 0:
+            raise InvalidInput("DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'laplace'")
+        return GaussianRelease(sigma=_sigma(epsilon_exact(epsilon), chance, sensitivity), sensitivity=sensitivity)
+
+    def _corners(self, batches: Batches) -> Integers:
+        """The exact totals of the corners of all cells, at most LIMIT. Raw.
+
+        Weights are not negative, so stopping at LIMIT on the way is the same as at the end, and moves no neighbours apart.
+        """
+        totals = np.zeros((self.cells, self._degree + 1), dtype=np.int64)
+        sums = np.zeros((self._degree + 1, math.prod(self._padded)), dtype=np.int64)
+        pending = 0
+        for codes, value in self._coded(batches):
+            if pending + len(codes) > _ROWS_IN_INT64:
+                totals = _limited(totals + self._weights(sums))
+                sums[:], pending = 0, 0
+            pending += len(codes)
+            sums[0] += np.bincount(codes, minlength=sums.shape[1])
+            if value is not None:
+                sums[1] += np.bincount(codes, weights=value, minlength=sums.shape[1]).astype(np.int64)
+            if value is not None and self._degree == 2:
+                squares = np.square(value, out=value)
+                sums[2] += np.bincount(codes, weights=squares, minlength=sums.shape[1]).astype(np.int64)
+        return _limited(totals + self._weights(sums))
+
+    def _weights(self, sums: Integers) -> Integers:
+        """Totals of the corners from those of the powers of w, without the unknown keys."""
+        known = tuple(slice(key.size) for key in self.keys)
+        inner = [one.reshape(self._padded)[known].reshape(-1) for one in sums]
+        d = self.steps
+        if self._degree == 0:
+            return np.stack(inner, axis=1)
+        if self._degree == 1:
+            n, w = inner
+            return np.stack([d * n - w, w], axis=1)
+        n, w, ww = inner
+        return np.stack([d * d * n - 2 * d * w + ww, 2 * (d * w - ww), ww], axis=1)
+
+    def _coded(self, batches: Batches) -> Iterator[tuple[Codes, Floats | None]]:
+        """The cell and the value in steps (a fresh array) of each record, a piece that fits a cache at a time."""
+        least, most = _ROWS_AT_ONCE
+        rows = min(most, max(least, 2 * self.cells))
+        for batch in batches_of(batches):
+            for start in range(0, batch.num_rows, rows):
+                piece = batch.slice(start, rows)
+                codes = self._codes(piece)
+                yield (codes, None) if self.value is None else self._valued(codes, piece)
+
+    def _codes(self, frame: pa.RecordBatch | pa.Table) -> Codes:
+        """The padded cell of each record: unknown in any key is a place that no cell has."""
+        codes: Codes | None = None
+        for key in self.keys:
+            one = key.codes(column_of(frame, key.column))
+            if codes is None:
+                codes = one
+            else:
+                codes = codes * (key.size + 1)
+                codes += one
+        assert codes is not None
+        return codes
+
+    def _valued(self, codes: Codes, piece: pa.RecordBatch) -> tuple[Codes, Floats]:
+        """Clip and round each value to steps by itself. A record without a value gets a cell that is unknown."""
+        assert self.value is not None
+        assert self.lower is not None
+        assert self.upper is not None
+        column = column_of(piece, self.value)
+        if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
+            raise InvalidInput("COLUMN_TYPE", f"column {self.value!r} must hold numbers, got {column.type}")
+        raw, absent = numbers_of(column)
+        # A value near the end of float64 becomes infinite, and is clipped like one.
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = np.subtract(raw, self.lower, dtype=np.float64)
+            steps *= self.steps / (self.upper - self.lower)
+        np.rint(steps, out=steps)
+        np.clip(steps, 0.0, float(self.steps), out=steps)
+        bad = np.isnan(steps)
+        if absent is not None:
+            bad |= absent
+        if bad.any():
+            # The last padded place is unknown in every key.
+            codes = np.where(bad, math.prod(self._padded) - 1, codes)
+            steps[bad] = 0.0
+        return codes, steps
+
+    def _statistics(self, arrays: Arrays) -> dict[str, Floats]:
+        """Noisy count, mean and variance of each cell and, last, of all together, in units of the range."""
+        corners = np.vstack([arrays["totals"], arrays["totals"].sum(axis=0, dtype=np.float64)]) / self._weight
+        count = corners.sum(axis=1)
+        usable = count > 0
+        divisor = np.where(usable, count, 1.0)
+        places = np.linspace(0.0, 1.0, self._degree + 1)
+        mean = np.clip(corners @ places / divisor, 0.0, 1.0)
+        variance = np.clip(corners[:, -1] / divisor - mean**2, 0.0, mean * (1 - mean))
+        # First what all records together fall back to, then the cells.
+        for values, middle in ((mean, 0.5), (variance, 1 / 12)):
+            values[-1] = values[-1] if usable[-1] else middle
+            values[~usable] = values[-1]
+        return {"count": np.maximum(count, 0.0), "mean": mean, "variance": variance}
+
+    def _pad(self, cells: Floats, unknown: float) -> Floats:
+        """By padded cell, with a value for unknown keys."""
+        padded = np.full(self._padded, unknown)
+        padded[tuple(slice(key.size) for key in self.keys)] = cells.reshape([key.size for key in self.keys])
+        return padded.reshape(-1)
+
+
+@lru_cache(maxsize=1024)
+def _steps(lower: float, upper: float, resolution: float | None) -> int:
+    """The range in units of the resolution; refuses bounds that are none. Remembered: it is asked for at every piece."""
+    low, high = Fraction(repr(lower)), Fraction(repr(upper))
+    # Made for its checks.
+    FixedPoint(lower, upper, max(abs(low), abs(high)))
+    return STEPS if resolution is None else int(FixedPoint(0, high - low, resolution).upper_units)
+
+
+@lru_cache(maxsize=256)
+def _sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> float:
+    """Calibration is a search with many digits: remembered, for the same plan is priced many times."""
+    return gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+
+
+def _limited(totals: Integers) -> Integers:
+    return np.asarray(np.minimum(totals, LIMIT), dtype=np.int64)
+
+
+def _demand(holds: bool, words: str) -> None:
+    if not holds:
+        raise InvalidInput("CONFIG_INVALID", words)

@@ -1,0 +1,113 @@
+"""`check_ptk` lets right PTKs pass and catches every broken one, by the right check and in plain words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number
+from ptklib.privacy.costs import Cost
+from ptklib.privacy.mechanisms.release import GaussianRelease
+from ptklib.ptk import Tags
+from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.ptks.statistics import Statistics
+from ptklib.testing.ptk_checks import PtkCheckFailed, Report, check_ptk, list_checks
+from tests.ptks.broken import BROKEN, Average
+
+ZONES = IntegerRange(column="zone", first=0, last=9)
+VALUE: dict[str, Any] = {"value": "speed", "lower": -20.0, "upper": 100.0}
+VARIANTS = {
+    "counts": Statistics(keys=(ZONES,), statistics=("count",)),
+    "counts gaussian": Statistics(
+        keys=(Categories(column="city", values=("a", "b", "c")),), statistics=("count",), mechanism="gaussian"
+    ),
+    "means": Statistics(keys=(TimePart(column="time", part="weekday"),), statistics=("mean", "count"), **VALUE),
+    "means gaussian": Statistics(
+        keys=(Bins(column="age", edges=(0, 18, 65, 120)),), statistics=("mean",), mechanism="gaussian", **VALUE
+    ),
+    "variances": Statistics(
+        keys=(Categories(column="city", values=(3, 5, 8)),), statistics=("sum", "variance"), prefix="x", **VALUE
+    ),
+    "variances gaussian": Statistics(
+        keys=(ZONES,), statistics=("count", "sum", "mean", "variance"), mechanism="gaussian", resolution=0.5, **VALUE
+    ),
+    "two keys": Statistics(keys=(TimePart(column="time", part="hour"), ZONES), statistics=("mean",), **VALUE),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_statistics_pass(name: str) -> None:
+    report = check_ptk(VARIANTS[name])
+    assert not [one for one in report.outcomes if one.problem or one.skipped]
+
+
+def test_the_ptk_that_the_broken_ones_are_made_of_passes() -> None:
+    assert check_ptk(Average()).failed == ()
+
+
+@pytest.mark.parametrize(("kind", "check", "words"), BROKEN, ids=[kind.__name__ for kind, _, _ in BROKEN])
+def test_a_broken_ptk_is_caught(kind: type[Average], check: str, words: str) -> None:
+    with pytest.raises(PtkCheckFailed) as caught:
+        check_ptk(kind())
+    found = {one.name: one.problem or "" for one in caught.value.report.failed}
+    assert check in found, found
+    assert words in found[check]
+    assert f"FAILED  {check}: " in str(caught.value)
+
+
+class HalfSigma(Statistics):
+    """Half of the Gaussian noise that it is charged for."""
+
+    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
+        return super()._release(epsilon, delta, records_per_unit).cost
+
+    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> GaussianRelease:
+        made = super()._release(epsilon, delta, records_per_unit)
+        assert isinstance(made, GaussianRelease)
+        return GaussianRelease(sigma=made.sigma / 2, sensitivity=made.sensitivity)
+
+
+def test_half_of_the_gaussian_noise_is_caught() -> None:
+    with pytest.raises(PtkCheckFailed, match="FAILED  audit: adding 1 record") as caught:
+        check_ptk(HalfSigma(keys=(ZONES,), statistics=("mean",), mechanism="gaussian", **VALUE))
+    assert [one.name for one in caught.value.report.failed] == ["audit"]
+
+
+def test_every_check_but_two_has_a_broken_ptk() -> None:
+    # Not seen to fail: audit_user (the audit with more records, run only if that holds) and state_round_trip.
+    caught = {check for _, check, _ in BROKEN} | {"audit_user", "state_round_trip"}
+    assert set(list_checks(Average())) == caught
+
+
+def test_checks_are_chosen_by_tags() -> None:
+    class Plain(Average):
+        tags = Tags(units=("event",))
+
+    left_out = set(list_checks(Average())) - set(list_checks(Plain()))
+    assert left_out == {"merge", "foreign_previous", "exact_minimiser", "records_per_unit", "audit_user"}
+
+
+def test_outside_a_test_one_check_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    report = check_ptk(Average())
+    assert isinstance(report, Report)
+    assert [one.name for one in report.outcomes if one.skipped] == ["noise_from_the_source"]
+    assert "while a pytest test runs" in str(report)
+
+
+def test_data_may_be_given_and_must_be_enough() -> None:
+    table = pa.table({"speed": np.linspace(0, 100, 200), "other": ["text"] * 200})
+    assert check_ptk(Average(), data=table).failed == ()
+    with pytest.raises(InvalidInput, match="DATA_TOO_SMALL"):
+        check_ptk(Average(), data=table.slice(0, 10))
+
+    class Silent(Average):
+        def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
+            return None
+
+    with pytest.raises(InvalidInput, match="DATA_NEEDED"):
+        check_ptk(Silent())
