@@ -1,0 +1,169 @@
+"""Ingest: durable rows per second, CPU per row, memory.
+
+A table of 15 columns, appended by one thread in batches; every append is checked, tagged, encrypted and durable before the
+next. Baseline, interleaved with it in the same run: as many bytes, already encrypted, written to one file by one thread in
+one piece per batch, each followed by an fdatasync. Memory is measured in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.bars import Report, Say, at_least, at_most
+from ptkstore.streams import Column, StreamSpec, StreamWriter
+
+ROWS = 2_000_000
+BATCH_ROWS = (32_768, 65_536)
+ROUNDS = 5
+MEMORY_ROWS = 20_000_000
+BASE_MS = 1_767_225_600_000
+ZONES = tuple(f"zone-{k:03d}" for k in range(260))
+
+
+def spec() -> StreamSpec:
+    columns = [
+        Column(name="pickup", type="timestamp[ms]", lower="2026-01-01"),
+        Column(name="dropoff", type="timestamp[ms]", lower="2026-01-01", upper="2036-01-01"),
+        Column(name="from_zone", type="dictionary", domain=ZONES),
+        Column(name="to_zone", type="dictionary", domain=ZONES),
+        Column(name="vendor", type="int32", lower=0, upper=10),
+        Column(name="passengers", type="int64", lower=0, upper=9),
+        Column(name="shared", type="bool"),
+        Column(name="payment", type="int64", domain=(1, 2, 3, 4, 5, 6)),
+        *(Column(name=f"amount_{k}", type="float64", lower=0, upper=500) for k in range(6)),
+        Column(name="speed", type="float32", lower=0, upper=200),
+    ]
+    return StreamSpec(
+        name="rides", columns=tuple(columns), time_column="pickup", window_seconds=86_400, block_seconds=3600
+    )
+
+
+def batch(rows: int, hours: float = 1) -> pa.RecordBatch:
+    """Rows of ``hours`` hours of event time, within the bounds."""
+    random = np.random.default_rng(1)
+    pickup = BASE_MS + random.integers(0, int(hours * 3_600_000), rows)
+    zones = pa.array(ZONES)
+    arrays = [
+        pa.array(pickup, pa.timestamp("ms")),
+        pa.array(pickup + random.integers(60_000, 3_600_000, rows), pa.timestamp("ms")),
+        *(
+            pa.DictionaryArray.from_arrays(pa.array(random.integers(0, len(ZONES), rows).astype("int16")), zones)
+            for _ in range(2)
+        ),
+        pa.array(random.integers(0, 3, rows).astype("int32")),
+        pa.array(random.integers(0, 7, rows)),
+        pa.array(random.random(rows) < 0.5),
+        pa.array(random.integers(1, 7, rows)),
+        *(pa.array(random.random(rows) * 100) for _ in range(6)),
+        pa.array((random.random(rows) * 60).astype("float32")),
+    ]
+    return pa.record_batch(arrays, names=[one.name for one in spec().columns])
+
+
+def run(say: Say) -> Report:
+    report = Report()
+    table = []
+    for rows in BATCH_ROWS:
+        for what, hours in (("one block", 1.0), ("three blocks, unordered", 3.0)):
+            say(f"{ROWS:,} rows in batches of {rows:,}, {what}: {ROUNDS} rounds")
+            table.append(_compare(rows, hours, what))
+    report.figures["ingest"] = table
+    plain = [row for row in table if row["batch"] == "one block"]
+    report.bars += [
+        at_least(
+            "rows/s appended / rows/s of writing the same encrypted bytes", min(row["ratio"] for row in plain), 0.5
+        ),
+        at_most("CPU microseconds per row appended", max(row["cpu_us"] for row in plain), 0.35),
+    ]
+    say(f"memory while {MEMORY_ROWS:,} rows are appended, in a process of its own")
+    command = [sys.executable, "-c", "from benchmarks.ingest import memory; memory()"]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1]).stdout)
+    report.figures["memory"] = [told]
+    report.bars.append(at_most(f"MB of memory beyond the start for {MEMORY_ROWS:,} rows", told["peak_mb"], 400))
+    return report
+
+
+def _compare(rows: int, hours: float, what: str) -> dict[str, Any]:
+    """Medians over interleaved rounds; the ratio is the median of the rounds' ratios."""
+    found = []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            seconds, cpu, written = _append(Path(folder), batch(rows, hours), ROWS // rows)
+        with tempfile.TemporaryDirectory() as folder:
+            bare = _write(Path(folder), written, ROWS // rows)
+        found.append((seconds, cpu, bare, written))
+    count = ROWS // rows * rows
+    seconds, cpu, bare, written = (statistics.median(column) for column in zip(*found, strict=True))
+    return {
+        "batch": what,
+        "rows": rows,
+        "rows_per_s": round(count / seconds),
+        "bare_rows_per_s": round(count / bare),
+        "ratio": round(statistics.median(one[2] / one[0] for one in found), 3),
+        "cpu_us": round(cpu / count * 1e6, 3),
+        "bytes_per_row": round(written / count, 1),
+    }
+
+
+def _append(folder: Path, one: pa.RecordBatch, count: int) -> tuple[float, float, int]:
+    """Wall and CPU seconds of ``count`` appends, and the bytes on disk."""
+    with StreamWriter.open(folder, spec()) as writer:
+        writer.append(one, producer="bench", seq=0)
+        before = _length(folder)
+        begin, cpu = time.perf_counter(), time.process_time()
+        for seq in range(1, count + 1):
+            writer.append(one, producer="bench", seq=seq)
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+        return seconds, cpu, _length(folder) - before
+
+
+def _length(folder: Path) -> int:
+    return sum(one.stat().st_size for one in folder.glob("streams/rides/*.block"))
+
+
+def _write(folder: Path, total: int, count: int) -> float:
+    """Seconds to write ``total`` random bytes in ``count`` pieces, each durable before the next."""
+    piece = os.urandom(total // count)
+    descriptor = os.open(folder / "bare", os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        begin = time.perf_counter()
+        for _ in range(count):
+            assert os.write(descriptor, piece) == len(piece)
+            os.fdatasync(descriptor)
+        return time.perf_counter() - begin
+    finally:
+        os.close(descriptor)
+
+
+def memory() -> None:
+    """Append many rows and print how much the peak of resident memory grew.
+
+    From /proc, because the ``ru_maxrss`` of a child starts at that of its parent.
+    """
+    rows = BATCH_ROWS[0]
+    one = batch(rows)
+    before = _resident_kb("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    with tempfile.TemporaryDirectory() as folder, StreamWriter.open(folder, spec()) as writer:
+        begin = time.perf_counter()
+        for seq in range(-(-MEMORY_ROWS // rows)):
+            writer.append(one, producer="bench", seq=seq)
+        seconds = time.perf_counter() - begin
+    peak_mb = round((_resident_kb("VmHWM") - before) / 1024, 1)
+    print(json.dumps({"rows": MEMORY_ROWS, "peak_mb": peak_mb, "rows_per_s": round(MEMORY_ROWS / seconds)}))
+
+
+def _resident_kb(what: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(what))

@@ -1,0 +1,154 @@
+"""The file of one block: frames are appended in groups, and a group is durable as a whole before anybody hears of it.
+
+Appending, syncing and rolling back belong to one writer (which holds the stream's lock); whoever reads waits for the
+seal. After a crash `recover` keeps the longest run of whole, authentic frames and cuts off the rest, which nobody was
+promised. A fault in front of frames that were promised is damage, never a torn tail: it stops the writer and nothing is
+cut. Reason: FRAME_DAMAGED.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from ptkstore.streams.faults import StreamDamaged
+from ptkstore.streams.frames import DATA, SEAL, Frame, Header, read_frame, unlock, write_frame
+from ptkstore.streams.vault import Vault, sync_directory, write_all
+
+__all__ = ["BlockFile", "Found", "damaged", "walk"]
+
+_MAGIC = b"SGF1"
+
+
+class Found(NamedTuple):
+    """A frame and where it starts."""
+
+    start: int
+    frame: Frame
+
+
+def damaged(stream: str, block: str) -> StreamDamaged:
+    """The error for a file that is not what was written; says where, never what."""
+    return StreamDamaged(
+        "FRAME_DAMAGED", f"block {block!r} of stream {stream!r} is not as it was written", stream=stream, block=block
+    )
+
+
+def walk(descriptor: int) -> list[Found]:
+    """The frames from the start of a file as far as headers are whole and in order."""
+    size = os.fstat(descriptor).st_size
+    found: list[Found] = []
+    at = 0
+    while (frame := read_frame(descriptor, at, size)) is not None and frame.header.ordinal == len(found):
+        found.append(Found(at, frame))
+        at = frame.stop
+    return found
+
+
+class BlockFile:
+    """An open block. Not thread-safe: the writer's turn guards it."""
+
+    def __init__(self, vault: Vault, block: str) -> None:
+        """Nothing is opened or made yet."""
+        self.block = block
+        self.sealed = False
+        self._vault = vault
+        self._cipher: AESGCM | None = None
+        self._descriptor: int | None = None
+        self._settled = self._length = 0
+        self._settled_frames = self._frames = 0
+
+    def recover(self) -> list[Found]:
+        """Bring the file back to whole, authentic frames, which are returned."""
+        descriptor = self._open()
+        size = os.fstat(descriptor).st_size
+        found = walk(descriptor)
+        stop = found[-1].frame.stop if found else 0
+        self._refuse_damage(descriptor, stop, size)
+        safe = found[-1].frame.header.settled if found else 0
+        for place, (start, frame) in enumerate(found):
+            if start >= safe and unlock(self._key(), self._vault.stream, self.block, frame, descriptor) is None:
+                found = found[:place]
+                break
+        self.sealed = bool(found) and found[-1].frame.header.kind == SEAL
+        self.cut(found)
+        return found
+
+    def cut(self, kept: list[Found]) -> None:
+        """Keep these frames, the first ones of the file, and cut off the rest."""
+        descriptor = self._open()
+        self._settled = self._length = kept[-1].frame.stop if kept else 0
+        self._settled_frames = self._frames = len(kept)
+        if os.fstat(descriptor).st_size != self._length:
+            os.ftruncate(descriptor, self._length)
+            os.fsync(descriptor)
+        self._close()
+
+    def append(self, plain: memoryview, *, producer: str, seq: int, part: int, parts: int) -> None:
+        """Write one frame, not yet durable."""
+        assert not self.sealed
+        self._write(Header(DATA, self._frames, producer, seq, part, parts, self._settled), plain)
+
+    def sync(self) -> None:
+        """Make everything written durable."""
+        if self._descriptor is None:
+            return
+        os.fdatasync(self._descriptor)
+        if self._settled == 0:
+            sync_directory(self._vault.files)
+        self._settled, self._settled_frames = self._length, self._frames
+        self._close()
+
+    def roll_back(self) -> None:
+        """Forget everything since the last `sync`."""
+        if self._descriptor is None:
+            return
+        os.ftruncate(self._descriptor, self._settled)
+        self._length, self._frames = self._settled, self._settled_frames
+        self._close()
+
+    def seal(self) -> None:
+        """Close the block for good, durably. Doing it again does nothing."""
+        if not self.sealed:
+            self._write(Header(SEAL, self._frames, settled=self._settled), b"")
+            self.sync()
+            self.sealed = True
+
+    def _write(self, header: Header, plain: memoryview | bytes) -> None:
+        cipher, descriptor = self._key(), self._open()
+        for piece in write_frame(cipher, self._vault.stream, self.block, header, plain):
+            self._length = write_all(descriptor, piece, self._length)
+        self._frames += 1
+
+    def _key(self) -> AESGCM:
+        if self._cipher is None:
+            exists = self._vault.path(self.block).exists()
+            self._cipher = self._vault.key(self.block) if exists else self._vault.make_key(self.block)
+        return self._cipher
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            self._key()
+            self._descriptor = os.open(self._vault.path(self.block), os.O_RDWR | os.O_CREAT, 0o600)
+        return self._descriptor
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _refuse_damage(self, descriptor: int, stop: int, size: int) -> None:
+        """A later header that knew the file to be durable beyond ``stop`` proves that this is no torn tail."""
+        at, step, overlap = stop, 1 << 20, len(_MAGIC) - 1
+        while at < size:
+            chunk = os.pread(descriptor, step + overlap, at)
+            place = chunk.find(_MAGIC)
+            while 0 <= place < step:
+                frame = read_frame(descriptor, at + place, size)
+                if frame is not None and frame.header.settled > stop:
+                    self._close()
+                    raise damaged(self._vault.stream, self.block)
+                place = chunk.find(_MAGIC, place + 1)
+            at += step

@@ -1,0 +1,207 @@
+"""From a producer's batch to what is stored, and back.
+
+`encode` checks names, types, nulls and public bounds, and clips or refuses by the stream's rule:
+
+| value | ``clip`` | ``refuse`` |
+|---|---|---|
+| beyond a bound, infinite | becomes the bound | OUT_OF_BOUNDS |
+| not a number | becomes the lower bound | OUT_OF_BOUNDS |
+| a string that is too long | is cut to the longest whole characters that fit | OUT_OF_BOUNDS |
+| outside the domain | becomes the first value of the domain | OUT_OF_BOUNDS |
+| null, column not nullable | NULL_VALUE | NULL_VALUE |
+
+A refusal names the column and nothing about the values. Values of a domain are stored as their place in it. Columns are
+compared by position, name and type; field metadata and nullability flags are ignored, and any integer type may index a
+dictionary.
+
+Reasons: SCHEMA_MISMATCH, BATCH_INVALID, BATCH_TOO_LARGE, NULL_VALUE, OUT_OF_BOUNDS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ptklib.errors import InvalidInput
+from ptkstore.streams.columns import Column, millis
+from ptkstore.streams.spec import StreamSpec
+
+__all__ = ["MAX_BATCH_BYTES", "MAX_BATCH_ROWS", "Encoding"]
+
+MAX_BATCH_ROWS = 1 << 20
+MAX_BATCH_BYTES = 64 << 20
+_END_MS = millis("2261-12-31")
+
+Check = Callable[[pa.Array], pa.Array]
+
+
+class Encoding:
+    """The stored form of one stream's records. Immutable; threads may share it."""
+
+    def __init__(self, spec: StreamSpec) -> None:
+        """Prepare one check per column from the public bounds."""
+        self.spec = spec
+        self.clips = spec.out_of_bounds == "clip"
+        self.schema = spec.schema
+        self._domains = [None if one.domain is None else _domain_array(one) for one in spec.columns]
+        self._checks = [self._check(column, domain) for column, domain in zip(spec.columns, self._domains, strict=True)]
+        stored = [
+            pa.field(one.name, one.arrow if domain is None else _code_type(len(domain)))
+            for one, domain in zip(spec.columns, self._domains, strict=True)
+        ]
+        # The tag comes first and has no name, so that no column can be mistaken for it.
+        self.stored_schema = pa.schema([pa.field("", pa.uint64()), *stored])
+
+    def encode(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The columns as they are stored, without the tag."""
+        self._check_schema(batch)
+        if batch.num_rows > MAX_BATCH_ROWS or batch.nbytes > MAX_BATCH_BYTES:
+            raise InvalidInput(
+                "BATCH_TOO_LARGE",
+                f"a batch may have {MAX_BATCH_ROWS} rows and {MAX_BATCH_BYTES} bytes: send it in pieces",
+            )
+        try:
+            # Batches come from other processes: offsets and indices must be sound before anything follows them.
+            batch.validate(full=True)
+        except pa.ArrowInvalid:
+            raise InvalidInput("BATCH_INVALID", "the batch is not a valid Arrow record batch") from None
+        return [self._encoded(place, batch.column(place)) for place in range(batch.num_columns)]
+
+    def decode(self, stored: pa.RecordBatch) -> pa.RecordBatch:
+        """Records as the specification's schema has them, from stored columns without the tag."""
+        columns = []
+        for place, (field, domain) in enumerate(zip(self.schema, self._domains, strict=True)):
+            column = stored.column(place)
+            if pa.types.is_dictionary(field.type):
+                column = pa.DictionaryArray.from_arrays(column.cast(pa.int32()), domain)
+            elif domain is not None:
+                column = domain.take(column)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _check_schema(self, batch: object) -> None:
+        if not isinstance(batch, pa.RecordBatch):
+            raise InvalidInput("BATCH_INVALID", f"a batch must be a pyarrow.RecordBatch, got {type(batch).__name__}")
+        found = [(field.name, _spelling(field.type)) for field in batch.schema]
+        asked = [(one.name, str(one.arrow) if one.type != "dictionary" else one.type) for one in self.spec.columns]
+        if found != asked:
+            raise InvalidInput(
+                "SCHEMA_MISMATCH",
+                "the columns must be "
+                + ", ".join(f"{name}: {kind}" for name, kind in asked)
+                + "; got "
+                + ", ".join(f"{name!r:.40}: {kind:.40}" for name, kind in found[:100]),
+            )
+
+    def _encoded(self, place: int, array: pa.Array) -> pa.Array:
+        column = self.spec.columns[place]
+        if array.null_count and not column.nullable:
+            raise InvalidInput("NULL_VALUE", f"column {column.name!r} must not have nulls", column=column.name)
+        return self._checks[place](array)
+
+    def _outside(self, column: Column) -> None:
+        """Called when some value is not allowed: go on where the stream clips."""
+        if not self.clips:
+            raise InvalidInput(
+                "OUT_OF_BOUNDS", f"column {column.name!r} must stay within its public bounds", column=column.name
+            )
+
+    def _check(self, column: Column, domain: pa.Array | None) -> Check:
+        if domain is not None:
+            return lambda array: self._codes(column, domain, array)
+        if column.type == "bool" or (column.lower is None and column.upper is None):
+            return lambda array: array
+        if column.type == "string":
+            return lambda array: self._short(column, array)
+        lower, upper = _limits(column)
+        return lambda array: self._within(column, lower, upper, array)
+
+    def _within(self, column: Column, lower: Any, upper: Any, array: pa.Array) -> pa.Array:
+        raw = array.view(pa.int64()) if column.is_timestamp else array
+        if array.null_count == len(array):
+            return array
+        masked = raw.fill_null(lower) if array.null_count else raw
+        values = masked.to_numpy()
+        # False for NaN as well.
+        if values.min() >= lower and values.max() <= upper:
+            return array
+        self._outside(column)
+        kept = np.where(values >= lower, np.minimum(values, upper), lower).astype(values.dtype)
+        mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        return pa.array(kept, mask=mask, from_pandas=False).view(array.type)
+
+    def _short(self, column: Column, array: pa.Array) -> pa.Array:
+        most = column.upper
+        longest = pc.max(pc.binary_length(array)).as_py()
+        if longest is None or longest <= most:
+            return array
+        self._outside(column)
+        cut = [None if one is None else one.encode()[:most].decode(errors="ignore") for one in array.to_pylist()]
+        return pa.array(cut, array.type)
+
+    def _codes(self, column: Column, domain: pa.Array, array: pa.Array) -> pa.Array:
+        kind = _code_type(len(domain))
+        storage = kind.to_pandas_dtype()
+        if pa.types.is_dictionary(array.type):
+            places = _places(array.dictionary, domain).astype(storage)
+            indices = array.indices
+            if not len(places):
+                return pa.nulls(len(array), kind)
+            codes = places[(indices.fill_null(0) if indices.null_count else indices).to_numpy()]
+            clean = bool((places >= 0).all())
+        else:
+            codes = _places(array, domain).astype(storage)
+            clean = not len(codes) or codes.min() >= 0
+        mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        if not clean:
+            wrong = codes < 0 if mask is None else (codes < 0) & ~mask
+            if wrong.any():
+                self._outside(column)
+            codes = np.where(codes < 0, 0, codes).astype(storage)
+        return pa.array(codes, type=kind, mask=mask)
+
+
+def _spelling(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind) and pa.types.is_integer(kind.index_type) and kind.value_type == pa.string():
+        return "dictionary"
+    return str(kind)
+
+
+def _limits(column: Column) -> tuple[Any, Any]:
+    """The bounds in the column's own storage, rounded inwards."""
+    if column.is_timestamp:
+        lower_ms, upper_ms = column.bounds_ms
+        ticks = column.ticks_per_second
+        assert lower_ms is not None
+        return -(-lower_ms * ticks // 1000), (_END_MS if upper_ms is None else upper_ms) * ticks // 1000
+    lower: Any = column.lower
+    upper: Any = column.upper
+    if column.type == "float32":
+        with np.errstate(over="ignore"):
+            low, high = np.float32(lower), np.float32(upper)
+        low = low if float(low) >= lower else np.nextafter(low, np.float32(np.inf))
+        high = high if float(high) <= upper else np.nextafter(high, np.float32(-np.inf))
+        return low, high
+    return lower, upper
+
+
+def _domain_array(column: Column) -> pa.Array:
+    return pa.array(column.domain, pa.string() if column.type == "dictionary" else column.arrow)
+
+
+def _code_type(size: int) -> pa.DataType:
+    return pa.int8() if size <= 2**7 else pa.int16() if size <= 2**15 else pa.int32()
+
+
+def _places(values: pa.Array, domain: pa.Array) -> NDArray[np.int32]:
+    """Where each value stands in the domain; -1 where it does not, and for nulls."""
+    # Most producers send the domain itself as the dictionary.
+    if len(values) == len(domain) and values.equals(domain):
+        return np.arange(len(domain), dtype=np.int32)
+    found: NDArray[np.int32] = pc.index_in(values, value_set=domain).fill_null(-1).to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,58 @@
+"""Exposure: how much raw data a stream still holds, in public and DP numbers only.
+
+Spans and the number of blocks follow from watermarks and expiry. Records come from the blocks' DP counts, and bytes are
+those records times the public width of one: the true length of a file is as sensitive as the true count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ptkstore.streams.columns import Column
+from ptkstore.streams.spans import Spans
+from ptkstore.streams.spec import StreamSpec
+
+__all__ = ["Exposure", "exposure_of", "record_bytes"]
+
+_TAG_BYTES = 8
+_UNBOUNDED_STRING_BYTES = 36
+
+
+class Exposure(NamedTuple):
+    """What is held: the span of time from the oldest block to the oldest open one, and DP sizes of the sealed blocks."""
+
+    oldest_ms: int
+    newest_ms: int
+    blocks: int
+    dp_records: int
+    bytes: int
+
+
+def exposure_of(
+    spec: StreamSpec, spans: Spans, held: Iterable[str], oldest_open: int, dp_counts: Mapping[str, int]
+) -> Exposure:
+    """The exposure while the ``held`` blocks are sealed and not expired; a block without a count counts as 0."""
+    blocks = list(held)
+    oldest = min([oldest_open, *(spans.number(one) for one in blocks)])
+    records = max(0, sum(dp_counts.get(one, 0) for one in blocks))
+    return Exposure(
+        oldest * spans.span_ms,
+        (oldest_open + 1) * spans.span_ms,
+        len(blocks) + 1,
+        records,
+        records * record_bytes(spec),
+    )
+
+
+def record_bytes(spec: StreamSpec) -> int:
+    """The public width of a record: fixed widths, and for strings the most they may have."""
+    return _TAG_BYTES + sum(_width(one) for one in spec.columns)
+
+
+def _width(column: Column) -> int:
+    if column.domain is not None:
+        return 1 if len(column.domain) <= 2**7 else 2 if len(column.domain) <= 2**15 else 4
+    if column.type == "string":
+        return 4 + (column.upper if isinstance(column.upper, int) else _UNBOUNDED_STRING_BYTES)
+    return max(1, int(column.arrow.bit_width) // 8)

@@ -1,0 +1,111 @@
+"""Frames: the pieces of a block's file.
+
+::
+
+    "SGF1" | kind | producer_bytes | part | parts | ordinal | seq | body_bytes | settled | nonce | producer | crc32 | body
+      4       1          2            2      2        8        8        8           8        12      …         4       …
+
+The header is in clear and authenticated together with the names of stream and block (AES-256-GCM associated data), so a
+frame cannot be moved, swapped, repeated or dropped unnoticed: ``ordinal`` counts the frames of the block, and the last
+frame of a sealed block is a *seal*, an authenticated empty body. ``part`` of ``parts`` ties the frames of one batch
+together. ``settled`` is the length up to which the file was durable when the frame was written: after a crash only what
+lies beyond can be torn. Nonces are 96 random bits, not counters: a frame that a crash cut off must never share its
+nonce with its successor.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+__all__ = ["DATA", "SEAL", "Frame", "Header", "read_frame", "unlock", "write_frame"]
+
+DATA, SEAL = 1, 2
+
+_FIXED = struct.Struct(">4sBHHHQQQQ12s")
+_CRC = struct.Struct(">I")
+_MAGIC = b"SGF1"
+_MAC_BYTES = 16
+_MOST_HEADER = _FIXED.size + 1000 + _CRC.size
+_PURPOSE = b"sage frame v1\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a frame says of itself, in clear."""
+
+    kind: int
+    ordinal: int
+    producer: str = ""
+    seq: int = 0
+    part: int = 0
+    parts: int = 1
+    settled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame found in a file: its header, where it lies, and what is needed to open it."""
+
+    header: Header
+    raw: bytes
+    nonce: bytes
+    body_start: int
+    stop: int
+
+
+def write_frame(cipher: AESGCM, stream: str, block: str, header: Header, plain: memoryview | bytes) -> list[bytes]:
+    """The bytes of a frame, in order."""
+    producer = header.producer.encode()
+    nonce = os.urandom(12)
+    raw = _FIXED.pack(
+        _MAGIC,
+        header.kind,
+        len(producer),
+        header.part,
+        header.parts,
+        header.ordinal,
+        header.seq,
+        len(plain) + _MAC_BYTES,
+        header.settled,
+        nonce,
+    )
+    raw += producer
+    raw += _CRC.pack(zlib.crc32(raw))
+    return [raw, cipher.encrypt(nonce, plain, _bound_to(stream, block, raw))]
+
+
+def read_frame(descriptor: int, start: int, size: int) -> Frame | None:
+    """The frame at ``start`` of a file of ``size`` bytes; None where there is no whole one."""
+    raw = os.pread(descriptor, _MOST_HEADER, start)
+    if len(raw) < _FIXED.size:
+        return None
+    magic, kind, producer_bytes, part, parts, ordinal, seq, body_bytes, settled, nonce = _FIXED.unpack_from(raw)
+    end = _FIXED.size + producer_bytes
+    if magic != _MAGIC or len(raw) < end + _CRC.size or _CRC.unpack_from(raw, end)[0] != zlib.crc32(raw[:end]):
+        return None
+    body_start = start + end + _CRC.size
+    stop = body_start + body_bytes
+    if stop > size:
+        return None
+    header = Header(kind, ordinal, raw[_FIXED.size : end].decode(), seq, part, parts, settled)
+    return Frame(header, raw[: end + _CRC.size], nonce, body_start, stop)
+
+
+def unlock(cipher: AESGCM, stream: str, block: str, frame: Frame, descriptor: int) -> bytes | None:
+    """The frame's contents, or None when it is not what was written."""
+    body = os.pread(descriptor, frame.stop - frame.body_start, frame.body_start)
+    try:
+        return cipher.decrypt(frame.nonce, body, _bound_to(stream, block, frame.raw))
+    except InvalidTag:
+        return None
+
+
+def _bound_to(stream: str, block: str, raw: bytes) -> bytes:
+    names = b"".join(struct.pack(">H", len(one)) + one for one in (stream.encode(), block.encode()))
+    return _PURPOSE + names + raw

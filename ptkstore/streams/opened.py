@@ -1,0 +1,81 @@
+"""Several grants at once, for training: spend them all, then read their blocks once with the tags at hand.
+
+Many PTKs train on nested ranges of the same blocks. `spend_and_open` spends every grant, durably, before anything is read;
+what it returns says which blocks and ranges are open now and travels to the workers, which read with `read_opened`. It is
+signed under a key of the stream: one that was not made by spending opens nothing (OPENED_FORGED). Tags are for choosing
+records inside the worker; they never reach a PTK.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ptklib.errors import GrantRefused
+from ptklib.ledger.canonical import canonical
+from ptklib.ledger.grants import Grant
+from ptklib.ledger.slices import TagRange
+from ptkstore.ledger import Ledger
+from ptkstore.streams.reader import StreamReader
+from ptkstore.streams.spec import StreamSpec
+from ptkstore.streams.vault import Vault
+
+__all__ = ["Opened", "Tagged", "read_opened", "spend_and_open"]
+
+
+class Opened(NamedTuple):
+    """Blocks and ranges of tags whose charges are spent. Made by `spend_and_open` only."""
+
+    store: str
+    spec: dict[str, Any]
+    ranges: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
+    mac: bytes = b""
+
+
+class Tagged(NamedTuple):
+    """Some records and their tags."""
+
+    batch: pa.RecordBatch
+    tags: NDArray[np.uint64]
+
+
+def spend_and_open(store: str | Path, spec: StreamSpec, grants: Sequence[Grant], ledger: Ledger) -> Opened:
+    """Spend all grants in one durable step, or none where one is refused; what they open together."""
+    found = StreamReader(store, spec).spend(grants, ledger)
+    joined = tuple((block, _joined(ranges)) for block, ranges in found.items())
+    opened = Opened(str(store), spec.as_json(), joined)
+    return opened._replace(mac=_mac(opened))
+
+
+def read_opened(opened: Opened) -> Iterator[Tagged]:
+    """The records of what is open, block by block. Refused: OPENED_FORGED."""
+    if not hmac.compare_digest(opened.mac, _mac(opened)):
+        raise GrantRefused("OPENED_FORGED", "nothing was spent for this: slices open with grants")
+    reader = StreamReader(opened.store, StreamSpec.from_json(opened.spec))
+    for block, ranges in opened.ranges:
+        for batch, tags in reader._tagged(block, [TagRange(start, stop) for start, stop in ranges]):
+            yield Tagged(batch, tags)
+
+
+def _mac(opened: Opened) -> bytes:
+    stream = StreamSpec.from_json(opened.spec).name
+    ranges = [[block, [[str(start), str(stop)] for start, stop in ranges]] for block, ranges in opened.ranges]
+    body = canonical([opened.store, opened.spec, ranges])
+    return hmac.digest(Vault(Path(opened.store), stream).tag_key(), b"sage opened v1\0" + body, "sha256")
+
+
+def _joined(ranges: Iterable[TagRange]) -> tuple[tuple[int, int], ...]:
+    """The union, as disjoint ranges in order."""
+    joined: list[tuple[int, int]] = []
+    for one in sorted(ranges):
+        if joined and one.start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], one.stop))
+        else:
+            joined.append((one.start, one.stop))
+    return tuple(joined)

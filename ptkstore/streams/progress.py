@@ -1,0 +1,53 @@
+"""How far a stream is sealed, and which batches it has accepted, in a small file that is replaced as a whole.
+
+``oldest_open`` moves first, then the blocks before it are sealed, then ``sealed_before`` follows: a writer that dies
+between finishes the sealing when it is opened again. Public: it depends on watermarks and on producers' sequence
+numbers only. Reason: STREAM_DAMAGED.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptklib.ledger.canonical import canonical
+from ptkstore.streams.accepted import Accepted
+from ptkstore.streams.faults import StreamDamaged
+from ptkstore.streams.vault import replace_durably
+
+__all__ = ["Progress"]
+
+_FILE = "progress.json"
+
+
+@dataclass
+class Progress:
+    """Numbers of spans; see the module."""
+
+    oldest_open: int
+    sealed_before: int
+    accepted: Accepted
+
+    @classmethod
+    def read(cls, folder: Path, first: int) -> Progress:
+        """What the file says, or the beginning where there is none."""
+        path = folder / _FILE
+        if not path.exists():
+            return cls(first, first, Accepted())
+        try:
+            body = json.loads(path.read_bytes())
+            return cls(int(body["oldest_open"]), int(body["sealed_before"]), Accepted(body["accepted"]))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise StreamDamaged(
+                "STREAM_DAMAGED", f"{_FILE} of stream {folder.name!r} is not as it was written"
+            ) from None
+
+    def write(self, folder: Path) -> None:
+        """Make it durable."""
+        body = {
+            "oldest_open": self.oldest_open,
+            "sealed_before": self.sealed_before,
+            "accepted": self.accepted.as_json(),
+        }
+        replace_durably(folder / _FILE, canonical(body))

@@ -1,0 +1,87 @@
+"""Routing: which block every record of a batch goes to.
+
+Event level: the span of its event time; where that is sealed, the oldest open block or quarantine by the stream's rule.
+User level: the cohort of its user (`cohorts`). Nothing here depends on other records, except that records of one user
+stay together.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ptkstore.streams.cohorts import NOBODY, Cohorts
+from ptkstore.streams.spans import Spans
+from ptkstore.streams.spec import StreamSpec
+from ptkstore.streams.tag_map import Numbers
+from ptkstore.streams.tags import Tags
+
+__all__ = ["Checked", "Router"]
+
+_QUARANTINE = NOBODY + 1
+
+
+class Checked(NamedTuple):
+    """A batch that passed all checks: its stored form, its tags, and the span of each record (one number where all agree)."""
+
+    stored: pa.RecordBatch
+    tags: Tags
+    spans: Numbers | int
+
+
+class Router:
+    """Splits batches by block. ``cohorts`` is None at event level."""
+
+    def __init__(self, spec: StreamSpec, spans: Spans, cohorts: Cohorts | None) -> None:
+        """Keep the rule for late records."""
+        self._spans = spans
+        self._cohorts = cohorts
+        self._quarantines = spec.late == "quarantine"
+        self._ticks = spec.column(spec.time_column).ticks_per_second * spec.span_ms // 1000
+        self._time_place = 1 + [one.name for one in spec.columns].index(spec.time_column)
+
+    def spans_of(self, stored: pa.RecordBatch) -> Numbers | int:
+        """The span number of every record; one number when they all share it."""
+        times = stored.column(self._time_place).view(pa.int64()).to_numpy()
+        if not len(times):
+            return int(self._spans.first)
+        first = int(times.min()) // self._ticks
+        return first if int(times.max()) // self._ticks == first else times // self._ticks
+
+    def split(self, checked: Checked, oldest_open: int) -> list[tuple[str, pa.RecordBatch]]:
+        """The parts of a batch with the names of their blocks, at least one. New users join their cohorts, durably."""
+        late_goes = _QUARANTINE if self._quarantines else oldest_open
+        spans = checked.spans
+        if self._cohorts is None or not len(checked.tags):
+            if isinstance(spans, int):
+                return [(self._name(spans if spans >= oldest_open else late_goes, oldest_open), checked.stored)]
+            goes = np.where(spans >= oldest_open, spans, late_goes)
+        else:
+            goes = self._by_user(self._cohorts, checked, oldest_open, late_goes)
+        return [(self._name(number, oldest_open), rows) for number, rows in _grouped(checked.stored, goes)]
+
+    def _by_user(self, cohorts: Cohorts, checked: Checked, oldest_open: int, late_goes: int) -> Numbers:
+        users, first, inverse = np.unique(checked.tags, return_index=True, return_inverse=True)
+        goes = cohorts.find(users)
+        new = goes == NOBODY
+        goes[~new & (goes < oldest_open)] = _QUARANTINE
+        spans = np.broadcast_to(np.asarray(checked.spans, dtype=np.int64), len(checked.tags))[first[new]]
+        goes[new] = np.where(spans >= oldest_open, spans, late_goes)
+        joins = new & (goes != _QUARANTINE)
+        cohorts.join(users[joins], goes[joins])
+        return goes[inverse]
+
+    def _name(self, number: int, oldest_open: int) -> str:
+        return self._spans.quarantine(oldest_open) if number == _QUARANTINE else self._spans.name(number)
+
+
+def _grouped(stored: pa.RecordBatch, goes: Numbers) -> list[tuple[int, pa.RecordBatch]]:
+    """Records by number, in arrival order within each; without copying where they come in order already."""
+    if (goes[1:] < goes[:-1]).any():
+        order = np.argsort(goes, kind="stable")
+        goes, stored = goes[order], stored.take(pa.array(order))
+    cuts = [0, *(np.flatnonzero(goes[1:] != goes[:-1]) + 1).tolist(), len(goes)]
+    return [(int(goes[a]), stored.slice(a, b - a)) for a, b in pairwise(cuts)]

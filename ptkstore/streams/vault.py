@@ -1,0 +1,165 @@
+"""The vault: block files and the keys that open them, kept apart.
+
+::
+
+    STORE/streams/NAME/BLOCK.block     frames under the block's key
+    STORE/keys/NAME/BLOCK.key          32 random bytes, mode 600
+    STORE/keys/NAME/tags.key           the key of user tags, and the sign that the keys of the stream are here at all
+
+A key is durable before the first frame under it is written. Destroying goes the other way: overwrite, fsync, unlink,
+fsync of the directory, and only then the file. A crash between any two steps leaves a key without a file, a file
+without a key, or a file with an overwritten key; `collect` finishes all three. Overwriting is a courtesy to disks that
+write in place: on copy-on-write and flash the old sectors may survive until reclaimed. Reasons: STREAM_KEYS_MISSING,
+BLOCK_EXPIRED.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from ptkstore.ledger.key_file import KEY_BYTES, read_key, read_or_make_key
+from ptkstore.streams.faults import BlockRefused, StreamDamaged
+
+__all__ = ["Vault", "replace_durably", "sync_directory", "write_all"]
+
+_GONE = bytes(KEY_BYTES)
+
+
+class Vault:
+    """The files and keys of one stream."""
+
+    def __init__(self, store: Path, stream: str) -> None:
+        """Name the two directories; `prepare` makes them."""
+        self.stream = stream
+        self.files = store / "streams" / stream
+        self.keys = store / "keys" / stream
+
+    def prepare(self) -> None:
+        """Make the directories, durably."""
+        for folder in (self.files, self.keys):
+            missing = [one for one in (folder, *folder.parents) if not one.exists()]
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for one in missing:
+                sync_directory(one.parent)
+
+    def tag_key(self) -> bytes:
+        """The key of user tags, made with the stream. Where it is missing later, all keys are: refuse to go on."""
+        path = self.keys / "tags.key"
+        if not path.exists() and any(self.files.iterdir()):
+            raise StreamDamaged(
+                "STREAM_KEYS_MISSING",
+                f"stream {self.stream!r} has files but no keys: mount its key directory; nothing was deleted",
+                stream=self.stream,
+            )
+        return read_or_make_key(path)
+
+    def path(self, block: str) -> Path:
+        """The file of a block."""
+        return self.files / f"{block}.block"
+
+    def blocks(self) -> list[str]:
+        """All blocks and quarantines with a file."""
+        return sorted(one.name.removesuffix(".block") for one in self.files.glob("*.block"))
+
+    def make_key(self, block: str) -> AESGCM:
+        """A fresh key, durable when this returns. One without a file is left from a crash and served nobody: it is replaced."""
+        assert not self.path(block).exists()
+        path = self._key_path(block)
+        path.unlink(missing_ok=True)
+        key = secrets.token_bytes(KEY_BYTES)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            write_all(descriptor, key, 0)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        sync_directory(self.keys)
+        return AESGCM(key)
+
+    def key(self, block: str) -> AESGCM:
+        """The cipher of a block. Refused: BLOCK_EXPIRED."""
+        if not self.holds(block):
+            raise BlockRefused("BLOCK_EXPIRED", f"the key of block {block!r} was destroyed", block=block)
+        return AESGCM(read_key(self._key_path(block)))
+
+    def holds(self, block: str) -> bool:
+        """True while the block can be opened."""
+        try:
+            key = self._key_path(block).read_bytes()
+        except FileNotFoundError:
+            return False
+        return len(key) == KEY_BYTES and key != _GONE
+
+    def destroy(self, block: str) -> None:
+        """Make a block unrecoverable: first the key, then the file. Doing it again does nothing."""
+        path = self._key_path(block)
+        with suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_WRONLY)
+            try:
+                os.pwrite(descriptor, _GONE, 0)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            path.unlink()
+            sync_directory(self.keys)
+        self.path(block).unlink(missing_ok=True)
+        sync_directory(self.files)
+
+    def collect(self) -> None:
+        """Finish what a crash interrupted: files without a usable key, keys without a file."""
+        named = {one.name.removesuffix(".key") for one in self.keys.glob("*.key")} - {"tags"}
+        for block in {*named, *self.blocks()}:
+            if not self.holds(block) or not self.path(block).exists():
+                self.destroy(block)
+
+    @contextmanager
+    def reading(self, block: str) -> Iterator[int]:
+        """A descriptor of the block's file. Refused: BLOCK_EXPIRED."""
+        try:
+            descriptor = os.open(self.path(block), os.O_RDONLY)
+        except FileNotFoundError:
+            raise BlockRefused("BLOCK_EXPIRED", f"block {block!r} was destroyed", block=block) from None
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _key_path(self, block: str) -> Path:
+        return self.keys / f"{block}.key"
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_durably(path: Path, body: bytes) -> None:
+    """Put ``body`` into ``path``, whole or not at all, durable when this returns."""
+    draft = path.with_name(path.name + ".draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        write_all(descriptor, body, 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    draft.replace(path)
+    sync_directory(path.parent)
+
+
+def write_all(descriptor: int, body: bytes, offset: int) -> int:
+    """Write all of ``body`` at ``offset``; returns where it ends."""
+    view = memoryview(body)
+    while view:
+        done = os.pwrite(descriptor, view, offset)
+        view, offset = view[done:], offset + done
+    return offset

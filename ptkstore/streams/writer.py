@@ -1,0 +1,300 @@
+"""Ingest: batches in, durable encrypted frames out, sealed blocks at the end of their span.
+
+`append` returns when every record of the batch is durable, and says nothing about the records. What a crash interrupts
+was not acknowledged: after it the batch is there as a whole or not at all, and sending it again under the same
+(producer, seq) is always safe. Several threads may append; they share fsyncs. One process at a time writes a stream.
+
+A sealed block never changes. Which blocks exist, and when they are sealed, follows from watermarks that the caller
+declares (or from the clock), never from the event times that were seen: those are data. Empty spans get sealed blocks
+like all others.
+
+Reasons: those of `encoding`, NAME_INVALID, SEQ_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID, WATERMARK_TOO_FAR,
+SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,
+STREAM_DAMAGED, FRAME_DAMAGED.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import pyarrow as pa
+
+from ptklib.errors import InvalidInput, SageError
+from ptklib.ledger.slices import check_name
+from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.streams.block_file import BlockFile
+from ptkstore.streams.cohorts import Cohorts
+from ptkstore.streams.encoding import Encoding
+from ptkstore.streams.exposure import Exposure, exposure_of
+from ptkstore.streams.faults import BlockRefused, StreamUnavailable
+from ptkstore.streams.progress import Progress
+from ptkstore.streams.recovery import recover
+from ptkstore.streams.routing import Checked, Router
+from ptkstore.streams.spans import Spans
+from ptkstore.streams.spec import StreamSpec
+from ptkstore.streams.tags import random_tags, user_tags
+from ptkstore.streams.vault import Vault, replace_durably
+
+__all__ = ["MAX_PARTS", "MAX_SPANS_AT_ONCE", "Ack", "StreamWriter"]
+
+MAX_PARTS = 4096
+MAX_SPANS_AT_ONCE = 4096
+_SPEC_FILE = "stream.json"
+# What the stored form and the cut into blocks depend on: it cannot change once the stream exists.
+_FIXED = (
+    "name",
+    "columns",
+    "time_column",
+    "unit",
+    "user_column",
+    "records_per_user",
+    "window_seconds",
+    "block_seconds",
+)
+
+
+class Ack(NamedTuple):
+    """The batch is durable, now or since before. ``watermark_ms`` is where the oldest open block begins: public."""
+
+    duplicate: bool
+    watermark_ms: int
+
+
+class _Batch(NamedTuple):
+    """A checked batch on its way to the disk."""
+
+    producer: str
+    seq: int
+    checked: Checked
+
+
+class StreamWriter:
+    """The one writer of a stream. Thread-safe."""
+
+    def __init__(self, store: Path, spec: StreamSpec, clock: Callable[[], float]) -> None:
+        """Take the stream's lock and recover. Most people want `open`."""
+        self.spec = spec
+        self._clock = clock
+        self._encoding = Encoding(spec)
+        self._spans = Spans(spec)
+        self._vault = Vault(store, spec.name)
+        self._vault.prepare()
+        self._group: GroupCommit[_Batch, Ack] = GroupCommit(self._commit)
+        self._broken: StreamUnavailable | None = None
+        self._lock = _take_lock(self._vault.keys / "lock", spec.name)
+        try:
+            self._tag_key = self._vault.tag_key()
+            self._keep_spec()
+            self._progress = Progress.read(self._vault.files, self._spans.first)
+            self._files = recover(self._vault, self._spans, self._progress)
+            cohorts = Cohorts(self._vault.files / "members") if spec.unit == "user" else None
+            self._router = Router(spec, self._spans, cohorts)
+            self._finish_sealing()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    @classmethod
+    def open(cls, store: str | Path, spec: StreamSpec, *, clock: Callable[[], float] = time.time) -> Self:
+        """Open the stream in the store directory, or make it there. Refused: STREAM_LOCKED, SPEC_CHANGED."""
+        return cls(Path(store), spec, clock)
+
+    @property
+    def watermark_ms(self) -> int:
+        """Where the oldest open block begins."""
+        return self._progress.oldest_open * self._spans.span_ms
+
+    def append(self, batch: pa.RecordBatch, *, producer: str, seq: int, fingerprint: str | None = None) -> Ack:
+        """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts."""
+        check_name(producer, "producer")
+        if type(seq) is not int or not 0 <= seq < 2**63:
+            raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
+        if fingerprint is not None and fingerprint != self.spec.fingerprint:
+            raise InvalidInput("SCHEMA_MISMATCH", f"the schema's fingerprint must be {self.spec.fingerprint}")
+        columns = self._encoding.encode(batch)
+        if self.spec.user_column is None:
+            tags = random_tags(batch.num_rows)
+        else:
+            place = self._encoding.schema.get_field_index(self.spec.user_column)
+            tags = user_tags(columns[place], self._tag_key)
+        stored = pa.RecordBatch.from_arrays([pa.array(tags), *columns], schema=self._encoding.stored_schema)
+        return self._group.submit(_Batch(producer, seq, Checked(stored, tags, self._router.spans_of(stored))))
+
+    def seal_due(self, watermark_ms: int | None = None) -> list[str]:
+        """Seal every block whose span ends at or before the watermark, empty ones too, and return their names in order.
+
+        Without a watermark, it is the clock less ``lateness_seconds``. A watermark never goes back: an older one seals nothing.
+        """
+        if watermark_ms is None:
+            watermark_ms = int(self._clock() * 1000) - self.spec.lateness_seconds * 1000
+        if type(watermark_ms) is not int:
+            raise InvalidInput("WATERMARK_INVALID", "watermark_ms must be whole milliseconds since 1970")
+        with self._group.alone():
+            self._check_alive()
+            oldest = watermark_ms // self._spans.span_ms
+            if oldest <= self._progress.oldest_open:
+                return []
+            if oldest - self._progress.oldest_open > MAX_SPANS_AT_ONCE:
+                raise InvalidInput(
+                    "WATERMARK_TOO_FAR",
+                    f"a watermark may pass {MAX_SPANS_AT_ONCE} blocks at once: move it in steps, or let the time column's "
+                    "lower bound be where the stream begins",
+                )
+            self._progress.oldest_open = oldest
+            return self._guarded(self._move_watermark)
+
+    def sealed(self) -> list[str]:
+        """The sealed blocks that have not expired, oldest first."""
+        numbers = {self._number_of_block(name) for name in self._vault.blocks() if self._vault.holds(name)}
+        return [
+            self._spans.name(one) for one in sorted(numbers) if self._spans.first <= one < self._progress.sealed_before
+        ]
+
+    def expire(self, block: str) -> None:
+        """Make a sealed block unrecoverable, with the late records quarantined in its time. Doing it again does nothing."""
+        number = self._spans.block_number(block)
+        if number >= self._progress.sealed_before:
+            raise BlockRefused("BLOCK_NOT_SEALED", f"block {block!r} is still open", block=block)
+        with self._group.alone():
+            self._vault.destroy(block)
+            self._vault.destroy(self._spans.quarantine(number))
+
+    def exposure(self, dp_counts: Mapping[str, int]) -> Exposure:
+        """What the stream still holds; ``dp_counts`` are the published DP counts by block."""
+        return exposure_of(self.spec, self._spans, self.sealed(), self._progress.oldest_open, dp_counts)
+
+    def close(self) -> None:
+        """Give up the stream's lock. Everything acknowledged is durable already."""
+        with self._group.alone():
+            if self._lock >= 0:
+                os.close(self._lock)
+                self._lock = -1
+            self._broken = self._unavailable("STREAM_CLOSED", "was closed")
+
+    def __enter__(self) -> Self:
+        """Use the writer in a ``with`` block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close at the end of the block."""
+        self.close()
+
+    def _commit(self, batches: list[_Batch], _more: Callable[[], None]) -> list[Ack | BaseException]:
+        self._check_alive()
+        return self._guarded(lambda: self._write_group(batches))
+
+    def _write_group(self, batches: list[_Batch]) -> list[Ack | BaseException]:
+        """Frames of the whole group, then one fsync per file, then the answers."""
+        fresh: set[tuple[str, int]] = set()
+        touched: dict[str, BlockFile] = {}
+        answers: list[Ack | BaseException] = []
+        try:
+            for producer, seq, checked in batches:
+                duplicate = (producer, seq) in fresh or (producer, seq) in self._progress.accepted
+                parts = [] if duplicate else self._router.split(checked, self._progress.oldest_open)
+                if len(parts) > MAX_PARTS:
+                    answers.append(
+                        InvalidInput("BATCH_TOO_WIDE", f"a batch may span {MAX_PARTS} blocks: send it in pieces")
+                    )
+                    continue
+                for part, (name, rows) in enumerate(parts):
+                    touched[name] = file = self._file(name)
+                    plain = memoryview(rows.serialize()).cast("B")
+                    file.append(plain, producer=producer, seq=seq, part=part, parts=len(parts))
+                if not duplicate:
+                    fresh.add((producer, seq))
+                answers.append(Ack(duplicate, self.watermark_ms))
+            for file in touched.values():
+                file.sync()
+        except BaseException:
+            for file in touched.values():
+                file.roll_back()
+            raise
+        self._progress.accepted.update(fresh)
+        return answers
+
+    def _guarded(self, work: Callable[[], list]) -> list:  # type: ignore[type-arg]
+        """Run what writes. After a failure what is durable is uncertain, so the writer stops; opening it again finds out."""
+        try:
+            return work()
+        except SageError:
+            raise
+        except Exception as error:
+            # The text of a foreign error may contain data; its type does not.
+            kind = type(error).__name__
+            self._broken = self._unavailable("STREAM_UNAVAILABLE", f"failed to write ({kind}): open it again")
+        except BaseException:
+            self._broken = self._unavailable("STREAM_UNAVAILABLE", "was interrupted: open it again")
+            raise
+        self._check_alive()
+        raise AssertionError
+
+    def _check_alive(self) -> None:
+        if self._broken is not None:
+            raise StreamUnavailable(self._broken.reason, self._broken.message, **self._broken.details)
+
+    def _unavailable(self, reason: str, what: str) -> StreamUnavailable:
+        return StreamUnavailable(reason, f"the writer of stream {self.spec.name!r} {what}", stream=self.spec.name)
+
+    def _move_watermark(self) -> list[str]:
+        self._progress.write(self._vault.files)
+        return self._finish_sealing()
+
+    def _finish_sealing(self) -> list[str]:
+        """Seal everything before the oldest open span; `Progress` remembers that it is done."""
+        progress = self._progress
+        if progress.sealed_before == progress.oldest_open:
+            return []
+        numbers = range(progress.sealed_before, progress.oldest_open)
+        for number in numbers:
+            name = self._spans.name(number)
+            self._file(name).seal()
+            del self._files[name]
+            self._files.pop(self._spans.quarantine(number), None)
+        progress.sealed_before = progress.oldest_open
+        progress.write(self._vault.files)
+        return [self._spans.name(one) for one in numbers]
+
+    def _file(self, name: str) -> BlockFile:
+        if name not in self._files:
+            self._files[name] = BlockFile(self._vault, name)
+        return self._files[name]
+
+    def _number_of_block(self, name: str) -> int:
+        """The span of a block, before all spans for a quarantine."""
+        number = self._spans.number(name)
+        return number if name == self._spans.name(number) else self._spans.first - 1
+
+    def _keep_spec(self) -> None:
+        """Write the specification down the first time; refuse one that contradicts it later."""
+        path = self._vault.files / _SPEC_FILE
+        if path.exists():
+            before, now = StreamSpec.from_json_text(path.read_bytes()).as_json(), self.spec.as_json()
+            changed = [one for one in _FIXED if before[one] != now[one]]
+            if changed:
+                raise InvalidInput(
+                    "SPEC_CHANGED",
+                    f"stream {self.spec.name!r} exists with other {', '.join(changed)}: make a new stream",
+                    fields=changed,
+                )
+        replace_durably(path, self.spec.to_json_text().encode())
+
+
+def _take_lock(path: Path, stream: str) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise StreamUnavailable(
+            "STREAM_LOCKED", f"stream {stream!r} is being written by another writer: one at a time", stream=stream
+        ) from None
+    return descriptor

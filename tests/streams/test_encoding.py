@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ptklib.errors import InvalidInput
+from ptkstore.streams import Column
+from ptkstore.streams.encoding import Encoding
+from tests.streams import rides
+
+AT = rides.COLUMNS[0]
+NOW = pa.array([rides.BASE_MS], pa.timestamp("ms"))
+NAN, INF = float("nan"), float("inf")
+
+
+def encoding(column: Column, rule: str) -> Encoding:
+    return Encoding(rides.spec(columns=(AT, column), out_of_bounds=rule))
+
+
+def through(column: Column, values: pa.Array, rule: str) -> list[Any]:
+    """What is read back of values that were appended."""
+    made = encoding(column, rule)
+    times = pa.array([rides.BASE_MS] * len(values), pa.timestamp("ms"))
+    stored = made.encode(pa.record_batch([times, values], names=["at", column.name]))
+    plain = pa.RecordBatch.from_arrays(stored, schema=pa.schema(list(made.stored_schema)[1:]))
+    found: list[Any] = made.decode(plain).column(1).to_pylist()
+    return found
+
+
+INT = Column(name="x", type="int64", lower=-5, upper=5)
+FLOAT = Column(name="x", type="float64", lower=-1, upper=1)
+SINGLE = Column(name="x", type="float32", lower=0.1, upper=0.7)
+WORD = Column(name="x", type="string", upper=4)
+ZONE = Column(name="x", type="dictionary", domain=("other", "a", "b"))
+TEXT = Column(name="x", type="string", domain=("other", "a", "b"))
+CODE = Column(name="x", type="int32", domain=(9, 1, 2))
+DAY = Column(name="x", type="timestamp[s]", lower="2026-01-01", upper="2026-01-02")
+
+
+@pytest.mark.parametrize(
+    ("column", "sent", "clipped"),
+    [
+        (INT, pa.array([-6, -5, 0, 5, 6]), [-5, -5, 0, 5, 5]),
+        (FLOAT, pa.array([-INF, -1.5, 0.5, NAN, INF]), [-1, -1, 0.5, -1, 1]),
+        (WORD, pa.array(["abcde", "öööö", "ab"]), ["abcd", "öö", "ab"]),
+        (ZONE, pa.array(["b", "c", "a", "other"]).dictionary_encode(), ["b", "other", "a", "other"]),
+        (TEXT, pa.array(["b", "c", "a"]), ["b", "other", "a"]),
+        (CODE, pa.array([1, 7, 2], pa.int32()), [1, 9, 2]),
+    ],
+)
+def test_values_outside_are_clipped_or_refused_without_being_told(
+    column: Column, sent: pa.Array, clipped: list[Any]
+) -> None:
+    assert through(column, sent, "clip") == clipped
+    with pytest.raises(InvalidInput) as error:
+        through(column, sent, "refuse")
+    assert error.value.reason == "OUT_OF_BOUNDS"
+    assert dict(error.value.details) == {"column": "x"}
+    assert str(error.value) == "column 'x' must stay within its public bounds [OUT_OF_BOUNDS]"
+
+
+@pytest.mark.parametrize("rule", ["clip", "refuse"])
+@pytest.mark.parametrize(
+    ("column", "sent"),
+    [
+        (INT, pa.array([-5, 5])),
+        (FLOAT, pa.array([-1.0, 1.0])),
+        (WORD, pa.array(["", "abcd", "öö"])),
+        (TEXT, pa.array(["a", "b"])),
+        (CODE, pa.array([2, 9], pa.int32())),
+        (DAY, pa.array([1_767_225_600, 1_767_312_000], pa.timestamp("s"))),
+        (Column(name="x", type="bool"), pa.array([True, False])),
+    ],
+)
+def test_values_inside_come_back_as_they_were(column: Column, sent: pa.Array, rule: str) -> None:
+    assert through(column, sent, rule) == sent.to_pylist()
+    assert through(column, sent.slice(1), rule) == sent.slice(1).to_pylist()
+    assert through(column, sent.slice(0, 0), rule) == []
+
+
+def test_single_precision_stays_inside_bounds_it_cannot_represent() -> None:
+    found = through(SINGLE, pa.array([0.0, 1.0], pa.float32()), "clip")
+    assert 0.1 <= found[0] < 0.1001
+    assert 0.6999 < found[1] <= 0.7
+
+
+@pytest.mark.parametrize("order", [["other", "a", "b"], ["b", "other", "a"], ["b", "zzz", "a"]])
+@pytest.mark.parametrize("index", [pa.int8(), pa.int32(), pa.int64()])
+def test_a_dictionary_may_come_in_any_order_and_index(order: list[str], index: pa.DataType) -> None:
+    sent = pa.DictionaryArray.from_arrays(pa.array([2, 0, 2], index), pa.array(order))
+    expected = [order[2], order[0], order[2]]
+    assert through(ZONE, sent, "clip") == expected
+    assert through(ZONE, sent.slice(1), "clip") == expected[1:]
+
+
+@pytest.mark.parametrize(
+    ("column", "sent"),
+    [
+        (INT, pa.array([None, 7, 1])),
+        (FLOAT, pa.array([None, 7.0, 1.0])),
+        (WORD, pa.array([None, "abcdef", "a"])),
+        (ZONE, pa.array([None, "z", "a"]).dictionary_encode()),
+        (CODE, pa.array([None, 7, 1], pa.int32())),
+    ],
+)
+def test_nulls_are_refused_or_kept_by_the_column(column: Column, sent: pa.Array) -> None:
+    with pytest.raises(InvalidInput) as error:
+        through(column, sent, "clip")
+    assert error.value.reason == "NULL_VALUE"
+    fields = {**column.as_json(), "nullable": True}
+    found = through(Column.from_json(fields), sent, "clip")
+    assert found[0] is None
+    assert None not in found[1:]
+    assert through(Column.from_json(fields), sent.slice(0, 1), "refuse") == [None]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda good: good.select(["at"]),
+        lambda good: good.select(["x", "at"]),
+        lambda good: good.rename_columns(["at", "y"]),
+        lambda good: pa.record_batch([NOW, pa.array([1], pa.int32())], names=["at", "x"]),
+        lambda good: pa.record_batch([NOW.cast(pa.timestamp("us")), pa.array([1])], names=["at", "x"]),
+        lambda good: pa.record_batch([NOW, pa.array([1]), pa.array([1])], names=["at", "x", "z"]),
+    ],
+)
+def test_the_schema_must_match_exactly(changed: Any) -> None:
+    good = pa.record_batch([NOW, pa.array([1])], names=["at", "x"])
+    made = encoding(INT, "clip")
+    made.encode(good)
+    with pytest.raises(InvalidInput) as error:
+        made.encode(changed(good))
+    assert error.value.reason == "SCHEMA_MISMATCH"
+
+
+def test_a_batch_that_would_read_beyond_its_buffers_is_refused() -> None:
+    indices = pa.array([0, 7], pa.int8())
+    wild = pa.DictionaryArray.from_arrays(indices, pa.array(["a"]), safe=False)
+    with pytest.raises(InvalidInput) as error:
+        through(ZONE, wild, "clip")
+    assert error.value.reason == "BATCH_INVALID"
+
+
+@pytest.mark.parametrize(("sent", "reason"), [("rows", "BATCH_INVALID"), (None, "BATCH_INVALID")])
+def test_what_is_no_batch_is_refused(sent: Any, reason: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        encoding(INT, "clip").encode(sent)
+    assert error.value.reason == reason
+
+
+def test_a_huge_batch_is_refused() -> None:
+    rows = (1 << 20) + 1
+    times = pa.array(np.full(rows, rides.BASE_MS), pa.timestamp("ms"))
+    with pytest.raises(InvalidInput) as error:
+        encoding(INT, "clip").encode(pa.record_batch([times, pa.array(np.zeros(rows, "int64"))], names=["at", "x"]))
+    assert error.value.reason == "BATCH_TOO_LARGE"

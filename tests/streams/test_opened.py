@@ -1,0 +1,75 @@
+"""Several grants opened together, and what was never spent for stays closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ptklib.errors import GrantRefused
+from ptklib.ledger.slices import Slice, TagRange
+from ptklib.privacy.costs import PureCost
+from ptkstore.client import Store
+from ptkstore.streams.opened import Opened, read_opened, spend_and_open
+from tests.engine.small import DAY_MS, FIRST_MS, ROWS, day, open_store, spec
+
+BLOCKS = ("2026-01-01T00:00Z", "2026-01-01T12:00Z")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = open_store(tmp_path)
+    store.push("rides", day(0))
+    store._home.writer("rides").seal_due(FIRST_MS + DAY_MS)
+    store._home.ledger.add_blocks("rides", BLOCKS)
+    return store
+
+
+def reserve(store: Store, tags: TagRange) -> object:
+    return store._home.ledger.reserve("rides", [Slice(BLOCKS, tags)], PureCost(epsilon="0.1"))
+
+
+def test_grants_open_their_union_once(store: Store) -> None:
+    low, high, all_but = (TagRange.of_shares(a, b) for a, b in ((0, "0.3"), ("0.2", "0.5"), ("0.5", 1)))
+    grants = [reserve(store, tags) for tags in (low, high)]
+    opened = spend_and_open(store._home.path, spec(), grants, store._home.ledger)  # type: ignore[arg-type]
+    assert [ranges for _, ranges in opened.ranges] == [((0, high.stop),)] * 2
+    found = list(read_opened(opened))
+    rest = spend_and_open(store._home.path, spec(), [reserve(store, all_but)], store._home.ledger)  # type: ignore[list-item]
+    others = list(read_opened(rest))
+    assert sum(len(one.batch) for one in found + others) == ROWS
+    assert all((one.tags < high.stop).all() for one in found)
+    assert "tag" not in found[0].batch.schema.names
+    assert store._home.ledger.left("rides", BLOCKS, TagRange.of_shares("0.21", "0.29")) < store._home.ledger.left(
+        "rides", BLOCKS, all_but
+    )
+    store.close()
+
+
+def test_what_was_not_spent_for_stays_closed(store: Store) -> None:
+    tags = TagRange.of_shares(0, "0.1")
+    opened = spend_and_open(store._home.path, spec(), [reserve(store, tags)], store._home.ledger)  # type: ignore[list-item]
+    wider = tuple((block, ((0, 2**64),)) for block in BLOCKS)
+    for forged in (
+        opened._replace(ranges=wider),
+        Opened(str(store._home.path), spec().as_json(), wider),
+        opened._replace(mac=bytes(32)),
+    ):
+        with pytest.raises(GrantRefused) as refusal:
+            list(read_opened(forged))
+        assert refusal.value.reason == "OPENED_FORGED"
+    store.close()
+
+
+def test_one_refused_grant_spends_none(store: Store) -> None:
+    good, used = (reserve(store, TagRange.of_shares(0, "0.1")) for _ in range(2))
+    ledger = store._home.ledger
+    ledger.spend(used)  # type: ignore[arg-type]
+    with pytest.raises(GrantRefused) as refusal:
+        spend_and_open(store._home.path, spec(), [good, used], ledger)  # type: ignore[list-item]
+    assert refusal.value.reason == "GRANT_USED"
+    assert ledger.fate(good.charge) == "RESERVED"  # type: ignore[attr-defined]
+    with pytest.raises(GrantRefused):
+        spend_and_open(store._home.path, spec(), [good, good], ledger)  # type: ignore[list-item]
+    assert ledger.fate(good.charge) == "RESERVED"  # type: ignore[attr-defined]
+    store.close()
