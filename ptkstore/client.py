@@ -1,0 +1,323 @@
+"""The SDK, embedded: a store in a directory, with everything a data scientist and an operator need.
+
+::
+
+    with Store("shop") as store:
+        store.create_stream(spec)
+        store.push("rides", frame)
+        store.register("hour-speed", stream="rides", kind="statistics", config={...}, target=0.05)
+        store.run("rides", until_ms=...)
+        featurize(my_frame, [store.get_state("hour-speed")])
+
+Every answer is public or DP. One process at a time writes a stream; any number may read states.
+Reasons: STREAM_UNKNOWN, STREAM_EXISTS, STATE_UNKNOWN, REFERENCE_INVALID, and those of the parts.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ptklib import registry
+from ptklib.errors import InvalidInput, Refused
+from ptklib.frames import read_columns
+from ptklib.state import State
+from ptkstore.engine import registrations
+from ptkstore.engine.counting import seal_due
+from ptkstore.engine.cycle import Cycle, cycle_view
+from ptkstore.engine.doctor import examine
+from ptkstore.engine.home import Home
+from ptkstore.engine.planning import fresh_loss, plan_view, settle_plan
+from ptkstore.metadata import rows
+from ptkstore.streams import StreamSpec
+from ptkstore.views import (
+    BlockLine,
+    BudgetView,
+    CycleView,
+    EventView,
+    ExposureView,
+    Finding,
+    PlanLine,
+    PlanView,
+    PtkView,
+    Registration,
+    StateView,
+)
+
+__all__ = ["BATCH_ROWS", "Store"]
+
+BATCH_ROWS = 1 << 16
+_REFERENCE = re.compile(r"(?P<name>[^@]+)(?:@(?:v(?P<version>\d+)|latest))?")
+
+
+class Store:
+    """A store in a directory. Thread-safe; windows run one at a time."""
+
+    def __init__(
+        self, path: str | Path = ".", *, clock: Callable[[], float] = time.time, workers: int | None = None
+    ) -> None:
+        """Open the store in ``path``, or make one there."""
+        self._home = Home.open(path, clock=clock, workers=workers)
+        self._cycling = threading.Lock()
+
+    def create_stream(self, spec: StreamSpec) -> None:
+        """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
+        home = self._home
+        if spec.name in home.specs:
+            raise Refused("STREAM_EXISTS", f"stream {spec.name!r} exists already", stream=spec.name)
+        # The ledger first: a stream without metadata is no stream yet, and asking again finds it there.
+        if spec.name not in home.ledger.streams():
+            home.ledger.create_stream(spec.name, spec.policy)
+        for context, share in spec.quotas.items():
+            home.ledger.set_quota(spec.name, context, share)
+        with home.metadata.write() as tx:
+            tx.streams.create(spec.name, spec.as_json(), at_ms=home.now_ms())
+            tx.events.add("stream.created", spec.name, {"stream": spec.name}, at_ms=home.now_ms())
+        home.specs[spec.name] = spec
+
+    def streams(self) -> list[StreamSpec]:
+        """All streams, by name."""
+        return [self._home.specs[name] for name in sorted(self._home.specs)]
+
+    def stream(self, name: str) -> StreamSpec:
+        """One stream. Refused: STREAM_UNKNOWN."""
+        if name not in self._home.specs:
+            raise Refused("STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name)
+        return self._home.specs[name]
+
+    def push(self, stream: str, frame: Any, *, producer: str = "default", seq: int | None = None) -> int | None:
+        """Append a frame (pandas, polars, Arrow, numpy); durable when it returns. Returns the watermark in milliseconds.
+
+        ``seq`` counts the frames of a producer upwards: pushing the same (producer, seq) again changes nothing. Without it
+        every push is new.
+        """
+        spec = self.stream(stream)
+        if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
+            raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
+        table = read_columns(frame, [column.name for column in spec.columns]).cast(spec.schema)
+        writer = self._home.writer(stream)
+        first = time.time_ns() if seq is None else seq << 20
+        watermark = None
+        for part, batch in enumerate(table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)):
+            watermark = writer.append(batch, producer=producer, seq=first + part).watermark_ms
+        return watermark
+
+    def run(
+        self, stream: str | None = None, *, until_ms: int | None = None, progress: Callable[[str], None] | None = None
+    ) -> list[CycleView]:
+        """Seal what is due, finish interrupted cycles, and run every complete window; one report each.
+
+        ``until_ms`` says that all data up to there has arrived; without it the clock does.
+        """
+        say = progress or (lambda _text: None)
+        names = [self.stream(stream).name] if stream is not None else sorted(self._home.specs)
+        with self._cycling:
+            return [
+                Cycle(self._home, name, window, say).run()
+                for name in names
+                for window in seal_due(self._home, name, until_ms)
+            ]
+
+    def register(
+        self,
+        name: str,
+        *,
+        stream: str,
+        kind: str,
+        config: Mapping[str, Any],
+        target: float,
+        train_every: int = 1,
+    ) -> Registration:
+        """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be accepted."""
+        return registrations.register(
+            self._home.metadata,
+            self.stream(stream),
+            self._home.judge(stream),
+            name,
+            kind=kind,
+            config=config,
+            target=target,
+            train_every=train_every,
+            now_ms=self._home.now_ms(),
+        )
+
+    def deregister(self, name: str) -> None:
+        """Retire a PTK: its versions stay, it trains no more."""
+        registrations.deregister(self._home.metadata, name, now_ms=self._home.now_ms())
+
+    def update_config(self, name: str, config: Mapping[str, Any]) -> Registration:
+        """Another configuration, profiled and planned anew; kept as it was where that is REJECTED."""
+        return registrations.change(self._home.metadata, self.stream, name, config=config, now_ms=self._home.now_ms())
+
+    def update_target(self, name: str, target: float) -> Registration:
+        """Another target, planned anew; kept as it was where that is REJECTED."""
+        return registrations.change(self._home.metadata, self.stream, name, target=target, now_ms=self._home.now_ms())
+
+    def ptks(self, stream: str | None = None) -> list[PtkView]:
+        """The PTKs, by id."""
+        with self._home.metadata.read() as tx:
+            return [_ptk_view(row, tx.states.latest(row.id)) for row in tx.ptks.list(stream)]
+
+    def ptk(self, name: str) -> PtkView:
+        """One PTK. Refused: PTK_UNKNOWN."""
+        with self._home.metadata.read() as tx:
+            row = tx.ptks.named(name)
+            return _ptk_view(row, tx.states.latest(row.id))
+
+    def get_state(self, reference: str, *, as_of_ms: int | None = None) -> State:
+        """A state by name: the newest, ``name@v7``, or the newest as of a time. Its bytes are verified."""
+        match = _REFERENCE.fullmatch(reference)
+        if not match or (match["version"] and as_of_ms is not None):
+            raise InvalidInput(
+                "REFERENCE_INVALID", f"a state is 'name', 'name@latest' or 'name@v7', got {reference!r:.80}"
+            )
+        with self._home.metadata.read() as tx:
+            row = tx.ptks.named(match["name"])
+            if match["version"]:
+                found: rows.StateRow | None = tx.states.get(row.id, int(match["version"]))
+            elif as_of_ms is not None:
+                found = tx.states.as_of(row.id, as_of_ms)
+            else:
+                found = tx.states.latest(row.id)
+        if found is None:
+            raise Refused("STATE_UNKNOWN", f"PTK {match['name']!r} has no state yet: it trains when a window closes")
+        return State.from_bytes(*self._home.lake.get(found.digest))
+
+    def states(self, name: str) -> list[StateView]:
+        """All versions of a PTK, oldest first."""
+        with self._home.metadata.read() as tx:
+            row = tx.ptks.named(name)
+            return [_state_view(name, one) for one in tx.states.list(row.id)]
+
+    def subscribe(self, name: str, callback: Callable[[StateView], None]) -> Callable[[], None]:
+        """Call back, in a thread of its own, for every new state of a PTK from now on; returns what ends it."""
+        with self._home.metadata.read() as tx:
+            ptk = tx.ptks.named(name).id
+
+        def heard(_topic: str, message: dict[str, Any]) -> None:
+            with self._home.metadata.read() as tx:
+                callback(_state_view(name, tx.states.get(ptk, message["body"]["version"])))
+
+        return self._home.bus.subscribe(f"sage.ptk.state.{name}", heard).close
+
+    def plan(self, stream: str) -> PlanView | None:
+        """The newest plan of a stream, or None before its first window."""
+        self.stream(stream)
+        with self._home.metadata.read() as tx:
+            row = tx.plans.latest(stream)
+        if row is None:
+            return None
+        body = dict(row.body["view"])
+        lines = tuple(PlanLine(**line) for line in body.pop("lines"))
+        return PlanView(**(body | {"lines": lines, "changes": tuple(body["changes"])}))
+
+    def plan_now(self, stream: str) -> PlanView:
+        """What the plan of a fresh window would be with the PTKs as they are; touches nothing."""
+        spec = self.stream(stream)
+        judge = self._home.judge(stream)
+        with self._home.metadata.read() as tx:
+            candidates = registrations.active(tx, stream)
+            counts = [block.dp_count for block in tx.blocks.list(stream) if block.dp_count is not None]
+        settled = settle_plan(spec, judge, fresh_loss(spec, judge), candidates)
+        rate = Fraction(max(0, sum(counts)), len(counts) * spec.block_seconds) if counts else Fraction(0)
+        share = 1 - Fraction(spec.profile_share)
+        window = int(rate * spec.window_seconds * share) if rate else None
+        return plan_view(spec, -1, settled, candidates, available=window, records_per_second=rate or None)
+
+    def budget(self, stream: str) -> BudgetView:
+        """What the stream promises and what is left of it, block by block."""
+        spec = self.stream(stream)
+        with self._home.metadata.read() as tx:
+            blocks = tx.blocks.list(stream)
+        known = set(self._home.ledger.blocks(stream))
+        judge = self._home.judge(stream)
+        lines = []
+        for block in blocks:
+            view = self._home.ledger.block(stream, block.name) if block.name in known else None
+            left = float(view.left if view is not None else judge.left([0] * judge.width))
+            retired = view.retired if view is not None else None
+            lines.append(BlockLine(block.name, block.window, block.status, block.dp_count, left, retired))
+        return BudgetView(
+            stream=stream,
+            unit=spec.unit,
+            epsilon=str(spec.policy.as_json()["epsilon"]),
+            delta=str(spec.policy.as_json()["delta"]),
+            composition=spec.policy.composition,
+            exposure=self._exposure(stream, blocks),
+            blocks=tuple(lines),
+        )
+
+    def cycles(self, stream: str) -> list[CycleView]:
+        """The cycles of a stream, oldest first."""
+        self.stream(stream)
+        with self._home.metadata.read() as tx:
+            return [cycle_view(tx, cycle.id) for cycle in tx.cycles.list(stream)]
+
+    def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
+        """What happened after that event, oldest first."""
+        with self._home.metadata.read() as tx:
+            return [
+                EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms)
+                for one in tx.events.after(after, limit)
+            ]
+
+    def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
+        """Check the store, and search every file for canaries that were planted in its streams."""
+        return examine(self._home, canaries)
+
+    def kinds(self) -> list[str]:
+        """The kinds of PTKs that are installed."""
+        return sorted(registry.kinds())
+
+    def close(self) -> None:
+        """Close the store. Everything acknowledged is durable already."""
+        self._home.close()
+
+    def __enter__(self) -> Self:
+        """Use the store in a ``with`` block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close at the end of the block."""
+        self.close()
+
+    def _exposure(self, stream: str, blocks: Sequence[rows.Block]) -> ExposureView:
+        counts = {block.name: block.dp_count or 0 for block in blocks}
+        held = self._home.writer(stream).exposure(counts)
+        return ExposureView(held.oldest_ms, held.newest_ms, held.blocks, held.dp_records)
+
+
+def _ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:
+    return PtkView(
+        name=row.name,
+        stream=row.stream,
+        kind=row.kind,
+        config=dict(row.config),
+        config_version=row.config_version,
+        target=row.target,
+        train_every=row.train_every,
+        status=row.status,
+        reason=row.reason,
+        latest_version=latest.version if latest is not None else None,
+    )
+
+
+def _state_view(name: str, row: rows.StateRow) -> StateView:
+    return StateView(
+        name=name,
+        version=row.version,
+        digest=row.digest,
+        window=row.window,
+        epsilon=row.manifest["epsilon"],
+        delta=row.manifest["delta"],
+        samples=row.manifest["samples"],
+        created_ms=row.created_ms,
+    )

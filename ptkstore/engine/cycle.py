@@ -1,0 +1,229 @@
+"""The cycle of one window: profile, plan, charge, train, publish, notify, expire. Each step is written when it is done.
+
+A step's row holds what later steps need, so a restart goes on after the last row, with the same numbers. The table in
+docs/internals/engine.md says what a kill between any two rows leaves; `on_step` of the home lets tests kill there.
+
+If no plan exists for the PTKs that are due, the old plan is kept: the PTKs it covers train at their old levels if
+the window has enough data for them, and an event tells the operator why and what would make a plan feasible.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from allocator.plan import Plan
+from ptklib.errors import BudgetExceeded
+from ptkstore.engine.counting import count_blocks
+from ptkstore.engine.home import Home
+from ptkstore.engine.planning import Candidate, plan_view, settle_plan
+from ptkstore.engine.registrations import active
+from ptkstore.engine.training import Assigned, assign, requests_of, train
+from ptkstore.metadata.rows import Block
+from ptkstore.streams import StreamSpec
+from ptkstore.views import CycleView, TrainedLine
+
+__all__ = ["STEPS", "Cycle", "cycle_view"]
+
+STEPS = ("sealed", "planned", "reserved", "trained", "published", "notified", "expired")
+
+Progress = Callable[[str], None]
+
+
+class Cycle:
+    """One window of one stream. Running it again resumes it; a finished one does nothing."""
+
+    def __init__(self, home: Home, stream: str, window: int, progress: Progress) -> None:
+        """Start the cycle in the metadata, or find it there."""
+        self.home = home
+        self.spec: StreamSpec = home.specs[stream]
+        self.window = window
+        self.progress = progress
+        with home.metadata.write() as tx:
+            self.id = tx.cycles.start(stream, window, at_ms=home.now_ms())
+
+    def run(self) -> CycleView:
+        """All steps that are not done."""
+        with self.home.metadata.read() as tx:
+            done = tx.cycles.get(self.id).status != "RUNNING"
+        if not done:
+            sealed = self._step("sealed", self._seal)
+            planned = self._step("planned", lambda: self._plan(sealed))
+            self._step("reserved", lambda: self._reserve(sealed, planned))
+            trained = self._step("trained", lambda: self._train(sealed, planned))
+            self._step("published", lambda: None, publish=trained)
+            self._step("notified", self._notify)
+            self._step("expired", lambda: self._expire(sealed))
+            with self.home.metadata.write() as tx:
+                tx.cycles.finish(self.id, "DONE", {"dp_records": sealed["dp_records"]}, at_ms=self.home.now_ms())
+        with self.home.metadata.read() as tx:
+            return cycle_view(tx, self.id)
+
+    def _step(self, name: str, work: Callable[[], Any], *, publish: Any = None) -> Any:
+        with self.home.metadata.read() as tx:
+            found = tx.cycles.step(self.id, name)
+        if found is not None:
+            return found.body
+        self.progress(f"{self.spec.name}, window {self.window}: {name}")
+        self.home.on_step(name, "begins")
+        body = work()
+        self.home.on_step(name, "worked")
+        with self.home.metadata.write() as tx:
+            if publish is not None:
+                body = self._publish(tx, publish)
+            written = tx.cycles.add_step(self.id, name, body, at_ms=self.home.now_ms()).body
+        self.home.on_step(name, "written")
+        return written
+
+    def _blocks(self) -> Sequence[Block]:
+        with self.home.metadata.read() as tx:
+            return tx.blocks.list(self.spec.name, self.window)
+
+    def _seal(self) -> dict[str, Any]:
+        blocks = self._blocks()
+        count_blocks(self.home, self.spec, blocks, self.id)
+        counted = self._blocks()
+        return {
+            "blocks": [block.name for block in counted],
+            # Noise may make a count negative; clamping is post-processing.
+            "dp_records": sum(max(0, block.dp_count or 0) for block in counted),
+        }
+
+    def _plan(self, sealed: dict[str, Any]) -> dict[str, Any]:
+        with self.home.metadata.read() as tx:
+            due = [one for one in active(tx, self.spec.name) if self.window % one.row.train_every == 0]
+            old = tx.plans.latest(self.spec.name, status="ADOPTED")
+        share = Fraction(self.spec.profile_share)
+        available = int(sealed["dp_records"] * (1 - share))
+        judge = self.home.judge(self.spec.name)
+        loss = self.home.ledger.peak(self.spec.name, sealed["blocks"])
+        settled = settle_plan(self.spec, judge, loss, due, available=available)
+        rate = Fraction(sealed["dp_records"], self.spec.window_seconds)
+        view = plan_view(
+            self.spec, self.window, settled, due, available=available, records_per_second=rate if rate > 0 else None
+        )
+        plan, status = settled.plan, "ADOPTED"
+        if plan.total_samples is None:
+            plan, status = self._kept(old.body["plan"] if old else None, due, available), "KEPT"
+            kept = {one.id for one in plan.assignments}
+            view = replace(view, status="KEPT" if kept else view.status)
+        assigned = assign(self.home, self.spec, plan, due, available)
+        body = {
+            "plan": plan.as_json(),
+            "view": view.as_json(),
+            "assigned": [one.as_json() for one in assigned],
+            "due": [one.row.name for one in due],
+        }
+        with self.home.metadata.write() as tx:
+            if tx.cycles.step(self.id, "planned") is None:
+                tx.plans.put(self.spec.name, self.window, body, status, at_ms=self.home.now_ms())
+                if status == "KEPT":
+                    tx.events.add("plan.kept", self.spec.name, view.as_json(), at_ms=self.home.now_ms())
+                return dict(tx.cycles.add_step(self.id, "planned", body, at_ms=self.home.now_ms()).body)
+        return body
+
+    def _kept(self, old: dict[str, Any] | None, due: Sequence[Candidate], available: int) -> Plan:
+        """What of the old plan still holds: PTKs that are due, with enough data for their samples."""
+        nothing = Plan("INFEASIBLE", None, None, None, (), (), solver="kept")
+        if old is None:
+            return nothing
+        plan = Plan.from_json(old)
+        names = {one.row.name for one in due}
+        kept = tuple(one for one in plan.assignments if one.id in names and one.samples <= available)
+        return replace(plan, assignments=kept, partitions=()) if kept else nothing
+
+    def _reserve(self, sealed: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
+        assigned = [Assigned.from_json(one) for one in planned["assigned"]]
+        requests = requests_of(self.home, self.spec, sealed["blocks"], assigned, self.id) if sealed["blocks"] else []
+        known = [self.home.ledger.find(self.spec.name, str(one.key)) for one in requests]
+        fresh = [one for one, number in zip(requests, known, strict=True) if number is None]
+        if fresh:
+            try:
+                self.home.ledger.reserve_all(fresh)
+            except BudgetExceeded as refusal:
+                with self.home.metadata.write() as tx:
+                    body = {"reason": refusal.reason, "message": refusal.message}
+                    tx.events.add("plan.refused", self.spec.name, body, at_ms=self.home.now_ms())
+                return {"reserved": False, "reason": refusal.reason}
+        return {"reserved": True}
+
+    def _train(self, sealed: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
+        assigned = [Assigned.from_json(one) for one in planned["assigned"]]
+        names = {one.name for one in assigned}
+        lines: dict[str, Any] = {}
+        for name in planned["due"]:
+            if name not in names:
+                lines[name] = TrainedLine(name, "SKIPPED", reason="NOT_IN_PLAN").as_json()
+        prefix = "trained:"
+        with self.home.metadata.read() as tx:
+            known = {one.step.removeprefix(prefix): one.body for one in tx.cycles.steps(self.id) if prefix in one.step}
+        rest = [one for one in assigned if one.name not in known]
+        lines |= known
+
+        def done(bodies: dict[str, dict[str, Any]]) -> None:
+            with self.home.metadata.write() as tx:
+                for name, body in bodies.items():
+                    lines[name] = tx.cycles.add_step(self.id, prefix + name, body, at_ms=self.home.now_ms()).body
+            self.home.on_step("train", "stored")
+
+        if rest and sealed["blocks"]:
+            train(self.home, self.spec, sealed["blocks"], rest, self.id, str(self.window), done)
+        return lines
+
+    def _publish(self, tx: Any, trained: dict[str, Any]) -> dict[str, Any]:
+        now_ms = self.home.now_ms()
+        published = {}
+        for name, line in trained.items():
+            row = tx.ptks.named(name)
+            if line["outcome"] != "PUBLISHED":
+                if line["outcome"] in ("TRAIN_LOST", "TRAIN_FAILED"):
+                    tx.ptks.set_status(row.id, "FAILED", reason=line["reason"] or line["outcome"], at_ms=now_ms)
+                    tx.events.add("ptk.failed", name, line, at_ms=now_ms)
+                continue
+            manifest = self.home.lake.get(line["digest"])[1]
+            state = tx.states.add(
+                row.id, line["version"], line["digest"], json.loads(manifest), self.window, now_ms, cycle=self.id
+            )
+            if row.status == "FAILED":
+                tx.ptks.set_status(row.id, "ACTIVE", at_ms=now_ms)
+            body = {"ptk": name, "version": state.version, "digest": state.digest, "window": self.window}
+            tx.events.add("ptk.state", name, body, at_ms=now_ms)
+            published[name] = state.version
+        return published
+
+    def _notify(self) -> None:
+        self.home.notifier.drain()
+
+    def _expire(self, sealed: dict[str, Any]) -> dict[str, Any]:
+        living = set(self.home.ledger.blocks(self.spec.name, retired=False))
+        gone = [name for name in sealed["blocks"] if name in living]
+        if gone:
+            self.home.ledger.retire(self.spec.name, gone, why="window expired")
+        writer = self.home.writer(self.spec.name)
+        for name in sealed["blocks"]:
+            writer.expire(name)
+            with self.home.metadata.write() as tx:
+                tx.blocks.set_status(self.spec.name, name, "expired")
+        return {"expired": sealed["blocks"]}
+
+
+def cycle_view(tx: Any, cycle: int) -> CycleView:
+    """A cycle for people, from its rows."""
+    row = tx.cycles.get(cycle)
+    steps = {step.step: step.body for step in tx.cycles.steps(cycle)}
+    trained = steps.get("trained") or {}
+    return CycleView(
+        stream=row.stream,
+        window=row.window,
+        status=row.status,
+        steps=tuple(step for step in steps if not step.startswith("trained:")),
+        plan_status=steps["planned"]["view"]["status"] if "planned" in steps else "",
+        dp_records=steps["sealed"]["dp_records"] if "sealed" in steps else 0,
+        trained=tuple(
+            TrainedLine(**{key: line[key] for key in ("ptk", "outcome", "version", "epsilon", "samples", "reason")})
+            for _, line in sorted(trained.items())
+        ),
+    )

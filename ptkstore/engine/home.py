@@ -1,0 +1,90 @@
+"""The parts of a store in one directory, opened together and closed together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ptklib.privacy.filters import Filter
+from ptkstore.bus import LocalBus, Notifier
+from ptkstore.lake import DirectoryLake
+from ptkstore.ledger import Ledger
+from ptkstore.metadata import Metadata
+from ptkstore.streams import StreamSpec, StreamWriter
+from ptkstore.workers.pool import WorkerPool
+
+__all__ = ["Home"]
+
+
+@dataclass
+class Home:
+    """Ledger, metadata, lake, bus, workers and the writers of all streams."""
+
+    path: Path
+    clock: Callable[[], float]
+    ledger: Ledger
+    metadata: Metadata
+    lake: DirectoryLake
+    bus: LocalBus
+    notifier: Notifier
+    workers: WorkerPool
+    specs: dict[str, StreamSpec] = field(default_factory=dict)
+    writers: dict[str, StreamWriter] = field(default_factory=dict)
+    judges: dict[str, Filter] = field(default_factory=dict)
+    # Called with the name of every step when its work begins and when it is written; tests kill the process there.
+    on_step: Callable[[str, str], None] = lambda _step, _moment: None
+
+    @classmethod
+    def open(cls, path: str | Path, *, clock: Callable[[], float] = time.time, workers: int | None = None) -> Home:
+        """Open the store in a directory, or make one there."""
+        path = Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        ledger = Ledger.open(path / "ledger.db", clock=clock)
+        try:
+            metadata = Metadata.open(path / "meta.db")
+        except BaseException:
+            ledger.close()
+            raise
+        bus = LocalBus()
+        home = cls(
+            path=path,
+            clock=clock,
+            ledger=ledger,
+            metadata=metadata,
+            lake=DirectoryLake(path / "lake"),
+            bus=bus,
+            notifier=Notifier(metadata, bus),
+            workers=WorkerPool(workers),
+        )
+        with metadata.read() as tx:
+            for row in tx.streams.list():
+                home.specs[row.name] = StreamSpec.from_json(row.spec)
+        return home
+
+    def now_ms(self) -> int:
+        """The time, in milliseconds."""
+        return int(self.clock() * 1000)
+
+    def writer(self, stream: str) -> StreamWriter:
+        """The writer of a stream, opened when first used: opening repairs what a crash left."""
+        if stream not in self.writers:
+            self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
+        return self.writers[stream]
+
+    def judge(self, stream: str) -> Filter:
+        """The filter of a stream; kept, for it remembers demands."""
+        if stream not in self.judges:
+            self.judges[stream] = self.specs[stream].policy.filter()
+        return self.judges[stream]
+
+    def close(self) -> None:
+        """Close everything."""
+        self.workers.close()
+        self.notifier.stop()
+        self.bus.close()
+        for writer in self.writers.values():
+            writer.close()
+        self.metadata.close()
+        self.ledger.close()

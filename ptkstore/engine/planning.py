@@ -1,0 +1,203 @@
+"""Profiles and plans: how many samples each PTK needs at each level, and who gets which level.
+
+Everything here is public or post-processing of DP counts: planning is free and can be repeated. A plan is for the PTKs that are
+due in a window; all of them train on one partition, nested ranges of tags that begin together, so the demands add up at
+the first tags and the largest number of samples is the exposure.
+
+Reasons: those of `profiler`, `allocator` and the PTK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from allocator.currency import Offer, PtkOffers, Settled, settle
+from allocator.recommend import recommend
+from allocator.single import solve
+from profiler.analytic import profile
+from profiler.levels import privacy_levels
+from ptklib import registry
+from ptklib.ledger.canonical import canonical
+from ptklib.privacy.amounts import show
+from ptklib.privacy.filters import Filter
+from ptklib.ptk import Ptk
+from ptkstore.metadata import rows
+from ptkstore.streams.spec import StreamSpec
+from ptkstore.views import PlanLine, PlanView
+
+__all__ = [
+    "Candidate",
+    "charge_delta",
+    "fresh_loss",
+    "nearest",
+    "offers_of",
+    "plan_view",
+    "records_per_unit",
+    "settle_plan",
+]
+
+# In thousandths. Losses are below one, so a target of one promises nothing.
+_LOOSEST = 999
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A PTK that wants to train: its row, its configuration as an object, its target."""
+
+    row: rows.Ptk
+    ptk: Ptk
+
+    @classmethod
+    def of(cls, row: rows.Ptk) -> Candidate:
+        """Read the configuration of a registered PTK."""
+        return cls(row, ptk_of(row.kind, row.config))
+
+
+def ptk_of(kind: str, config: Mapping[str, Any]) -> Ptk:
+    """A configuration as an object. Checking one takes a while, so those that were seen are kept: they never change."""
+    return _made(kind, canonical(config))
+
+
+@lru_cache(maxsize=4096)
+def _made(kind: str, config: bytes) -> Ptk:
+    return registry.make(kind, json.loads(config))
+
+
+def charge_delta(spec: StreamSpec, ptk: Ptk) -> Fraction:
+    """The delta that a PTK with Gaussian noise is calibrated to: small beside the promise; 0 for all others.
+
+    Under basic composition deltas add up, so each takes a hundredth; elsewhere it only fixes the noise of a level.
+    """
+    if not ptk.tags.needs_delta:
+        return Fraction(0)
+    delta = Fraction(spec.policy.delta)
+    return delta / 100 if spec.policy.composition == "basic" else delta / 10
+
+
+def records_per_unit(spec: StreamSpec) -> int:
+    """How many records of one unit of privacy a block may hold."""
+    return spec.records_per_user if spec.unit == "user" else 1
+
+
+def fresh_loss(spec: StreamSpec, judge: Filter) -> tuple[int, ...]:
+    """The loss at every point of a new block once its DP count is published."""
+    return judge.demand(spec.count_release().cost)
+
+
+def offers_of(spec: StreamSpec, judge: Filter, candidate: Candidate, *, target: float | None = None) -> PtkOffers:
+    """The levels at which a PTK can reach its target, with samples and price. None at all is possible."""
+    wanted = candidate.row.target if target is None else target
+    delta = charge_delta(spec, candidate.ptk)
+    return PtkOffers(candidate.row.name, _offers(candidate.ptk, judge, wanted, delta, records_per_unit(spec)))
+
+
+@lru_cache(maxsize=4096)
+def _offers(ptk: Ptk, judge: Filter, target: float, delta: Fraction, units: int) -> tuple[Offer, ...]:
+    """Public numbers of a configuration and a target: the same in every window."""
+    found = profile(ptk, target, privacy_levels(judge.epsilon), delta, records_per_unit=units)
+    return tuple(
+        Offer(show(level), samples, judge.demand(ptk.cost(level, delta, records_per_unit=units)))
+        for level, samples in zip(found.levels, found.samples, strict=True)
+        if samples is not None
+    )
+
+
+def settle_plan(
+    spec: StreamSpec,
+    judge: Filter,
+    loss: Sequence[int],
+    candidates: Sequence[Candidate],
+    *,
+    available: int | None = None,
+) -> Settled:
+    """The plan of least exposure for these PTKs at points with that loss, within n_max and what is available."""
+    offered = tuple(offers_of(spec, judge, one) for one in candidates)
+    settled = _settled(judge, tuple(loss), offered, spec.n_max)
+    # The plan is the one of least exposure: if that is more than there is, there is none at all.
+    if settled.plan.total_samples is None or available is None or settled.plan.total_samples <= available:
+        return settled
+    return settle(judge, loss, offered, n_max=max(1, available))
+
+
+@lru_cache(maxsize=256)
+def _settled(judge: Filter, loss: tuple[int, ...], offered: tuple[PtkOffers, ...], n_max: int) -> Settled:
+    settled = settle(judge, loss, offered, n_max=n_max)
+    if settled.problem is None or settled.plan.total_samples is None or not offered:
+        return settled
+    # The program of the paper, through PuLP: same exposure, and an independent look at the ties.
+    checked = solve(settled.problem, solver="cbc")
+    if checked.total_samples == settled.plan.total_samples and checked.assignments == settled.plan.assignments:
+        return replace(settled, plan=replace(checked, solver=f"{checked.solver} and {settled.plan.solver}"))
+    return settled
+
+
+def nearest(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcomer: Candidate) -> float | None:
+    """The tightest target, in thousandths, at which the newcomer would fit beside the others in a fresh window."""
+    loss = fresh_loss(spec, judge)
+    beside = [offers_of(spec, judge, one) for one in others]
+
+    def fits(thousandths: int) -> bool:
+        offered = offers_of(spec, judge, newcomer, target=thousandths / 1000)
+        return settle(judge, loss, [*beside, offered], n_max=spec.n_max).plan.total_samples is not None
+
+    low, high = int(newcomer.row.target * 1000), _LOOSEST
+    if low >= high or not fits(high):
+        return None
+    # A looser target never needs more, so those that fit are the last ones.
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high / 1000
+
+
+def plan_view(
+    spec: StreamSpec,
+    window: int,
+    settled: Settled,
+    candidates: Sequence[Candidate],
+    *,
+    available: int | None,
+    records_per_second: Fraction | None,
+) -> PlanView:
+    """The plan for people, with the N and T it recommends."""
+    plan = settled.plan
+    targets = {one.row.name: one.row.target for one in candidates}
+    lines = tuple(
+        PlanLine(
+            ptk=one.id,
+            epsilon=one.level,
+            samples=one.samples,
+            share=one.samples / available if available else 0.0,
+            target=targets[one.id],
+        )
+        for one in plan.assignments
+    )
+    advice = None
+    if plan.total_samples and records_per_second:
+        advice = recommend(
+            plan,
+            records_per_second=Fraction(records_per_second).limit_denominator(10**6),
+            profile_share=show(Fraction(spec.profile_share)),
+            block_seconds=spec.block_seconds,
+            n_max=spec.n_max,
+        )
+    told = plan.explanation
+    return PlanView(
+        stream=spec.name,
+        window=window,
+        status=plan.status,
+        total_samples=plan.total_samples,
+        available_samples=available,
+        solver=plan.solver,
+        seconds=plan.seconds,
+        lines=lines,
+        explanation=told.text if told else "",
+        changes=tuple(change.text for change in told.changes) if told else (),
+        recommended_samples=advice.samples if advice else None,
+        recommended_window_seconds=advice.window_seconds if advice else None,
+    )

@@ -1,0 +1,188 @@
+"""What people see of a store: frozen values with public or DP contents only. ``as_json()`` is what ``--json`` prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = [
+    "BlockLine",
+    "BudgetView",
+    "CycleView",
+    "EventView",
+    "ExposureView",
+    "Finding",
+    "PlanLine",
+    "PlanView",
+    "PtkView",
+    "Registration",
+    "StateView",
+    "TrainedLine",
+    "View",
+]
+
+
+class View:
+    """A value that can be printed."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+@dataclass(frozen=True)
+class Registration(View):
+    """The answer to a registration or an update. ``status`` is ACTIVE or REJECTED; ``reason`` is for people.
+
+    ``nearest_target`` is the best target that would be accepted now, ``changes`` what else would admit it.
+    """
+
+    name: str
+    status: str
+    reason: str = ""
+    nearest_target: float | None = None
+    changes: tuple[str, ...] = ()
+    planned_epsilon: str | None = None
+    planned_samples: int | None = None
+
+
+@dataclass(frozen=True)
+class PtkView(View):
+    """A registered PTK. ``status``: ACTIVE, REJECTED, RETIRED or FAILED (its last training was lost)."""
+
+    name: str
+    stream: str
+    kind: str
+    config: dict[str, Any]
+    config_version: int
+    target: float
+    train_every: int
+    status: str
+    reason: str
+    latest_version: int | None
+
+
+@dataclass(frozen=True)
+class StateView(View):
+    """One version of a PTK in the lake."""
+
+    name: str
+    version: int
+    digest: str
+    window: int
+    epsilon: str
+    delta: str
+    samples: int | None
+    created_ms: int
+
+
+@dataclass(frozen=True)
+class BlockLine(View):
+    """A block as the ledger and the vault have it. ``dp_records`` is its one DP count; ``left`` for one more pure charge."""
+
+    name: str
+    window: int
+    status: str
+    dp_records: int | None
+    left: float
+    retired: str | None
+
+
+@dataclass(frozen=True)
+class ExposureView(View):
+    """Raw data held now: span of event time, blocks, DP number of records. Nothing else in the store is raw."""
+
+    oldest_ms: int | None
+    newest_ms: int | None
+    blocks: int
+    dp_records: int
+
+
+@dataclass(frozen=True)
+class BudgetView(View):
+    """What a stream promises and what is left of it."""
+
+    stream: str
+    unit: str
+    epsilon: str
+    delta: str
+    composition: str
+    exposure: ExposureView
+    blocks: tuple[BlockLine, ...]
+
+
+@dataclass(frozen=True)
+class PlanLine(View):
+    """One PTK in a plan."""
+
+    ptk: str
+    epsilon: str
+    samples: int
+    share: float
+    target: float
+
+
+@dataclass(frozen=True)
+class PlanView(View):
+    """A plan: who trains with which epsilon on how many samples. ``status``: OPTIMAL, FEASIBLE, INFEASIBLE or KEPT.
+
+    ``explanation`` and ``changes`` say why there is none and what would make one feasible.
+    """
+
+    stream: str
+    window: int
+    status: str
+    total_samples: int | None
+    available_samples: int | None
+    solver: str
+    seconds: float
+    lines: tuple[PlanLine, ...]
+    explanation: str = ""
+    changes: tuple[str, ...] = ()
+    recommended_samples: int | None = None
+    recommended_window_seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainedLine(View):
+    """What became of one PTK in a cycle. ``outcome``: PUBLISHED, SKIPPED, TRAIN_LOST or TRAIN_FAILED."""
+
+    ptk: str
+    outcome: str
+    version: int | None = None
+    epsilon: str | None = None
+    samples: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class CycleView(View):
+    """One window's cycle: its steps in order, the plan's status, what was trained, the window's DP size."""
+
+    stream: str
+    window: int
+    status: str
+    steps: tuple[str, ...]
+    plan_status: str
+    dp_records: int
+    trained: tuple[TrainedLine, ...]
+
+
+@dataclass(frozen=True)
+class EventView(View):
+    """Something that happened, in order."""
+
+    id: int
+    kind: str
+    subject: str
+    body: dict[str, Any]
+    at_ms: int | None
+
+
+@dataclass(frozen=True)
+class Finding(View):
+    """What the doctor looked at. ``level``: OK, WARNING or ERROR."""
+
+    level: str
+    what: str
+    detail: str
