@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pyarrow as pa
+
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
 from ptklib.frames import read_columns
@@ -36,6 +38,7 @@ from ptkstore.engine.home import Home
 from ptkstore.engine.planning import fresh_loss, plan_view, settle_plan
 from ptkstore.metadata import rows
 from ptkstore.streams import StreamSpec
+from ptkstore.streams.exposure import exposure
 from ptkstore.views import (
     BlockLine,
     BudgetView,
@@ -100,7 +103,7 @@ class Store:
         spec = self.stream(stream)
         if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
             raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
-        table = read_columns(frame, [column.name for column in spec.columns]).cast(spec.schema)
+        table = _conformed(read_columns(frame, [column.name for column in spec.columns]), spec)
         writer = self._home.writer(stream)
         first = time.time_ns() if seq is None else seq << 20
         watermark = None
@@ -291,8 +294,21 @@ class Store:
 
     def _exposure(self, stream: str, blocks: Sequence[rows.Block]) -> ExposureView:
         counts = {block.name: block.dp_count or 0 for block in blocks}
-        held = self._home.writer(stream).exposure(counts)
+        held = exposure(self._home.path, self._home.specs[stream], counts)
         return ExposureView(held.oldest_ms, held.newest_ms, held.blocks, held.dp_records)
+
+
+def _conformed(table: pa.Table, spec: StreamSpec) -> pa.Table:
+    """The table with the stream's types. What Arrow says of a value it cannot convert quotes the value: it stays here."""
+    columns = []
+    for column, field in zip(table.columns, spec.schema, strict=True):
+        try:
+            columns.append(column.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            raise InvalidInput(
+                "COLUMN_TYPE", f"column {field.name!r} must be {field.type} or convert to it, got {column.type}"
+            ) from None
+    return pa.table(columns, schema=spec.schema)
 
 
 def _ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:

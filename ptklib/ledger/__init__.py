@@ -17,6 +17,7 @@ Life of a charge::
 ``state``     what is so; `evolve` folds one entry into it, `undo` takes the last one back
 ``decide``    which entries a command leads to, or why it is refused (the precedence of refusals is written there)
 ``grants``    unforgeable receipts for charges
+``mac``       the message authentication code they are signed with
 ``queries``   what is left, where
 ``canonical`` JSON with one spelling per value
 ``snapshot``  the state as canonical bytes, and its digest

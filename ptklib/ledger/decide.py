@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,6 +60,7 @@ __all__ = ["MAX_RANGES", "MAX_SHOWN", "apply", "check_spend"]
 
 # A block is cut only where charges begin and end; this many ranges mean that somebody cuts at random.
 MAX_RANGES = 4096
+_MAX_RECENT = 1024
 # How many blocks a refusal names.
 MAX_SHOWN = 10
 
@@ -133,7 +133,7 @@ def _reserve(command: Reserve, state: LedgerState) -> list[Entry]:
         "stream": stream.name,
         "slices": [[runs_of(block.index for block in blocks), tags.start, tags.stop] for blocks, tags in slices],
         "cost": _cost_json(command.cost),
-        "demand": row.tolist(),
+        "demand": _listed(row),
         "expires_at_ms": command.expires_at_ms,
     }
     if command.contexts:
@@ -152,7 +152,22 @@ def _reserve(command: Reserve, state: LedgerState) -> list[Entry]:
         if context in stream.quotas:
             for blocks, tags in slices:
                 _check_quota(stream, command, context, blocks, tags, row)
-    return _fold(state, entry)
+    runs = tuple(
+        (tuple((first, count) for first, count in one[0]), tags)
+        for one, (_, tags) in zip(entry["slices"], slices, strict=True)
+    )
+    charge = Charge(
+        entry["charge"],
+        stream.name,
+        runs,
+        entry["cost"],
+        row,
+        command.contexts,
+        command.key,
+        command.expires_at_ms,
+    )
+    state.take(charge, spent=command.spend_at_ms is not None)
+    return [entry]
 
 
 def check_spend(state: LedgerState, command: Spend) -> None:
@@ -186,10 +201,34 @@ def _expire(command: Expire, state: LedgerState) -> list[Entry]:
     return entries
 
 
-@lru_cache(maxsize=4096)
+_LISTED: dict[int, tuple[Rows, list[int]]] = {}
+
+
+def _listed(row: Rows) -> list[int]:
+    """A demand as a list. Rows are shared by all charges of one cost, and so are these; nobody writes to them."""
+    recent = _LISTED.get(id(row))
+    if recent is not None and recent[0] is row:
+        return recent[1]
+    values: list[int] = row.tolist()
+    if len(_LISTED) >= _MAX_RECENT:
+        _LISTED.clear()
+    _LISTED[id(row)] = (row, values)
+    return values
+
+
+_RECENT: dict[int, tuple[Cost, dict[str, Any]]] = {}
+
+
 def _cost_json(cost: Cost) -> dict[str, Any]:
-    """The same costs come again and again; nobody writes to the answer."""
-    return cost.as_json()
+    """The same cost objects come again and again; nobody writes to the answer."""
+    recent = _RECENT.get(id(cost))
+    if recent is not None and recent[0] is cost:
+        return recent[1]
+    body = cost.as_json()
+    if len(_RECENT) >= _MAX_RECENT:
+        _RECENT.clear()
+    _RECENT[id(cost)] = (cost, body)
+    return body
 
 
 _HANDLERS: dict[type, Callable[[Any, LedgerState], list[Entry]]] = {
@@ -326,6 +365,8 @@ def _check_quota(
 
 def _full(judge: Filter, losses: list[Rows], row: Rows) -> list[tuple[int, Rows]]:
     """The positions whose points cannot all carry ``row`` more, each with the loss of one such point."""
+    if len(losses) == 1 and len(losses[0]) == 1:
+        return [] if judge.judge_one(losses[0][0].tolist(), row.tolist()) else [(0, losses[0][0])]
     stacked = losses[0] if len(losses) == 1 else np.concatenate(losses)
     admitted = judge.judge(stacked, row)
     if admitted.all():

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 from ptklib.errors import GrantRefused, InvalidInput
 from ptklib.ledger.canonical import canonical
+from ptklib.ledger.mac import mac_of
 from ptklib.ledger.slices import Slice, TagRange, check_name
 from ptklib.ledger.state import Charge, LedgerState
 
 __all__ = ["MAX_TOKEN", "Grant", "issue", "verify"]
 
 MAX_TOKEN = 32 * 1024 * 1024
-_PURPOSE = b"sage grant v1\0"
+_PURPOSE = b"sage grant v1"
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def verify(key: bytes, grant: Grant) -> None:
 
 
 def _mac(key: bytes, body: bytes) -> bytes:
-    return hmac.digest(key, _PURPOSE + body, "sha256")
+    return mac_of(key, _PURPOSE, body)
 
 
 def _body(charge: int, stream: str, slices: tuple[Slice, ...], expires_at_ms: int) -> bytes:

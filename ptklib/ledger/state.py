@@ -193,12 +193,15 @@ class LedgerState:
             stream.by_name[name] = stream.alive[name] = block
 
     def _fold_reserve(self, entry: Entry) -> None:
-        charge = Charge.from_json(entry)
+        self.take(Charge.from_json(entry), spent="spent_at_ms" in entry)
+
+    def take(self, charge: Charge, *, spent: bool) -> None:
+        """Fold a ``reserve`` entry that is at hand as a charge."""
         if charge.number != len(self.fates):
             raise JournalDamaged(
                 "ENTRY_OUT_OF_ORDER", f"charge {charge.number} does not follow charge {len(self.fates) - 1}"
             )
-        if "spent_at_ms" in entry:
+        if spent:
             self.fates.append(SPENT)
         else:
             self.fates.append(RESERVED)

@@ -1,7 +1,7 @@
 """The journal: ledger entries, appended for ever, on SQLite (WAL, synchronous=FULL).
 
 One row is one commit: the entries of a group of callers, in order, that became durable together. It carries
-``mac = HMAC(key, previous mac | seq | body)``: without the key no commit can be changed, removed from the middle, swapped or
+``mac = MAC(key, previous mac | seq | body)``: without the key no commit can be changed, removed from the middle, swapped or
 added. Cutting off the newest commits leaves a valid shorter chain; `head` is what to keep elsewhere to notice that.
 Snapshots only save time; they are signed, and `verify` replays past them.
 
@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptklib.errors import JournalDamaged, JournalUnavailable
-from ptklib.ledger.canonical import canonical
+from ptklib.ledger.canonical import canonical_entries
+from ptklib.ledger.mac import mac_of
 from ptklib.ledger.state import Entry
 
 __all__ = ["BUSY_MS", "Head", "Journal", "connect"]
@@ -36,10 +37,11 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)",),
 )
 
-# The commit before must be there as we know it: a journal that swallows commits is noticed at the next one.
-_APPEND = (
-    "INSERT OR IGNORE INTO commits (seq, body, mac) SELECT ?, ?, ? "
-    "WHERE EXISTS (SELECT 1 FROM commits WHERE seq = ? AND mac = ?) OR ? = 0 RETURNING seq"
+_FIRST = "INSERT OR IGNORE INTO commits (seq, body, mac) VALUES (?, ?, ?)"
+# The commit before must be there as we know it, or else there is no body and the row is refused: a journal that swallows
+# commits is noticed at the next one.
+_NEXT = (
+    "INSERT OR IGNORE INTO commits (seq, body, mac) VALUES (?, (SELECT ? FROM commits WHERE seq = ? AND mac = ?), ?)"
 )
 
 
@@ -68,7 +70,7 @@ class Journal:
         self._db = connection
         self._key = key
         self._errors = database_errors
-        self.genesis = Head(0, hmac.digest(key, b"sage journal v1", "sha256"))
+        self.genesis = Head(0, mac_of(key, b"sage genesis v1"))
         self.head = self.genesis
         self._prepare()
 
@@ -104,18 +106,23 @@ class Journal:
 
     def append(self, entries: list[Entry]) -> None:
         """Add one commit after `head`, inside `begin` and `commit`."""
-        if not self.append_next(entries):
+        if not self.append_next(canonical_entries(entries)):
             raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
 
-    def append_next(self, entries: list[Entry]) -> bool:
+    def append_next(self, body: bytes) -> bool:
         """Add one commit right after `head`, durable at once outside `begin` and `commit`.
 
-        False, and nothing added, if another process has taken its number, or if `head` itself is not in the journal any more.
+        ``body`` is the canonical form of its entries. False, and nothing added, if another process has taken its number, or if
+        `head` itself is not in the journal any more.
         """
         seq = self.head.seq + 1
-        body = canonical(entries)
         mac = self._mac(self.head.mac, seq, body)
-        if not self._rows(_APPEND, seq, body, mac, self.head.seq, self.head.mac, self.head.seq):
+        # One statement that returns no rows: one call into SQLite, durable when it comes back.
+        if self.head == self.genesis:
+            cursor = self._run(_FIRST, seq, body, mac)
+        else:
+            cursor = self._run(_NEXT, seq, body, self.head.seq, self.head.mac, mac)
+        if not (cursor.rowcount if hasattr(cursor, "rowcount") else self._db.changes()):
             return False
         self.head = Head(seq, mac)
         return True
@@ -160,11 +167,12 @@ class Journal:
         self.head = head
 
     def _mac(self, previous: bytes, seq: int, body: bytes) -> bytes:
-        return hmac.digest(self._key, previous + seq.to_bytes(8, "big") + body, "sha256")
+        return mac_of(self._key, b"sage journal v1", previous, seq.to_bytes(8, "big"), body)
 
     def _snapshot_mac(self, head: Head, body: bytes) -> bytes:
-        message = b"sage snapshot v1" + head.mac + head.seq.to_bytes(8, "big") + hashlib.sha256(body).digest()
-        return hmac.digest(self._key, message, "sha256")
+        return mac_of(
+            self._key, b"sage snapshot v1", head.mac, head.seq.to_bytes(8, "big"), hashlib.sha256(body).digest()
+        )
 
     def _prepare(self) -> None:
         self._run(f"PRAGMA busy_timeout = {BUSY_MS}")

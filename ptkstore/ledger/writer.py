@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ptklib.errors import JournalUnavailable, SageError
+from ptklib.ledger.canonical import entry_texts, joined_entries
 from ptklib.ledger.commands import Command
 from ptklib.ledger.decide import apply
 from ptklib.ledger.snapshot import dump, load
@@ -31,6 +32,18 @@ __all__ = ["SHARED_SECONDS", "Turn", "Work", "Writer"]
 
 # How long after another process's commit we expect it to write again.
 SHARED_SECONDS = 5.0
+
+
+_generation = 0
+
+
+def _forked() -> None:
+    """Runs in every forked child: what was opened before the fork belongs to the parent."""
+    global _generation
+    _generation += 1
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class Turn:
@@ -56,13 +69,14 @@ Work = Callable[[Turn], Any]
 class _Job:
     """One caller's work and what came of it. It can be done again: it depends on the state alone."""
 
-    __slots__ = ("entries", "outcome", "work")
+    __slots__ = ("entries", "outcome", "text", "work")
 
     def __init__(self, work: Work) -> None:
         self.work = work
         # None until the work was applied to the state in memory.
         self.entries: list[Entry] | None = None
         self.outcome: Any = None
+        self.text = ""
 
     def run(self, state: LedgerState) -> None:
         turn = Turn(state)
@@ -71,6 +85,8 @@ class _Job:
         except SageError as refusal:
             self.outcome = refusal
         self.entries = turn.entries
+        # Spelled out here, in the caller's thread, so that whoever commits has less to do before the disk.
+        self.text = entry_texts(turn.entries)
 
 
 class Writer:
@@ -90,7 +106,7 @@ class Writer:
         self._unsaved = 0
         self._shared_until = 0.0
         self._closed = False
-        self._process = os.getpid()
+        self._generation = _generation
         self._restore()
 
     def submit(self, work: Work) -> Any:
@@ -158,13 +174,13 @@ class Writer:
 
     def _write(self, jobs: list[_Job]) -> bool:
         """Make what was applied durable; False if another process wrote since."""
-        entries = [entry for job in jobs for entry in job.entries or ()]
-        if not entries:
+        count = sum([len(job.entries or ()) for job in jobs])
+        if not count:
             # Nothing to write, but a refusal must not rest on what is no longer so.
             return self.journal.is_current()
-        if not self.journal.append_next(entries):
+        if not self.journal.append_next(joined_entries([job.text for job in jobs])):
             return False
-        self._unsaved += len(entries)
+        self._unsaved += count
         return True
 
     def _settle(self, jobs: list[_Job], more: Callable[[], None]) -> None:
@@ -240,7 +256,7 @@ class Writer:
 
     def _require_own_process(self) -> None:
         # Before any lock: a lock that was held while the process was forked is never released here.
-        if os.getpid() != self._process:
+        if self._generation != _generation:
             raise JournalUnavailable("LEDGER_FORKED", "the ledger was opened by the parent process: open it again here")
 
     def _require_open(self) -> None:

@@ -7,13 +7,16 @@ those records times the public width of one: the true length of a file is as sen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from ptkstore.streams.columns import Column
-from ptkstore.streams.spans import Spans
+from ptkstore.streams.progress import Progress
+from ptkstore.streams.spans import QUARANTINE, Spans
 from ptkstore.streams.spec import StreamSpec
+from ptkstore.streams.vault import Vault
 
-__all__ = ["Exposure", "exposure_of", "record_bytes"]
+__all__ = ["Exposure", "exposure", "exposure_of", "record_bytes"]
 
 _TAG_BYTES = 8
 _UNBOUNDED_STRING_BYTES = 36
@@ -43,6 +46,20 @@ def exposure_of(
         records,
         records * record_bytes(spec),
     )
+
+
+def exposure(store: Path, spec: StreamSpec, dp_counts: Mapping[str, int]) -> Exposure:
+    """The exposure as the files say, for any process: no writer is needed."""
+    vault, spans = Vault(store, spec.name), Spans(spec)
+    if not vault.files.exists():
+        return exposure_of(spec, spans, (), spans.first, dp_counts)
+    progress = Progress.read(vault.files, spans.first)
+    held = [
+        name
+        for name in vault.blocks()
+        if not name.startswith(QUARANTINE) and vault.holds(name) and spans.number(name) < progress.sealed_before
+    ]
+    return exposure_of(spec, spans, held, progress.oldest_open, dp_counts)
 
 
 def record_bytes(spec: StreamSpec) -> int:

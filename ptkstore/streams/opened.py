@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ptklib.errors import GrantRefused
 from ptklib.ledger.canonical import canonical
 from ptklib.ledger.grants import Grant
+from ptklib.ledger.mac import mac_of
 from ptklib.ledger.slices import TagRange
 from ptkstore.ledger import Ledger
 from ptkstore.streams.reader import StreamReader
@@ -67,7 +68,7 @@ def _mac(opened: Opened) -> bytes:
     stream = StreamSpec.from_json(opened.spec).name
     ranges = [[block, [[str(start), str(stop)] for start, stop in ranges]] for block, ranges in opened.ranges]
     body = canonical([opened.store, opened.spec, ranges])
-    return hmac.digest(Vault(Path(opened.store), stream).tag_key(), b"sage opened v1\0" + body, "sha256")
+    return mac_of(Vault(Path(opened.store), stream).tag_key(), b"sage opened v1", body)
 
 
 def _joined(ranges: Iterable[TagRange]) -> tuple[tuple[int, int], ...]:

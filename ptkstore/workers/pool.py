@@ -6,6 +6,7 @@ With 0 workers training happens in the engine's own process: slower for many PTK
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -56,5 +57,10 @@ class WorkerPool:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_settle_in)
         return self._pool
+
+
+def _settle_in() -> None:
+    """Ctrl-C is for the engine, which decides what becomes of the work; a worker dies with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

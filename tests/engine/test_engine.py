@@ -196,6 +196,10 @@ def test_a_failing_ptk_fails_alone_and_its_error_carries_no_data(
         assert store.ptk("bad").latest_version == 1
 
 
+def _with_text(table: pa.Table) -> pa.Table:
+    return table.set_column(2, "speed", pa.array(["secret"] * len(table)))
+
+
 @pytest.mark.parametrize(
     ("attempt", "reason"),
     [
@@ -203,6 +207,7 @@ def test_a_failing_ptk_fails_alone_and_its_error_carries_no_data(
         (lambda store: store.push("rides", {"a": 1}), "FRAME_UNSUPPORTED"),
         (lambda store: store.push("rides", day(0).drop(["speed"])), "COLUMN_MISSING"),
         (lambda store: store.push("rides", day(0), seq=-1), "SEQ_INVALID"),
+        (lambda store: store.push("rides", _with_text(day(0))), "COLUMN_TYPE"),
         (lambda store: store.create_stream(spec()), "STREAM_EXISTS"),
         (lambda store: store.get_state("nothing"), "PTK_UNKNOWN"),
         (lambda store: store.get_state("a@b@c"), "REFERENCE_INVALID"),
@@ -219,3 +224,12 @@ def test_bad_input_gets_a_stable_reason(tmp_path: Path, attempt: object, reason:
     with open_store(tmp_path) as store, pytest.raises((InvalidInput, Refused, SageError)) as refusal:
         attempt(store)  # type: ignore[operator]
     assert refusal.value.reason == reason
+    assert "secret" not in str(refusal.value)
+
+
+def test_the_budget_can_be_read_while_another_process_writes(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.push("rides", day(0))
+        with Store(tmp_path, workers=0) as reader:
+            assert reader.budget("rides").exposure.blocks == 1
+            assert reader.budget("rides") == store.budget("rides")

@@ -189,7 +189,7 @@ def test_a_journal_that_cannot_be_written_grants_nothing_and_recovers(
         assert ledger.digest() == before
         # A commit that fails leaves nothing behind, in memory or on disk.
         with monkeypatch.context() as patch:
-            patch.setattr(Journal, "append_next", lambda self, entries: self._run("SELECT no_such_function()"))
+            patch.setattr(Journal, "append_next", lambda self, *_: self._run("SELECT no_such_function()"))
             with pytest.raises(JournalUnavailable):
                 ledger.charge("s", [Slice(("b",))], PureCost(epsilon="0.1"))
         assert ledger.digest() == before

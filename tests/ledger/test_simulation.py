@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import apsw
 import pytest
 
 from ptklib.ledger import decide
+from ptklib.ledger.canonical import canonical_entries
 from ptklib.testing.ledger_simulation import SimulationFailure, simulate_ledger
 from ptkstore.ledger import Ledger
 from ptkstore.ledger.journal import Journal
@@ -57,11 +59,11 @@ def test_it_notices_an_answer_given_before_the_commit() -> None:
 
         turns = 0
 
-        def append_next(self, entries: list[dict[str, Any]]) -> bool:
+        def append_next(self, body: bytes) -> bool:
             Hasty.turns += 1
             if not self._db.in_transaction:
                 self.begin()
-            super().append_next(entries)
+            super().append_next(body)
             if Hasty.turns % 2 == 0:
                 self.commit()
             return True
@@ -74,9 +76,10 @@ def test_it_notices_an_answer_given_before_the_commit() -> None:
 
 def test_it_notices_a_spend_that_is_made_twice() -> None:
     class Twice(Journal):
-        def append_next(self, entries: list[dict[str, Any]]) -> bool:
-            again = [entry for entry in entries if entry["kind"] == "reserve"]
-            return super().append_next(entries + [entry | {"charge": entry["charge"] + 1} for entry in again])
+        def append_next(self, body: bytes) -> bool:
+            entries = json.loads(body)
+            again = [entry | {"charge": entry["charge"] + 1} for entry in entries if entry["kind"] == "reserve"]
+            return super().append_next(canonical_entries(entries + again))
 
     def twice(connection: Any, clock: Callable[[], float]) -> Ledger:
         return Ledger(Twice(connection, _KEY, apsw.Error), _KEY, clock=clock)

@@ -47,6 +47,7 @@ Bools = NDArray[np.bool_]
 Demand = tuple[int, ...]
 
 LOSS_LIMIT = 1 << 62
+_RECENT = 1024
 # A quota below this share of a promise is a mistake, and integers would round it to nothing.
 _MIN_SHARE = Fraction(1, NANO)
 
@@ -63,6 +64,7 @@ class Filter(ABC):
     share: Fraction = Fraction(1)
     _cached: Callable[[Cost], tuple[Demand, Ints]] = field(init=False, repr=False, compare=False)
     _room: Ints = field(init=False, repr=False, compare=False)
+    _recent: dict[int, tuple[Cost, Ints]] = field(init=False, repr=False, compare=False)
 
     compositions: ClassVar[tuple[str, ...]]
     json_fields: ClassVar[frozenset[str]] = frozenset(
@@ -84,6 +86,7 @@ class Filter(ABC):
                 "FILTER_INVALID",
                 "capacity and ceiling must be equally many integers below 2**62, each capacity below its ceiling",
             )
+        object.__setattr__(self, "_recent", {})
         object.__setattr__(self, "_room", np.array(self.capacity, dtype=np.int64))
         object.__setattr__(self, "_cached", lru_cache(maxsize=4096)(self._demand_and_row))
 
@@ -108,7 +111,15 @@ class Filter(ABC):
 
     def demand_row(self, cost: Cost) -> Ints:
         """`demand` as an array. Shared: do not write to it."""
-        return self._cached(cost)[1]
+        # The same object comes again and again; hashing its fractions each time would cost more than the look-up.
+        recent = self._recent.get(id(cost))
+        if recent is not None and recent[0] is cost:
+            return recent[1]
+        row = self._cached(cost)[1]
+        if len(self._recent) >= _RECENT:
+            self._recent.clear()
+        self._recent[id(cost)] = (cost, row)
+        return row
 
     def admits(self, losses: Ints, demand: Sequence[int] | Ints) -> Bools:
         """For each row of ``losses`` (n, width): would loss + demand still be within the promise?"""
@@ -125,9 +136,15 @@ class Filter(ABC):
 
     def judge(self, losses: Ints, demand: Ints) -> Bools:
         """`admits` without the checks, for a caller whose arrays have the right shape and type by construction."""
+        if len(losses) == 1:
+            return np.array([self.judge_one(losses[0].tolist(), demand.tolist())])
         # Capacity minus demand cannot overflow; loss plus demand could.
         admitted = self._judge(losses, demand, losses <= self._room - demand)
         return admitted & ~(losses > LOSS_LIMIT).any(axis=1) if losses.max(initial=0) > LOSS_LIMIT else admitted
+
+    def judge_one(self, loss: list[int], demand: list[int]) -> bool:
+        """`judge` for one point, in Python's integers, which do not overflow: faster than numpy for so few."""
+        return all(map(_fits, loss, demand, self.capacity)) and max(loss) <= LOSS_LIMIT
 
     @abstractmethod
     def _judge(self, losses: Ints, demand: Ints, fits: Bools) -> Bools:
@@ -209,3 +226,7 @@ def unsupported(cost: Cost, composition: str, advice: str) -> InvalidInput:
         kind=cost.kind,
         composition=composition,
     )
+
+
+def _fits(used: int, asked: int, most: int) -> bool:
+    return used + asked <= most

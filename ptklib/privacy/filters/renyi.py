@@ -38,7 +38,7 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.amounts import ATTO, NANO, ceil_units, exact, floor_units, show
 from ptklib.privacy.costs import Cost
-from ptklib.privacy.filters.base import Bools, Demand, Filter, Ints, unsupported
+from ptklib.privacy.filters.base import LOSS_LIMIT, Bools, Demand, Filter, Ints, unsupported
 
 __all__ = ["BEST_SHARE", "ORDERS", "SLACK_SHARE", "RenyiFilter", "shares"]
 
@@ -118,10 +118,15 @@ class RenyiFilter(Filter):
         return tuple(min(value, top) for value, top in zip(units, self.ceiling, strict=True))
 
     def _judge(self, losses: Ints, demand: Ints, fits: Bools) -> Bools:  # noqa: ARG002
-        if len(fits) < 16:
-            return np.asarray(fits[:, :-1].any(axis=1) & fits[:, -1])
         # Reducing along the long axis is four times faster than along the short one.
         return np.asarray(np.ascontiguousarray(fits.T[:-1]).any(axis=0) & fits[:, -1])
+
+    def judge_one(self, loss: list[int], demand: list[int]) -> bool:
+        """One point: the slack, and the first order that fits."""
+        capacity = self.capacity
+        if loss[-1] + demand[-1] > capacity[-1] or max(loss) > LOSS_LIMIT:
+            return False
+        return any(loss[at] + demand[at] <= capacity[at] for at in range(len(capacity) - 1))
 
     def spent(self, loss: Sequence[int]) -> tuple[float, float]:
         """The least epsilon, over the orders, whose capacity this loss would just fill; at the whole delta."""

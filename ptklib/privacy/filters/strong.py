@@ -26,7 +26,7 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.amounts import ATTO, NANO, ceil_units, floor_units, show
 from ptklib.privacy.costs import Cost
-from ptklib.privacy.filters.base import Bools, Demand, Filter, Ints, unsupported
+from ptklib.privacy.filters.base import LOSS_LIMIT, Bools, Demand, Filter, Ints, unsupported
 
 __all__ = ["PICO", "STEPS", "StrongFilter"]
 
@@ -105,6 +105,12 @@ class StrongFilter(Filter):
         if epsilon < _HUGE:
             linear = ceil_units(Fraction(curves.up(float(epsilon) * math.expm1(float(epsilon)) / 2)), NANO)
         return linear, ceil_units(epsilon * epsilon, PICO), ceil_units(delta, ATTO)
+
+    def judge_one(self, loss: list[int], demand: list[int]) -> bool:
+        """Its bound is no sum, so one point is judged like many."""
+        row = np.array([loss], dtype=np.int64)
+        asked = np.array(demand, dtype=np.int64)
+        return bool(self._judge(row, asked, row <= self._room - asked)[0]) and max(loss) <= LOSS_LIMIT
 
     def _judge(self, losses: Ints, demand: Ints, fits: Bools) -> Bools:
         admitted = np.asarray(fits.all(axis=1))
