@@ -32,7 +32,9 @@ def test_a_block_of_the_docs_runs(block: str, tmp_path: Path) -> None:
 
 
 def test_the_first_steps_print_what_they_promise(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/start/README.md").read_text(), flags=re.M | re.S)
+    (block,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs/guides/privacy-core.md").read_text(), flags=re.M | re.S
+    )
     run = subprocess.run(
         [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
     )

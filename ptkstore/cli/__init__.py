@@ -1,0 +1,52 @@
+"""``sage``, the command line: a thin skin over `ptkstore.client.Store`.
+
+The treaty
+----------
+* The payload goes to stdout, everything else to stderr; ``--json`` makes the payload one JSON document and nothing else.
+* An error is one line ``message [REASON]`` on stderr, or under ``--json`` one object with reason, message and details. The exit
+  code is 2 where the request was wrong (InvalidInput), 1 where it was refused or failed, 130 when interrupted. No tracebacks.
+* Asking for help loads nothing heavy: commands are imported when they are named, the store when a command runs.
+"""
+
+from __future__ import annotations
+
+import click
+
+from ptkstore.cli.groups import SageGroup
+from ptkstore.cli.session import shared_options
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=SageGroup,
+    lazy={
+        "init": "ptkstore.cli.project:init",
+        "apply": "ptkstore.cli.project:apply",
+        "plan": "ptkstore.cli.plan:plan",
+        "run": "ptkstore.cli.project:run",
+        "stream": "ptkstore.cli.stream:stream",
+        "ptk": "ptkstore.cli.ptk:ptk",
+        "featurize": "ptkstore.cli.featurize:featurize",
+        "budget": "ptkstore.cli.budget:budget",
+        "events": "ptkstore.cli.events:events",
+        "doctor": "ptkstore.cli.project:doctor",
+        "version": "ptkstore.cli.project:version",
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@shared_options
+def main() -> None:
+    """Sage shares differentially private feature models (PTKs), never data.
+
+    \b
+    A first store, from nothing to features:
+      sage init -t taxi taxi && cd taxi
+      python make_rides.py
+      sage apply
+      sage stream push rides rides.parquet
+      sage run --until 2026-03-04
+      sage featurize trips.csv --ptk hour-speed -o features.csv
+
+    A store is a directory: --store, else the variable SAGE_STORE, else the current one.
+    """

@@ -1,0 +1,115 @@
+"""Frames in files: Parquet, CSV and Arrow IPC, by the ending of the name.
+
+Messages never quote a file's values: a conversion error names the column and no more.
+Reasons: FILE_UNREADABLE, FILE_UNWRITABLE, FILE_KIND_UNKNOWN, COLUMN_MISSING, COLUMN_TYPE, NULL_VALUE.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pyarrow as pa
+
+from ptklib.errors import InvalidInput
+
+__all__ = ["ENDINGS", "conform", "read_table", "write_table"]
+
+_ARROW = (".arrow", ".feather", ".ipc")
+ENDINGS = (".parquet", ".csv", *_ARROW)
+
+
+def read_table(path: str | Path, schema: pa.Schema | None = None) -> pa.Table:
+    """The frame in a file. CSV has no types: its columns are read as ``schema`` has them, others by their looks."""
+    path = Path(path)
+    ending = _ending(path)
+    if not path.is_file():
+        raise InvalidInput("FILE_UNREADABLE", f"{path} must be a file, there is none", file=str(path))
+    try:
+        if ending == ".parquet":
+            import pyarrow.parquet as pq
+
+            return pq.read_table(path)
+        return _read_csv(path, schema) if ending == ".csv" else _read_arrow(path)
+    except pa.ArrowException as error:
+        # The text may quote a value; a column's number is public.
+        column = re.search(r"column #(\d+)", str(error))
+        where = f", column {int(column[1]) + 1} does not hold what the stream says" if column else ""
+        raise InvalidInput("FILE_UNREADABLE", f"{path} cannot be read as {ending[1:]}{where}", file=str(path)) from None
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema that the table has, in its types. What cannot be converted is refused by its column's name."""
+    columns = {}
+    for field in schema:
+        places = table.schema.get_all_field_indices(field.name)
+        if len(places) != 1:
+            raise InvalidInput(
+                "COLUMN_MISSING",
+                f"column {field.name!r} must be there once, found {len(places)} times; the file has {table.column_names}",
+                column=field.name,
+            )
+        column = table.column(places[0])
+        try:
+            columns[field.name] = column.cast(field.type)
+        except pa.ArrowException:
+            # The text may quote a value.
+            raise InvalidInput(
+                "COLUMN_TYPE",
+                f"column {field.name!r} must hold {field.type}, and a {column.type} of the file is none",
+                column=field.name,
+            ) from None
+        if column.null_count and not field.nullable:
+            raise InvalidInput("NULL_VALUE", f"column {field.name!r} must have no nulls", column=field.name)
+    return pa.table(columns, schema=schema)
+
+
+def write_table(table: pa.Table, path: str | Path) -> None:
+    """Write a frame; the file is there whole or not at all."""
+    path = Path(path)
+    ending = _ending(path)
+    if not path.parent.is_dir():
+        raise InvalidInput("FILE_UNWRITABLE", f"{path.parent} must be a directory, there is none", file=str(path))
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        if ending == ".parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, partial)
+        elif ending == ".csv":
+            import pyarrow.csv as pc
+
+            pc.write_csv(table, partial)
+        else:
+            with pa.ipc.new_file(partial, table.schema) as writer:
+                writer.write_table(table)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _read_csv(path: Path, schema: pa.Schema | None) -> pa.Table:
+    import pyarrow.csv as pc
+
+    types = {} if schema is None else {one.name: one.type for one in schema}
+    return pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=types, strings_can_be_null=True))
+
+
+def _read_arrow(path: Path) -> pa.Table:
+    with pa.OSFile(str(path)) as source:
+        try:
+            return pa.ipc.open_file(source).read_all()
+        except pa.ArrowInvalid:
+            # Not the file format: then the stream format, which is what producers write as they go.
+            source.seek(0)
+            return pa.ipc.open_stream(source).read_all()
+
+
+def _ending(path: Path) -> str:
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise InvalidInput(
+            "FILE_KIND_UNKNOWN", f"{path} must end in one of {', '.join(ENDINGS)}, got {ending or 'nothing'!r}"
+        )
+    return ending

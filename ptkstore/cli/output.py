@@ -1,0 +1,157 @@
+"""How commands speak: tables and lines for people, JSON for programs. On a pipe a row is one line and nothing is coloured."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from ptklib.errors import SageError
+
+if TYPE_CHECKING:
+    from ptkstore.cli.session import Session
+
+__all__ = ["Answer", "Table", "moment", "plain", "print_error", "rejection", "show", "window_begins"]
+
+# Words that are coloured on a terminal.
+_GOOD = ("ACTIVE", "CREATED", "DONE", "FEASIBLE", "OK", "OPTIMAL", "PUBLISHED", "REGISTERED", "UNCHANGED", "UPDATED")
+_BAD = ("ERROR", "FAILED", "INFEASIBLE", "REJECTED", "TRAIN_FAILED", "TRAIN_LOST")
+_FAIR = ("KEPT", "RETIRED", "SKIPPED", "WARNING")
+_STYLES = {**dict.fromkeys(_GOOD, "green"), **dict.fromkeys(_BAD, "bold red"), **dict.fromkeys(_FAIR, "yellow")}
+
+
+class Answer(Protocol):
+    """What `rejection` needs of a `Registration` and its like."""
+
+    @property
+    def name(self) -> str:
+        """Of the PTK."""
+
+    @property
+    def status(self) -> str:
+        """REJECTED or SKIPPED."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+    @property
+    def nearest_target(self) -> float | None:
+        """What would be accepted."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What else would help."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings. None is shown as ``-``; numbers stand to the right."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[object]]
+
+    def texts(self) -> list[list[str]]:
+        """The cells as text, without the headings."""
+        return [[_cell(one) for one in row] for row in self.rows]
+
+    def is_number(self, place: int) -> bool:
+        """True when the column holds numbers only."""
+        found = [row[place] for row in self.rows if row[place] is not None]
+        return bool(found) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in found)
+
+
+def show(session: Session, body: object, *parts: Table | str) -> None:
+    """Print ``body`` under ``--json``, else the parts. Empty tables and texts are left out."""
+    if session.as_json:
+        click.echo(json.dumps(plain(body), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for part in parts:
+        if isinstance(part, str):
+            if part:
+                click.echo(part)
+        elif not part.rows:
+            continue
+        elif sys.stdout.isatty():
+            _print_rich(part)
+        else:
+            _print_aligned(part)
+
+
+def print_error(error: SageError, *, as_json: bool) -> None:
+    """One line on stderr, or one JSON object with reason, message and details."""
+    if as_json:
+        body = {"reason": error.reason, "message": error.message, "details": plain(error.details)}
+        click.echo(json.dumps(body, ensure_ascii=False, allow_nan=False, default=str), err=True)
+    else:
+        click.echo(f"{error.message} [{error.reason}]", err=True)
+
+
+def plain(body: Any) -> Any:
+    """Values as JSON knows them: views and specifications by their ``as_json``, numbers that are not finite as null."""
+    if hasattr(body, "as_json"):
+        return plain(body.as_json())
+    if isinstance(body, Mapping):
+        return {str(name): plain(one) for name, one in body.items()}
+    if isinstance(body, list | tuple | set | frozenset):
+        return [plain(one) for one in body]
+    if isinstance(body, float) and not math.isfinite(body):
+        return None
+    return body if body is None or isinstance(body, str | int | float) else str(body)
+
+
+def rejection(answer: Answer) -> str:
+    """Why, and what would be accepted, for people."""
+    lines = [f"{answer.name} {answer.status}: {answer.reason}"]
+    if answer.nearest_target is not None:
+        lines.append(f"  nearest feasible target: {answer.nearest_target:g}")
+    return "\n".join([*lines, *(f"  or: {one}" for one in answer.changes)])
+
+
+def moment(ms: int | None) -> str | None:
+    """A time in UTC for people, to the second."""
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def window_begins(window: int, window_seconds: int) -> str:
+    """When a window begins, for people: its number counts windows since 1970."""
+    begins = datetime.fromtimestamp(window * window_seconds, UTC)
+    return begins.strftime("%Y-%m-%d" if window * window_seconds % 86_400 == 0 else "%Y-%m-%d %H:%M:%SZ")
+
+
+def _cell(value: object) -> str:
+    if value is None or value == "":
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _print_aligned(table: Table) -> None:
+    lines = [list(table.columns), *table.texts()]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    right = [table.is_number(place) for place in range(len(widths))]
+    for line in lines:
+        cells = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, right, strict=True)
+        )
+        click.echo("  ".join(cells).rstrip())
+
+
+def _print_rich(table: Table) -> None:
+    import rich.box
+    import rich.console
+    import rich.table
+    import rich.text
+
+    drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(table.columns):
+        drawn.add_column(name, justify="right" if table.is_number(place) else "left", overflow="fold")
+    for row in table.texts():
+        drawn.add_row(*(rich.text.Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    rich.console.Console().print(drawn)

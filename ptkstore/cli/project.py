@@ -1,0 +1,204 @@
+"""``sage init``, ``apply``, ``run``, ``doctor`` and ``version``: a project from its first file to its health.
+
+Reason: TIME_INVALID.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from ptklib.errors import InvalidInput
+from ptkstore.cli.output import Table, rejection, show, window_begins
+from ptkstore.cli.progress import progress
+from ptkstore.cli.session import Session, opened, pass_session, shared_options
+
+__all__ = ["apply", "doctor", "init", "millis_of", "run", "version"]
+
+_FAILED = ("TRAIN_FAILED", "TRAIN_LOST")
+_NO_PLAN = ("INFEASIBLE", "KEPT")
+
+
+@click.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path(), metavar="[DIR]")
+@click.option("-t", "--template", default="taxi", show_default=True, help="The template to copy.")
+@shared_options
+@pass_session
+def init(session: Session, directory: Path, template: str) -> None:
+    """Write a first project into DIR.
+
+    DIR is the current directory when left out. Refuses to overwrite a file. The project is sage.yaml, which declares
+    streams and PTKs, and a generator of data to try it with.
+
+    \b
+    Example:
+      sage init -t taxi taxi
+    """
+    from ptkstore.cli.templates import begin
+
+    written = begin(template, directory)
+    enter = "" if directory == Path() else f"cd {directory} && "
+    show(
+        session,
+        {"template": template, "files": [str(one) for one in written]},
+        *(f"wrote {one}" for one in written),
+        f"next: {enter}sage apply",
+    )
+
+
+@click.command()
+@click.option(
+    "-f", "--file", type=click.Path(path_type=Path), help="The project. [default: sage.yaml here, else in the store]"
+)
+@shared_options
+@pass_session
+@click.pass_context
+def apply(context: click.Context, session: Session, file: Path | None) -> None:
+    """Make the store what sage.yaml declares.
+
+    Creates streams, registers and updates PTKs. Applying twice changes nothing. A PTK that does not fit beside the
+    others is REJECTED with the reason and the nearest target that would be accepted; the exit code is 1 when anything
+    was rejected.
+
+    \b
+    Examples:
+      sage apply
+      sage apply -f other.yaml --json
+    """
+    from ptkstore.cli.declaration import DEFAULT_NAME, Project
+    from ptkstore.cli.reconcile import reconcile, undeclared
+
+    if file is None:
+        here, there = Path(DEFAULT_NAME), session.path / DEFAULT_NAME
+        file = there if there.is_file() and not here.is_file() else here
+    project = Project.read(file)
+    with opened(session, create=True) as store:
+        outcomes = reconcile(store, project)
+        others = undeclared(store, project)
+    show(
+        session,
+        {"outcomes": outcomes, "undeclared": others},
+        Table(
+            ("what", "name", "status", "epsilon", "samples"),
+            [(one.what, one.name, one.status, one.planned_epsilon, one.planned_samples) for one in outcomes],
+        ),
+        *(rejection(one) for one in outcomes if one.status in ("REJECTED", "SKIPPED")),
+        f"trains, but is not declared: {', '.join(others)} (`sage ptk retire NAME` ends it)" if others else "",
+    )
+    if any(one.status == "REJECTED" for one in outcomes):
+        context.exit(1)
+
+
+@click.command()
+@click.option("--stream", metavar="STREAM", help="This stream only. [default: all]")
+@click.option("--until", metavar="TIME", help="All data before TIME (ISO 8601, UTC) has arrived. [default: the clock]")
+@shared_options
+@pass_session
+@click.pass_context
+def run(context: click.Context, session: Session, stream: str | None, until: str | None) -> None:
+    """Run every complete window: plan, train, publish, expire.
+
+    Seals what is due and destroys the raw data of windows that are done. Windows that were interrupted are finished
+    first; running again is always safe. The exit code is 1 when a training failed.
+
+    \b
+    Examples:
+      sage run
+      sage run --stream rides --until 2026-03-04
+    """
+    until_ms = None if until is None else millis_of(until)
+    with opened(session) as store, progress("opening the store") as tell:
+        cycles = store.run(stream, until_ms=until_ms, progress=tell)
+        lengths = {one.name: one.window_seconds for one in store.streams()}
+    begins = [window_begins(one.window, lengths[one.stream]) for one in cycles]
+    rows = [
+        (
+            one.stream,
+            begin,
+            one.dp_records,
+            line.ptk,
+            line.outcome,
+            line.version,
+            line.epsilon,
+            line.samples,
+            line.reason,
+        )
+        for one, begin in zip(cycles, begins, strict=True)
+        for line in one.trained
+    ]
+    notes = [
+        f"{one.stream}, {begin}: no PTK was due"
+        if not one.trained
+        else f"{one.stream}, {begin}: the plan is {one.plan_status}; the newest says why: sage plan show --stream {one.stream}"
+        for one, begin in zip(cycles, begins, strict=True)
+        if not one.trained or one.plan_status in _NO_PLAN
+    ]
+    show(
+        session,
+        cycles,
+        Table(("stream", "window", "records~", "ptk", "outcome", "version", "epsilon", "samples", "reason"), rows),
+        *notes,
+        "" if cycles else "no window is complete yet: push more data, or say how far it has arrived with --until",
+    )
+    if any(line.outcome in _FAILED for one in cycles for line in one.trained):
+        context.exit(1)
+
+
+def millis_of(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time, UTC where it names no zone; ``now`` is the present."""
+    if text == "now":
+        return int(time.time() * 1000)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            "TIME_INVALID",
+            f"a time must be ISO 8601, such as 2026-03-04 or 2026-03-04T12:00, or 'now', got {text!r:.40}",
+        ) from None
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@click.command()
+@click.option(
+    "--canary", "canaries", multiple=True, metavar="TEXT", help="A text that must be nowhere in the store. Repeatable."
+)
+@shared_options
+@pass_session
+@click.pass_context
+def doctor(context: click.Context, session: Session, canaries: tuple[str, ...]) -> None:
+    """Check the health of the store.
+
+    Looks at the book of charges, keys, files and versions. With --canary, also look for a text in every file of the
+    store: raw data is encrypted, so a value that was pushed must not be found. The exit code is 1 when anything is an
+    ERROR.
+
+    \b
+    Examples:
+      sage doctor
+      sage doctor --canary "Jane Doe"
+    """
+    with opened(session) as store:
+        findings = store.doctor(canaries)
+    show(session, findings, Table(("level", "what", "detail"), [(one.level, one.what, one.detail) for one in findings]))
+    if any(one.level == "ERROR" for one in findings):
+        context.exit(1)
+
+
+@click.command()
+@shared_options
+@pass_session
+def version(session: Session) -> None:
+    """Print the versions of Sage and Python.
+
+    \b
+    Example:
+      sage version --json
+    """
+    import platform
+    from importlib.metadata import version as version_of
+
+    found = {"sage": version_of("ptkstore"), "python": platform.python_version()}
+    show(session, found, f"sage {found['sage']} (Python {found['python']})")

@@ -1,0 +1,82 @@
+"""What every command shares: ``--store`` and ``--json``, before or after the command's name, and the opened store.
+
+Reason: STORE_MISSING.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ptklib.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ptkstore.client import Store
+
+__all__ = ["STORE_VARIABLE", "Session", "opened", "pass_session", "shared_options"]
+
+STORE_VARIABLE = "SAGE_STORE"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass
+class Session:
+    """The shared options of one call of ``sage``."""
+
+    store: str | None = None
+    as_json: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The directory of the store."""
+        return Path(self.store or os.environ.get(STORE_VARIABLE) or ".")
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)
+
+
+def shared_options(command: Function) -> Function:
+    """Add ``--store`` and ``--json``. Given twice, the one nearer to the arguments counts."""
+
+    def keep_store(context: click.Context, _: click.Parameter, value: str | None) -> None:
+        session = context.ensure_object(Session)
+        session.store = value if value is not None else session.store
+
+    def keep_json(context: click.Context, _: click.Parameter, value: bool) -> None:
+        session = context.ensure_object(Session)
+        session.as_json = value or session.as_json
+
+    store = click.option(
+        "--store",
+        metavar="PATH",
+        expose_value=False,
+        callback=keep_store,
+        help=f"The store's directory. [default: ${STORE_VARIABLE}, else the current one]",
+    )
+    as_json = click.option(
+        "--json", is_flag=True, expose_value=False, callback=keep_json, help="Print pure JSON on stdout."
+    )
+    return as_json(store(command))
+
+
+@contextmanager
+def opened(session: Session, *, create: bool = False) -> Iterator[Store]:
+    """The store of this session; only commands that may begin one pass ``create``, so that a typo leaves no files behind."""
+    path = session.path
+    if not create and not (path / "meta.db").exists():
+        raise InvalidInput(
+            "STORE_MISSING",
+            f"there is no store in {path}: `sage apply` makes one, `--store PATH` or {STORE_VARIABLE} names another",
+            store=str(path),
+        )
+    from ptkstore.client import Store
+
+    with Store(path) as store:
+        yield store

@@ -1,0 +1,157 @@
+"""sage apply makes a store what the file says, on a real store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from ptklib.errors import InvalidInput
+from ptkstore.cli.declaration import Project
+from ptkstore.cli.reconcile import Outcome, reconcile, undeclared
+from ptkstore.client import Store
+from tests.cli.sage import call, sage
+from tests.cli.test_declaration import GOOD
+
+TIGHT = GOOD.replace("target: 0.05", "target: 0.0000001")
+# Both PTKs of the template reach such targets alone, and not together.
+CROWDED = files("ptkstore").joinpath("templates/taxi/sage.yaml").read_text()
+CROWDED = CROWDED.replace("target: 0.05", "target: 0.0065").replace("target: 0.02", "target: 0.0015")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path) as opened:
+        yield opened
+
+
+def apply(store: Store, tmp_path: Path, text: str) -> dict[str, Outcome]:
+    path = tmp_path / "sage.yaml"
+    path.write_text(text)
+    project = Project.read(path)
+    return {one.name: one for one in reconcile(store, project)}
+
+
+def statuses(outcomes: dict[str, Outcome]) -> dict[str, str]:
+    return {name: one.status for name, one in outcomes.items()}
+
+
+def test_twice_is_once(store: Store, tmp_path: Path) -> None:
+    assert statuses(apply(store, tmp_path, GOOD)) == {"rides": "CREATED", "hour-speed": "REGISTERED"}
+    events = store.events()
+    assert statuses(apply(store, tmp_path, GOOD)) == {"rides": "UNCHANGED", "hour-speed": "UNCHANGED"}
+    assert store.events() == events
+
+
+def test_a_target_and_a_configuration_follow_the_file(store: Store, tmp_path: Path) -> None:
+    apply(store, tmp_path, GOOD)
+    assert apply(store, tmp_path, GOOD.replace("0.05", "0.06"))["hour-speed"].status == "UPDATED"
+    assert store.ptk("hour-speed").target == 0.06
+    both = GOOD.replace("0.05", "0.07").replace("[mean]", "[mean, count]")
+    assert apply(store, tmp_path, both)["hour-speed"].status == "UPDATED"
+    view = store.ptk("hour-speed")
+    assert (view.target, list(view.config["statistics"]), view.config_version) == (0.07, ["mean", "count"], 2)
+    assert apply(store, tmp_path, both)["hour-speed"].status == "UNCHANGED"
+
+
+def test_a_newcomer_that_does_not_fit_is_rejected_and_may_ask_again(store: Store, tmp_path: Path) -> None:
+    first = apply(store, tmp_path, CROWDED)
+    assert statuses(first) == {"rides": "CREATED", "hour-speed": "REGISTERED", "zone-fare": "REJECTED"}
+    rejected = first["zone-fare"]
+    assert rejected.reason
+    assert rejected.nearest_target is not None
+    nearest = CROWDED.replace("0.0015", str(rejected.nearest_target))
+    assert statuses(apply(store, tmp_path, nearest)) == {
+        "rides": "UNCHANGED",
+        "hour-speed": "UNCHANGED",
+        "zone-fare": "REGISTERED",
+    }
+
+
+def test_a_change_that_does_not_fit_leaves_what_was(store: Store, tmp_path: Path) -> None:
+    apply(store, tmp_path, GOOD)
+    told = apply(store, tmp_path, TIGHT)["hour-speed"]
+    assert told.status == "REJECTED"
+    assert told.nearest_target is not None
+    assert store.ptk("hour-speed").target == 0.05
+    assert store.ptk("hour-speed").status == "ACTIVE"
+
+
+def test_a_configuration_that_needs_the_new_target_comes_with_it(store: Store, tmp_path: Path) -> None:
+    # A key with a quarter of the share has a quarter of the samples: too few for the old target, enough for the new one.
+    small = GOOD.replace("    columns:", "    n_max: 3000\n    columns:").replace(
+        "      statistics", "      min_share: 0.04\n      statistics"
+    )
+    assert apply(store, tmp_path, small)["hour-speed"].status == "REGISTERED"
+    finer = small.replace("min_share: 0.04", "min_share: 0.01")
+    assert apply(store, tmp_path, finer)["hour-speed"].status == "REJECTED"
+    looser = finer.replace("target: 0.05", "target: 0.3")
+    assert apply(store, tmp_path, looser)["hour-speed"].status == "UPDATED"
+    view = store.ptk("hour-speed")
+    assert (view.target, view.config["min_share"]) == (0.3, 0.01)
+
+
+def test_a_stream_never_changes_and_its_ptks_are_left_alone(store: Store, tmp_path: Path) -> None:
+    apply(store, tmp_path, GOOD)
+    changed = apply(store, tmp_path, GOOD.replace("upper: 80}", "upper: 90}").replace("0.05", "0.06"))
+    assert statuses(changed) == {"rides": "REJECTED", "hour-speed": "SKIPPED"}
+    assert "columns" in changed["rides"].reason
+    assert store.ptk("hour-speed").target == 0.05
+
+
+@pytest.mark.parametrize("new", ["target: 0.05\n    train_every: 2"])
+def test_what_a_ptk_cannot_change(store: Store, tmp_path: Path, new: str) -> None:
+    apply(store, tmp_path, GOOD)
+    told = apply(store, tmp_path, GOOD.replace("target: 0.05", new))["hour-speed"]
+    assert told.status == "REJECTED"
+    assert "train_every" in told.reason
+
+
+def test_a_retired_ptk_stays_retired(store: Store, tmp_path: Path) -> None:
+    apply(store, tmp_path, GOOD)
+    store.deregister("hour-speed")
+    told = apply(store, tmp_path, GOOD)["hour-speed"]
+    assert told.status == "REJECTED"
+    assert "retired" in told.reason
+    assert store.ptk("hour-speed").status == "RETIRED"
+
+
+def test_what_is_not_declared_is_named_and_left(store: Store, tmp_path: Path) -> None:
+    apply(store, tmp_path, GOOD)
+    path = tmp_path / "sage.yaml"
+    path.write_text("ptks: []\n")
+    project = Project.read(path)
+    assert reconcile(store, project) == []
+    assert undeclared(store, project) == ["hour-speed"]
+    assert store.ptk("hour-speed").status == "ACTIVE"
+
+
+def test_a_stream_that_nobody_has_is_noticed_before_anything_is_done(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="STREAM_UNKNOWN") as caught:
+        apply(store, tmp_path, GOOD.replace("stream: rides", "stream: walks"))
+    assert caught.value.details["line"] == 10
+    assert store.streams() == []
+
+
+def test_the_command_exits_with_1_when_anything_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "sage.yaml").write_text(CROWDED)
+    run = sage("apply", cwd=tmp_path, code=1)
+    assert "zone-fare REJECTED: " in run.out
+    assert "nearest feasible target: " in run.out
+    *_, outcome = sage("apply", "--json", cwd=tmp_path, code=1).json["outcomes"]
+    assert outcome["status"] == "REJECTED"
+    assert outcome["nearest_target"] > 0.0015
+
+
+def test_the_project_is_here_or_in_the_store(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "sage.yaml").write_text(GOOD)
+    call("apply", "--store", "store", cwd=tmp_path)
+    (tmp_path / "sage.yaml").write_text(GOOD.replace("0.05", "0.06"))
+    changed = call("apply", "--store", "store", "--json", cwd=tmp_path).json["outcomes"]
+    assert [one["status"] for one in changed] == ["UNCHANGED", "UPDATED"]
+    named = call("apply", "--store", "store", "-f", "store/sage.yaml", "--json", cwd=tmp_path).json["outcomes"]
+    assert [one["status"] for one in named] == ["UNCHANGED", "UPDATED"]
