@@ -19,8 +19,9 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: setup ## a stream that never runs out of budget, live in the terminal
+demo: setup ## a stream that never runs out of budget, then a taxi stream whose states a new team uses, with a report
 	@$(BIN)/python -m examples.endless_stream
+	@$(BIN)/python -m examples.taxi
 
 test: setup ## all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
