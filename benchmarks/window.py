@@ -15,12 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.bars import Report, Say, at_least, at_most
+from ptklib import registry
 from ptklib.ledger.policy import Policy
 from ptkstore.client import Store
 from ptkstore.streams import Column, StreamSpec
 
 ROWS = 1_000_000
 ROUNDS = 5
+# The privacy level that twenty PTKs can have side by side.
+_LEVEL = "0.046"
 DAY_MS = 86_400_000
 FIRST_MS = 1_767_225_600_000
 KEYS = {"hour": 24, "zone": 250, "weekday": 7, "kind": 12}
@@ -39,10 +42,13 @@ def run(say: Say) -> Report:
                     "lower": 0.0,
                     "upper": upper,
                 }
-                answer = store.register(f"{key}-{value}", stream="rides", kind="statistics", config=config, target=0.3)
+                target = _target(config)
+                answer = store.register(
+                    f"{key}-{value}", stream="rides", kind="statistics", config=config, target=target
+                )
                 assert answer.status == "ACTIVE", answer
         store._home.workers.warm()
-        cycle_seconds, group_seconds, trained = [], [], 0
+        cycle_seconds, group_seconds, trained, least = [], [], 0, ROWS
         for number in range(ROUNDS):
             say(f"window {number + 1} of {ROUNDS}")
             table = _day(number)
@@ -51,6 +57,7 @@ def run(say: Say) -> Report:
             (cycle,) = store.run("rides", until_ms=FIRST_MS + (number + 1) * DAY_MS)
             cycle_seconds.append(time.perf_counter() - begin)
             trained += sum(line.outcome == "PUBLISHED" for line in cycle.trained)
+            least = min(least, *(line.samples or 0 for line in cycle.trained))
             begin = time.perf_counter()
             _group_by(table)
             group_seconds.append(time.perf_counter() - begin)
@@ -59,6 +66,7 @@ def run(say: Say) -> Report:
         bars=[
             at_most("seconds of a window cycle / seconds of pyarrow group_by (median)", statistics.median(ratios), 2.0),
             at_least("PTKs trained and published", trained, len(KEYS) * len(VALUES) * ROUNDS),
+            at_least("samples each PTK trains on, at least", least, ROWS // 2),
         ],
         figures={
             "windows": [
@@ -67,6 +75,17 @@ def run(say: Say) -> Report:
             ]
         },
     )
+
+
+def _target(config: dict[str, Any]) -> float:
+    """The target for which a PTK with a twentieth of the budget needs most of the window."""
+    ptk = registry.make("statistics", config)
+    low, high = 1e-5, 0.9
+    for _ in range(40):
+        middle = (low * high) ** 0.5
+        (samples,) = ptk.analytic_profile(middle, [_LEVEL]) or (None,)
+        low, high = (middle, high) if samples is None or samples > 0.75 * ROWS else (low, middle)
+    return high
 
 
 def _spec() -> StreamSpec:

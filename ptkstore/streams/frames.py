@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import struct
+import threading
 import zlib
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ _MAGIC = b"SGF1"
 _MAC_BYTES = 16
 _MOST_HEADER = _FIXED.size + 1000 + _CRC.size
 _PURPOSE = b"sage frame v1\0"
+# Ciphertext only.
+_SCRATCH = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,10 @@ class Frame:
     stop: int
 
 
-def write_frame(cipher: AESGCM, stream: str, block: str, header: Header, plain: memoryview | bytes) -> list[bytes]:
-    """The bytes of a frame, in order."""
+def write_frame(
+    cipher: AESGCM, stream: str, block: str, header: Header, plain: memoryview | bytes
+) -> tuple[bytes, bytes | memoryview]:
+    """The bytes of a frame, in order; the second part is good until this thread writes its next frame."""
     producer = header.producer.encode()
     nonce = os.urandom(12)
     raw = _FIXED.pack(
@@ -77,7 +82,20 @@ def write_frame(cipher: AESGCM, stream: str, block: str, header: Header, plain: 
     )
     raw += producer
     raw += _CRC.pack(zlib.crc32(raw))
-    return [raw, cipher.encrypt(nonce, plain, _bound_to(stream, block, raw))]
+    return raw, _encrypted(cipher, nonce, plain, _bound_to(stream, block, raw))
+
+
+def _encrypted(cipher: AESGCM, nonce: bytes, plain: memoryview | bytes, bound: bytes) -> bytes | memoryview:
+    """The ciphertext. Megabytes of fresh memory for every frame would cost as much as the encryption, so it is reused."""
+    if not hasattr(cipher, "encrypt_into"):
+        return cipher.encrypt(nonce, plain, bound)
+    size = len(plain) + _MAC_BYTES
+    buffer: bytearray | None = getattr(_SCRATCH, "buffer", None)
+    if buffer is None or len(buffer) < size:
+        buffer = _SCRATCH.buffer = bytearray(size)
+    view = memoryview(buffer)[:size]
+    cipher.encrypt_into(nonce, plain, bound, view)
+    return view
 
 
 def read_frame(descriptor: int, start: int, size: int) -> Frame | None:

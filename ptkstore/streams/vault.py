@@ -156,7 +156,7 @@ def replace_durably(path: Path, body: bytes) -> None:
     sync_directory(path.parent)
 
 
-def write_all(descriptor: int, body: bytes, offset: int) -> int:
+def write_all(descriptor: int, body: bytes | memoryview, offset: int) -> int:
     """Write all of ``body`` at ``offset``; returns where it ends."""
     view = memoryview(body)
     while view:
