@@ -21,13 +21,13 @@ from ptklib.errors import GrantRefused
 from ptklib.ledger.canonical import canonical
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.mac import mac_of
-from ptklib.ledger.slices import TagRange
+from ptklib.ledger.slices import WHOLE, TagRange
 from ptkstore.ledger import Ledger
 from ptkstore.streams.reader import StreamReader
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.streams.vault import Vault
 
-__all__ = ["Opened", "Tagged", "read_opened", "spend_and_open"]
+__all__ = ["Opened", "Tagged", "read_opened", "require_open", "spend_and_open"]
 
 
 class Opened(NamedTuple):
@@ -55,13 +55,23 @@ def spend_and_open(store: str | Path, spec: StreamSpec, grants: Sequence[Grant],
 
 
 def read_opened(opened: Opened) -> Iterator[Tagged]:
-    """The records of what is open, block by block. Refused: OPENED_FORGED."""
+    """The records of the blocks that are open, with their tags: choose those of a range that `require_open` lets through.
+
+    Whole blocks are read, for many ranges are chosen from one reading. Refused: OPENED_FORGED.
+    """
     if not hmac.compare_digest(opened.mac, _mac(opened)):
         raise GrantRefused("OPENED_FORGED", "nothing was spent for this: slices open with grants")
     reader = StreamReader(opened.store, StreamSpec.from_json(opened.spec))
-    for block, ranges in opened.ranges:
-        for batch, tags in reader._tagged(block, [TagRange(start, stop) for start, stop in ranges]):
+    for block, _ in opened.ranges:
+        for batch, tags in reader._tagged(block, [WHOLE]):
             yield Tagged(batch, tags)
+
+
+def require_open(opened: Opened, start: int, stop: int) -> None:
+    """Refuse a range of tags that is not open in every block (OPENED_TOO_FAR)."""
+    for _, ranges in opened.ranges:
+        if not any(first <= start and stop <= last for first, last in ranges):
+            raise GrantRefused("OPENED_TOO_FAR", "the range of tags is wider than what was spent for")
 
 
 def _mac(opened: Opened) -> bytes:

@@ -22,7 +22,7 @@ import safetensors.numpy
 from ptklib import registry
 from ptklib.errors import SageError
 from ptklib.ptk import Batches, Ptk
-from ptkstore.streams.opened import Opened, Tagged, read_opened
+from ptkstore.streams.opened import Opened, Tagged, read_opened, require_open
 
 __all__ = ["KEEP_BYTES", "Lesson", "Trained", "train_all"]
 
@@ -63,7 +63,7 @@ class _Records:
     """The records of the opened blocks with their tags, kept while they fit."""
 
     def __init__(self, opened: Opened | None) -> None:
-        self._opened = opened
+        self.opened = opened
         self._kept: list[Tagged] | None = None
 
     def __iter__(self) -> Iterator[Tagged]:
@@ -72,7 +72,7 @@ class _Records:
             return
         kept: list[Tagged] | None = []
         size = 0
-        for one in read_opened(self._opened) if self._opened else ():
+        for one in read_opened(self.opened) if self.opened else ():
             size += one.batch.nbytes + one.tags.nbytes
             if kept is not None:
                 kept.append(one)
@@ -85,6 +85,8 @@ class _Records:
 def _train(records: _Records, lesson: Lesson) -> Trained:
     try:
         ptk = registry.make(lesson.kind, lesson.config)
+        if records.opened is not None:
+            require_open(records.opened, lesson.tag_start, lesson.tag_stop)
         arrays = ptk.train_dp(
             _within(records, ptk, lesson.tag_start, lesson.tag_stop),
             epsilon=lesson.epsilon,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import safetensors.numpy
 
 from ptklib.errors import GrantRefused
 from ptklib.ledger.slices import Slice, TagRange
 from ptklib.privacy.costs import PureCost
 from ptkstore.client import Store
-from ptkstore.streams.opened import Opened, read_opened, spend_and_open
-from tests.engine.small import DAY_MS, FIRST_MS, ROWS, day, open_store, spec
+from ptkstore.streams.opened import Opened, read_opened, require_open, spend_and_open
+from ptkstore.workers.train import Lesson, train_all
+from tests.engine.small import DAY_MS, FIRST_MS, ROWS, config, day, open_store, spec
 
 BLOCKS = ("2026-01-01T00:00Z", "2026-01-01T12:00Z")
 
@@ -35,11 +37,14 @@ def test_grants_open_their_union_once(store: Store) -> None:
     opened = spend_and_open(store._home.path, spec(), grants, store._home.ledger)  # type: ignore[arg-type]
     assert [ranges for _, ranges in opened.ranges] == [((0, high.stop),)] * 2
     found = list(read_opened(opened))
-    rest = spend_and_open(store._home.path, spec(), [reserve(store, all_but)], store._home.ledger)  # type: ignore[list-item]
-    others = list(read_opened(rest))
-    assert sum(len(one.batch) for one in found + others) == ROWS
-    assert all((one.tags < high.stop).all() for one in found)
+    assert sum(len(one.batch) for one in found) == ROWS
     assert "tag" not in found[0].batch.schema.names
+    for tags in (low, high, TagRange.of_shares("0.1", "0.4")):
+        require_open(opened, tags.start, tags.stop)
+    for tags in (all_but, TagRange.of_shares("0.4", "0.51"), TagRange.of_shares(0, 1)):
+        with pytest.raises(GrantRefused) as refusal:
+            require_open(opened, tags.start, tags.stop)
+        assert refusal.value.reason == "OPENED_TOO_FAR"
     assert store._home.ledger.left("rides", BLOCKS, TagRange.of_shares("0.21", "0.29")) < store._home.ledger.left(
         "rides", BLOCKS, all_but
     )
@@ -72,4 +77,25 @@ def test_one_refused_grant_spends_none(store: Store) -> None:
     with pytest.raises(GrantRefused):
         spend_and_open(store._home.path, spec(), [good, good], ledger)  # type: ignore[list-item]
     assert ledger.fate(good.charge) == "RESERVED"  # type: ignore[attr-defined]
+    store.close()
+
+
+def test_a_worker_trains_on_no_tag_that_was_not_spent_for(store: Store) -> None:
+    tags = TagRange.of_shares(0, "0.5")
+    opened = spend_and_open(store._home.path, spec(), [reserve(store, tags)], store._home.ledger)  # type: ignore[list-item]
+    fields = {
+        "kind": "statistics",
+        "config": config("count"),
+        "epsilon": "50",
+        "delta": "0",
+        "records_per_unit": 1,
+        "previous": None,
+    }
+    inside = Lesson(name="inside", tag_start=tags.start, tag_stop=tags.stop, **fields)  # type: ignore[arg-type]
+    beyond = Lesson(name="beyond", tag_start=tags.start, tag_stop=tags.stop + 1, **fields)  # type: ignore[arg-type]
+    trained = {one.name: one for one in train_all(opened, [inside, beyond])}
+    assert trained["beyond"].arrays is None
+    assert "OPENED_TOO_FAR" in trained["beyond"].failure
+    arrays = safetensors.numpy.load(trained["inside"].arrays or b"")
+    assert abs(arrays["totals"].sum() - ROWS / 2) < 200
     store.close()
