@@ -21,6 +21,7 @@ import threading
 import zlib
 from dataclasses import dataclass
 
+import pyarrow as pa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -89,13 +90,17 @@ def _encrypted(cipher: AESGCM, nonce: bytes, plain: memoryview | bytes, bound: b
     """The ciphertext. Megabytes of fresh memory for every frame would cost as much as the encryption, so it is reused."""
     if not hasattr(cipher, "encrypt_into"):
         return cipher.encrypt(nonce, plain, bound)
-    size = len(plain) + _MAC_BYTES
+    view = _scratch(len(plain) + _MAC_BYTES)
+    cipher.encrypt_into(nonce, plain, bound, view)
+    return view
+
+
+def _scratch(size: int) -> memoryview:
+    """Memory of this thread for one ciphertext, good until the next."""
     buffer: bytearray | None = getattr(_SCRATCH, "buffer", None)
     if buffer is None or len(buffer) < size:
         buffer = _SCRATCH.buffer = bytearray(size)
-    view = memoryview(buffer)[:size]
-    cipher.encrypt_into(nonce, plain, bound, view)
-    return view
+    return memoryview(buffer)[:size]
 
 
 def read_frame(descriptor: int, start: int, size: int) -> Frame | None:
@@ -115,11 +120,20 @@ def read_frame(descriptor: int, start: int, size: int) -> Frame | None:
     return Frame(header, raw[: end + _CRC.size], nonce, body_start, stop)
 
 
-def unlock(cipher: AESGCM, stream: str, block: str, frame: Frame, descriptor: int) -> bytes | None:
+def unlock(cipher: AESGCM, stream: str, block: str, frame: Frame, descriptor: int) -> bytes | pa.Buffer | None:
     """The frame's contents, or None when it is not what was written."""
-    body = os.pread(descriptor, frame.stop - frame.body_start, frame.body_start)
+    size = frame.stop - frame.body_start
+    bound = _bound_to(stream, block, frame.raw)
     try:
-        return cipher.decrypt(frame.nonce, body, _bound_to(stream, block, frame.raw))
+        if not hasattr(cipher, "decrypt_into") or size <= _MAC_BYTES:
+            return cipher.decrypt(frame.nonce, os.pread(descriptor, size, frame.body_start), bound)
+        body = _scratch(size)
+        if os.preadv(descriptor, [body], frame.body_start) != size:
+            return None
+        # Arrow's pool keeps memory for the next frame; fresh pages for each would cost as much as the decryption.
+        plain = pa.allocate_buffer(size - _MAC_BYTES)
+        cipher.decrypt_into(frame.nonce, body, bound, memoryview(plain).cast("B"))
+        return plain
     except InvalidTag:
         return None
 

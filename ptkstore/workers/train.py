@@ -9,9 +9,11 @@ Up to `KEEP_BYTES` of opened records are kept in memory for the next PTK of the 
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import safetensors.numpy
 
 from ptklib import registry
 from ptklib.errors import SageError
+from ptklib.ledger.canonical import canonical
 from ptklib.ptk import Batches, Ptk
 from ptkstore.streams.opened import Opened, Tagged, read_opened, require_open
 
@@ -84,7 +87,7 @@ class _Records:
 
 def _train(records: _Records, lesson: Lesson) -> Trained:
     try:
-        ptk = registry.make(lesson.kind, lesson.config)
+        ptk = _ptk(lesson.kind, canonical(lesson.config))
         if records.opened is not None:
             require_open(records.opened, lesson.tag_start, lesson.tag_stop)
         arrays = ptk.train_dp(
@@ -99,6 +102,12 @@ def _train(records: _Records, lesson: Lesson) -> Trained:
         return Trained(lesson.name, safetensors.numpy.save(plain))
     except Exception as error:  # whatever a PTK raises may carry data: only its type and place leave
         return Trained(lesson.name, None, _place(error))
+
+
+@lru_cache(maxsize=1024)
+def _ptk(kind: str, config: bytes) -> Ptk:
+    """The same PTKs come in every window, and checking a configuration takes a while."""
+    return registry.make(kind, json.loads(config))
 
 
 def _within(records: _Records, ptk: Ptk, start: int, stop: int) -> Batches:
