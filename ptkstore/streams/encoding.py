@@ -148,12 +148,16 @@ class Encoding:
         kind = _code_type(len(domain))
         storage = kind.to_pandas_dtype()
         if pa.types.is_dictionary(array.type):
-            places = _places(array.dictionary, domain).astype(storage)
             indices = array.indices
-            if not len(places):
+            if not len(array.dictionary):
                 return pa.nulls(len(array), kind)
-            codes = places[(indices.fill_null(0) if indices.null_count else indices).to_numpy()]
-            clean = bool((places >= 0).all())
+            codes = (indices.fill_null(0) if indices.null_count else indices).to_numpy()
+            # Most producers send the domain itself as the dictionary: then the indices are the codes.
+            if array.dictionary.equals(domain):
+                codes, clean = codes.astype(storage, copy=False), True
+            else:
+                places = _places(array.dictionary, domain).astype(storage)
+                codes, clean = places[codes], bool((places >= 0).all())
         else:
             codes = _places(array, domain).astype(storage)
             clean = not len(codes) or codes.min() >= 0
@@ -200,8 +204,15 @@ def _code_type(size: int) -> pa.DataType:
 
 def _places(values: pa.Array, domain: pa.Array) -> NDArray[np.int32]:
     """Where each value stands in the domain; -1 where it does not, and for nulls."""
-    # Most producers send the domain itself as the dictionary.
-    if len(values) == len(domain) and values.equals(domain):
-        return np.arange(len(domain), dtype=np.int32)
+    if pa.types.is_integer(domain.type) and len(values):
+        known = domain.to_numpy()
+        first, last = int(known[0]), int(known[-1])
+        # Consecutive numbers, like 1 to 6, need no search.
+        if last - first == len(known) - 1 and bool((np.diff(known) == 1).all()) and domain.type != pa.uint64():
+            numbers = (values.fill_null(last) if values.null_count else values).to_numpy().astype(np.int64, copy=False)
+            inside = (numbers >= first) & (numbers <= last)
+            if values.null_count:
+                inside &= values.is_valid().to_numpy(zero_copy_only=False)
+            return np.where(inside, numbers - first, -1).astype(np.int32)
     found: NDArray[np.int32] = pc.index_in(values, value_set=domain).fill_null(-1).to_numpy(zero_copy_only=False)
     return found
