@@ -68,7 +68,7 @@ def shared_options(command: Function) -> Function:
 
 @contextmanager
 def opened(session: Session, *, create: bool = False) -> Iterator[Store]:
-    """The store of this session; only commands that may begin one pass ``create``, so that a typo leaves no files behind."""
+    """The store of this command; only commands that may begin one pass ``create``, so that a typo leaves no files behind."""
     path = session.path
     if not create and not (path / "meta.db").exists():
         raise InvalidInput(

@@ -20,11 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
-import numpy as np
-
-from ptklib.errors import BudgetExceeded, GrantRefused, InvalidInput, JournalDamaged
+from ptklib.errors import BudgetExceeded, GrantRefused, InvalidInput
 from ptklib.ledger import queries
 from ptklib.ledger.commands import (
     AddBlocks,
@@ -43,29 +41,20 @@ from ptklib.ledger.grants import Grant, issue, verify
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.queries import BlockView
 from ptklib.ledger.slices import WHOLE, Slice, TagRange, names_of
-from ptklib.ledger.snapshot import digest, dump
-from ptklib.ledger.state import Charge, Entry, LedgerState
+from ptklib.ledger.snapshot import digest
+from ptklib.ledger.state import Entry
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptkstore.ledger.journal import Head, Journal, connect
 from ptkstore.ledger.key_file import read_key, read_or_make_key
+from ptkstore.ledger.verification import Verified, verify_journal
 from ptkstore.ledger.writer import Turn, Writer
 
-__all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "Ledger", "Verified"]
+__all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "Ledger"]
 
 DEFAULT_TTL_SECONDS = 3600
 SNAPSHOT_EVERY = 20_000
 _MAX_TTL_SECONDS = 10 * 365 * 24 * 3600
-
-
-class Verified(NamedTuple):
-    """What `Ledger.verify` found in order."""
-
-    commits: int
-    entries: int
-    snapshots: int
-    head: Head
-    digest: str
 
 
 class Ledger:
@@ -284,7 +273,7 @@ class Ledger:
     def history(self) -> Iterator[Entry]:
         """Every entry since the beginning, oldest first, checked against the chain as it is read."""
         with self._writer.quiet():
-            entries = [entry for commit in self._replay() for entry in commit]
+            entries = [entry for commit in self._writer.journal.replay() for entry in commit]
         yield from entries
 
     @property
@@ -311,29 +300,7 @@ class Ledger:
         Raises JournalDamaged: CHAIN_BROKEN, SNAPSHOT_INVALID, REPLAY_DIFFERS, POLICY_EXCEEDED, HISTORY_CUT.
         """
         with self._writer.quiet() as state:
-            live = digest(state)
-            journal = self._writer.journal
-            snapshots = journal.snapshots()
-            replayed = LedgerState()
-            head = journal.head
-            replay = self._replay()
-            seen = known is None or known == journal.genesis
-            checked = entries = 0
-            for commit in replay:
-                for entry in commit:
-                    replayed.evolve(entry)
-                    entries += 1
-                    if entry["kind"] == "reserve":
-                        _check_charge(replayed, entry)
-                seen = seen or journal.head == known
-                body = snapshots.get(journal.head.seq)
-                if body is not None:
-                    checked += 1
-                    _require(body == dump(replayed), "SNAPSHOT_INVALID", "a snapshot differs from the replay")
-            _require(seen, "HISTORY_CUT", "the journal does not contain the known head: it was cut or set back")
-            _require(digest(replayed) == live, "REPLAY_DIFFERS", "the replay differs from the state in memory")
-            _require(checked == len(snapshots), "SNAPSHOT_INVALID", "a snapshot belongs to no commit")
-            return Verified(head.seq, entries, len(snapshots), head, live)
+            return verify_journal(self._writer.journal, state, known)
 
     def close(self) -> None:
         """Close the journal. Everything promised is durable already."""
@@ -379,16 +346,6 @@ class Ledger:
             if charge is not None and charge.expires_at_ms <= self._now_ms():
                 turn.apply(Release(charge.number))
 
-    def _replay(self) -> Iterator[list[Entry]]:
-        """Every commit from the first; the journal's head is where it was afterwards."""
-        journal = self._writer.journal
-        head = journal.head
-        journal.rewind()
-        try:
-            yield from journal.read()
-        finally:
-            journal.head = head
-
 
 def _milliseconds(seconds: float) -> int:
     if not math.isfinite(seconds) or seconds <= 0 or seconds > _MAX_TTL_SECONDS:
@@ -396,20 +353,3 @@ def _milliseconds(seconds: float) -> int:
             "COMMAND_INVALID", f"ttl_seconds must be above 0 and at most {_MAX_TTL_SECONDS}, got {seconds}"
         )
     return max(1, int(seconds * 1000))
-
-
-def _require(holds: bool, reason: str, message: str) -> None:
-    if not holds:
-        raise JournalDamaged(reason, message)
-
-
-def _check_charge(state: LedgerState, entry: Entry) -> None:
-    """After a reserve entry, every block it covers must still be within the stream's policy at all its points."""
-    stream = state.streams[entry["stream"]]
-    nothing = np.zeros(stream.filter.width, dtype=np.int64)
-    for block in state.blocks_of(Charge.from_json(entry)):
-        _require(
-            bool(stream.filter.admits(block.loss.rows, nothing).all()),
-            "POLICY_EXCEEDED",
-            f"charge {entry['charge']} took block {block.name!r} of stream {stream.name!r} beyond its policy",
-        )

@@ -16,7 +16,7 @@ import hashlib
 import hmac
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,6 +99,14 @@ class Journal:
                 raise JournalDamaged("CHAIN_BROKEN", f"commit {seq} does not follow commit {self.head.seq}", seq=seq)
             self.head = Head(seq, mac)
             yield json.loads(body)
+
+    def replay(self) -> Generator[list[Entry], None, None]:
+        """Every commit from the first, checked; `head` moves along and is where it was afterwards."""
+        head, self.head = self.head, self.genesis
+        try:
+            yield from self.read()
+        finally:
+            self.head = head
 
     def is_current(self) -> bool:
         """True when `head` is the newest commit."""

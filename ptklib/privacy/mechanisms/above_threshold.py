@@ -93,7 +93,7 @@ class AboveThresholdSession:
             if self.__spent:
                 raise MechanismSpent(
                     "MECHANISM_SPENT",
-                    "this session already said True and may say no more; start a new one, which is charged again",
+                    "this mechanism already said True and may say no more; start a new one, which is charged again",
                 )
             data = integer(value, name="value")
             if not self.__noise:
