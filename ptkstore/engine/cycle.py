@@ -52,8 +52,8 @@ class Cycle:
         if not done:
             sealed = self._step("sealed", self._seal)
             planned = self._step("planned", lambda: self._plan(sealed))
-            self._step("reserved", lambda: self._reserve(sealed, planned))
-            trained = self._step("trained", lambda: self._train(sealed, planned))
+            reserved = self._step("reserved", lambda: self._reserve(sealed, planned))
+            trained = self._step("trained", lambda: self._train(sealed, planned, reserved))
             self._step("published", lambda: None, publish=trained)
             self._step("notified", self._notify)
             self._step("expired", lambda: self._expire(sealed))
@@ -150,7 +150,10 @@ class Cycle:
                 return {"reserved": False, "reason": refusal.reason}
         return {"reserved": True}
 
-    def _train(self, sealed: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
+    def _train(self, sealed: dict[str, Any], planned: dict[str, Any], reserved: dict[str, Any]) -> dict[str, Any]:
+        if not reserved["reserved"]:
+            # A plan is charged as a whole or not at all.
+            return {name: TrainedLine(name, "SKIPPED", reason=reserved["reason"]).as_json() for name in planned["due"]}
         assigned = [Assigned.from_json(one) for one in planned["assigned"]]
         names = {one.name for one in assigned}
         lines: dict[str, Any] = {}

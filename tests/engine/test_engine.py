@@ -11,6 +11,8 @@ import pytest
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.featurize import featurize
 from ptklib.ledger.policy import Policy
+from ptklib.ledger.slices import Slice
+from ptklib.privacy.costs import PureCost
 from ptkstore import Store
 from ptkstore.views import StateView
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, ROWS, config, day, open_store, spec
@@ -121,6 +123,24 @@ def test_a_window_with_too_little_data_keeps_the_old_plan_and_says_why(tmp_path:
         assert "plan.kept" in [event.kind for event in store.events()]
         run_days(store, 2)
         assert store.ptk("hour-speed").latest_version == 2
+
+
+def test_a_plan_that_the_ledger_refuses_trains_nobody(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        for name, statistic in (("hour-speed", "mean"), ("hour-rides", "count")):
+            store.register(name, stream="rides", kind="statistics", config=config(statistic), target=0.1)
+        store.push("rides", day(0))
+
+        def somebody_else_charges(step: str, moment: str) -> None:
+            if (step, moment) == ("reserved", "begins"):
+                blocks = store._home.ledger.blocks("rides")
+                store._home.ledger.charge("rides", [Slice(tuple(blocks))], PureCost(epsilon="0.5"))
+
+        store._home.on_step = somebody_else_charges
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert {(line.outcome, line.reason) for line in cycle.trained} == {("SKIPPED", "BUDGET_EXCEEDED")}
+        assert "plan.refused" in [event.kind for event in store.events()]
+        store._home.ledger.verify()
 
 
 def test_updates_retirement_and_frequency(tmp_path: Path) -> None:
