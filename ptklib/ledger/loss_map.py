@@ -22,12 +22,13 @@ Rows = NDArray[np.int64]
 class LossMap:
     """Segments ``starts[i] <= tag < starts[i + 1]`` (the last ends the line) with losses ``rows[i]``."""
 
-    __slots__ = ("rows", "starts")
+    __slots__ = ("_ceiling", "rows", "starts")
 
     def __init__(self, starts: list[int], rows: Rows) -> None:
         """Take over segments that are canonical already; see `empty`."""
         self.starts = starts
         self.rows = rows
+        self._ceiling: Rows | None = None
 
     @classmethod
     def empty(cls, width: int) -> LossMap:
@@ -41,8 +42,29 @@ class LossMap:
             return self.rows
         return self.rows[bisect_right(starts, tags.start) - 1 : bisect_left(starts, tags.stop)]
 
+    @property
+    def ceiling(self) -> Rows:
+        """At least the loss at every tag, component by component: enough to say yes at once, never to say no."""
+        if self._ceiling is None:
+            self._ceiling = self.peak()
+        return self._ceiling
+
+    def tighten(self) -> None:
+        """Let the next `ceiling` be exact again."""
+        self._ceiling = None
+
     def add(self, tags: TagRange, demand: Rows) -> None:
-        """Add ``demand`` (negative to take a charge back) at every tag in ``tags``."""
+        """Add ``demand`` at every tag in ``tags``."""
+        if self._ceiling is not None:
+            # Some tags may not be covered, so this can be too high; it is never too low.
+            self._ceiling = self._ceiling + demand
+        self._lay(tags, demand)
+
+    def take_back(self, tags: TagRange, demand: Rows) -> None:
+        """Undo an `add`. The ceiling stays: whether it may come down, only a look at all segments could tell."""
+        self._lay(tags, -demand)
+
+    def _lay(self, tags: TagRange, demand: Rows) -> None:
         if tags.stop - tags.start == TAG_SPACE:
             self.rows += demand
             return

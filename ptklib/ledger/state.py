@@ -165,7 +165,7 @@ class LedgerState:
         assert entry["kind"] == "reserve"
         assert charge.number == len(self.fates) - 1
         self.reserved.pop(charge.number, None)
-        self._lay(charge, -charge.demand)
+        self._lay(charge, LossMap.take_back)
         self._forget_key(charge)
         self.fates.pop()
 
@@ -206,7 +206,7 @@ class LedgerState:
         else:
             self.fates.append(RESERVED)
             self.reserved[charge.number] = charge
-        self._lay(charge, charge.demand)
+        self._lay(charge, LossMap.add)
         if charge.key is not None:
             stream = self.streams[charge.stream]
             stream.keys[charge.key] = charge.number
@@ -219,7 +219,7 @@ class LedgerState:
     def _fold_release(self, entry: Entry) -> None:
         charge = self.reserved.pop(entry["charge"])
         self.fates[charge.number] = RELEASED
-        self._lay(charge, -charge.demand)
+        self._lay(charge, LossMap.take_back)
         self._forget_key(charge)
 
     def _fold_retire(self, entry: Entry) -> None:
@@ -234,16 +234,17 @@ class LedgerState:
                 block.keys.clear()
                 del stream.alive[block.name]
 
-    def _lay(self, charge: Charge, demand: NDArray[np.int64]) -> None:
+    def _lay(self, charge: Charge, lay: Callable[[LossMap, TagRange, NDArray[np.int64]], None]) -> None:
         stream = self.streams[charge.stream]
+        demand = charge.demand
         for runs, tags in charge.slices:
             for first, count in runs:
                 for block in stream.blocks[first : first + count]:
                     # A closed block keeps its highest loss for ever, also when a reservation on it lapses.
                     if block.retired is None:
-                        block.loss.add(tags, demand)
+                        lay(block.loss, tags, demand)
                         for context in charge.contexts:
-                            _lay_context(block, context, tags, demand)
+                            _lay_context(block, context, tags, demand, lay)
 
     def _forget_key(self, charge: Charge) -> None:
         stream = self.streams[charge.stream]
@@ -253,11 +254,17 @@ class LedgerState:
             stream.blocks[_newest(charge)].keys.remove(charge.key)
 
 
-def _lay_context(block: Block, context: str, tags: TagRange, demand: NDArray[np.int64]) -> None:
+def _lay_context(
+    block: Block,
+    context: str,
+    tags: TagRange,
+    demand: NDArray[np.int64],
+    lay: Callable[[LossMap, TagRange, NDArray[np.int64]], None],
+) -> None:
     loss = block.contexts.get(context)
     if loss is None:
         loss = block.contexts[context] = LossMap.empty(len(demand))
-    loss.add(tags, demand)
+    lay(loss, tags, demand)
     if len(loss.starts) == 1 and not loss.rows.any():
         del block.contexts[context]
 

@@ -109,6 +109,20 @@ def test_a_refusal_names_at_most_ten_blocks() -> None:
     assert refusal.value.details["blocks_refused"] == 30
 
 
+def test_many_blocks_with_disjoint_charges_admit_exactly_what_fits() -> None:
+    names = tuple(f"block-{k}" for k in range(40))
+    state = book(*names)
+    halves = TagRange.of_shares(0, "0.5"), TagRange.of_shares("0.5", 1)
+    for tags in halves:
+        apply(state, ask("0.6", names, tags=tags))
+    # The sum of what was charged is beyond the policy, the loss at every tag is not.
+    apply(state, ask("0.4", names))
+    assert reason_of(state, ask("0.000000001", names, tags=halves[1])) == "BUDGET_EXCEEDED"
+    apply(state, Release(0))
+    apply(state, ask("0.6", names, tags=halves[0]))
+    assert reason_of(state, ask("0.000000001", names)) == "BUDGET_EXCEEDED"
+
+
 def test_quotas_divide_but_never_replace_the_policy() -> None:
     state = book()
     apply(state, ask("0.2", contexts=("team-a",)))

@@ -75,7 +75,7 @@ def test_taking_a_charge_back_restores_it_bit_for_bit(
         loss.add(tags(pair), np.array(demand))
     before = (list(loss.starts), loss.rows.tobytes())
     loss.add(tags(last), np.array([7, 1]))
-    loss.add(tags(last), np.array([-7, -1]))
+    loss.take_back(tags(last), np.array([7, 1]))
     assert (loss.starts, loss.rows.tobytes()) == before
 
 
@@ -84,3 +84,22 @@ def test_neighbours_that_become_equal_are_one_segment() -> None:
     loss.add(TagRange(0, 100), np.array([5]))
     loss.add(TagRange(100, TAG_SPACE), np.array([5]))
     assert loss.segments() == [(WHOLE, (5,))]
+
+
+@given(charges, st.data())
+def test_the_ceiling_is_never_below_a_loss(
+    laid: list[tuple[tuple[int, int], tuple[int, int]]], data: st.DataObject
+) -> None:
+    loss = LossMap.empty(2)
+    kept = []
+    for pair, demand in laid:
+        loss.add(tags(pair), np.array(demand))
+        kept.append((pair, demand))
+        assert (loss.ceiling >= loss.peak()).all()
+        if data.draw(st.booleans()):
+            back, amount = kept.pop(data.draw(st.integers(0, len(kept) - 1)))
+            loss.take_back(tags(back), np.array(amount))
+            assert (loss.ceiling >= loss.peak()).all()
+        if data.draw(st.booleans()):
+            loss.tighten()
+            assert (loss.ceiling == loss.peak()).all()
