@@ -168,8 +168,9 @@ class Cycle:
 
         def done(bodies: dict[str, dict[str, Any]]) -> None:
             with self.home.metadata.write() as tx:
-                for name, body in bodies.items():
-                    lines[name] = tx.cycles.add_step(self.id, prefix + name, body, at_ms=self.home.now_ms()).body
+                named = {prefix + name: body for name, body in bodies.items()}
+                for step in tx.cycles.add_steps(self.id, named, at_ms=self.home.now_ms()):
+                    lines[step.step.removeprefix(prefix)] = step.body
             self.home.on_step("train", "stored")
 
         if rest and sealed["blocks"]:
@@ -208,7 +209,8 @@ class Cycle:
         writer = self.home.writer(self.spec.name)
         for name in sealed["blocks"]:
             writer.expire(name)
-            with self.home.metadata.write() as tx:
+        with self.home.metadata.write() as tx:
+            for name in sealed["blocks"]:
                 tx.blocks.set_status(self.spec.name, name, "expired")
         return {"expired": sealed["blocks"]}
 

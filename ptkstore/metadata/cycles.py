@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
@@ -47,17 +48,29 @@ class Cycles:
     def add_step(self, cycle: int, step: str, body: object = None, *, at_ms: int | None = None) -> Step:
         """Write that a step is done. The first time counts: the same step again returns what was written then, whatever
         ``body`` says now. A new step of a finished cycle is CYCLE_FINISHED."""
-        if not check_text(step, "a step", 2 * MAX_NAME):
-            raise InvalidInput("VALUE_INVALID", "a step must have a name")
-        values = {"body": check_json(body, "a step's body"), "at_ms": check_whole_or_none(at_ms, "at_ms")}
-        found = self.step(cycle, step)
-        if found is not None:
-            return found
-        self._running(cycle)
-        self._session.insert(steps, cycle=cycle, step=step, **values)
-        added = self.step(cycle, step)
-        assert added is not None
-        return added
+        return self.add_steps(cycle, {step: body}, at_ms=at_ms)[0]
+
+    def add_steps(self, cycle: int, bodies: Mapping[str, object], *, at_ms: int | None = None) -> tuple[Step, ...]:
+        """`add_step` for several at once, in their order."""
+        check_whole_or_none(at_ms, "at_ms")
+        texts = {}
+        for step, body in bodies.items():
+            if not check_text(step, "a step", 2 * MAX_NAME):
+                raise InvalidInput("VALUE_INVALID", "a step must have a name")
+            texts[step] = check_json(body, "a step's body")
+        found = self._found(cycle, texts)
+        missing = [step for step in texts if step not in found]
+        if missing:
+            self._running(cycle)
+            self._session.insert_all(
+                steps, [{"cycle": cycle, "step": step, "body": texts[step], "at_ms": at_ms} for step in missing]
+            )
+            found |= self._found(cycle, missing)
+        return tuple(found[step] for step in texts)
+
+    def _found(self, cycle: int, names: Iterable[str]) -> dict[str, Step]:
+        query = sa.select(steps).where(steps.c.cycle == cycle, steps.c.step.in_(list(names)))
+        return {row["step"]: Step(**row) for row in self._session.all(query)}
 
     def step(self, cycle: int, step: str) -> Step | None:
         """That step of the cycle, or None when it is not done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,6 +38,12 @@ class Session:
         self._check_writable()
         result = self._connection.execute(table.insert().values(**values))
         return int(result.inserted_primary_key[0]) if "id" in table.c and result.inserted_primary_key else 0
+
+    def insert_all(self, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> None:
+        """Add rows in their order, all with the same columns."""
+        self._check_writable()
+        if rows:
+            self._connection.execute(table.insert(), [dict(row) for row in rows])
 
     def execute(self, statement: sa.Update | sa.Delete) -> None:
         """Change rows."""

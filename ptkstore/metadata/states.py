@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import sqlalchemy as sa
@@ -71,7 +72,7 @@ class States:
                 "VERSION_STALE", f"the next version of PTK {ptk} is {due}, not {version}", ptk=ptk, version=due
             )
         self._session.insert(states, ptk=ptk, version=due, cycle=cycle, digest=digest, manifest=text, **times)
-        return self.get(ptk, due)
+        return StateRow(ptk, due, cycle, digest, json.loads(text), **times)
 
     def get(self, ptk: int, version: int) -> StateRow:
         """That version, or STATE_UNKNOWN."""

@@ -1,5 +1,6 @@
 """Workers: where training happens, outside the process that keeps the book.
 
-``train``  what a worker does with opened blocks: one pass over the data, many PTKs
-``pool``   warm processes, started once, replaced when they die
+``train``   what a worker does with opened blocks: one pass over the data, many PTKs
+``process`` the loop of a worker process
+``pool``    warm processes, started once, replaced when they die
 """

@@ -1,21 +1,30 @@
-"""Warm worker processes. Started once, by spawning (never forking: forked processes would share noise and locks).
+"""Warm worker processes. Started once, as new interpreters (never forked: forked processes would share noise and locks).
 
-With 0 workers training happens in the engine's own process: slower for many PTKs, and nothing to start for small ones.
+A worker is told what to import and nothing else: unlike those of `multiprocessing` it does not run the program that opened
+the store again, so scripts and notebooks need no guard. It reads work from a pipe until the pipe ends, as it does when the
+engine dies. With 0 workers training happens in the engine's own process: slower for many PTKs, and nothing to start.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import signal
+import subprocess
+import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
 
 from ptkstore.streams.opened import Opened
 from ptkstore.workers.train import Lesson, Trained, train_all
 
 __all__ = ["WorkerPool"]
+
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from ptkstore.workers.process import serve; serve(int(sys.argv[1]))"
+)
+_STOP_SECONDS = 10
 
 
 class WorkerPool:
@@ -24,43 +33,81 @@ class WorkerPool:
     def __init__(self, workers: int | None = None) -> None:
         """``workers`` processes, as many as there are cores unless told; they start with the first use or `warm`."""
         self.workers = (os.cpu_count() or 1) if workers is None else workers
-        self._pool: ProcessPoolExecutor | None = None
+        self._processes: list[_Process] = []
 
     def warm(self) -> None:
         """Start the processes and let them import what training needs."""
-        for future in [self._started().submit(train_all, None, []) for _ in range(self.workers)]:
-            future.result()
+        for process in self._started(self.workers):
+            process.send(None, [])
+        for process in self._processes:
+            process.receive()
 
     def train(self, opened: Opened | None, lessons: Sequence[Lesson]) -> list[Trained]:
-        """Train all lessons; those of a process that dies come back as failures, and the pool is made anew."""
+        """Train all lessons; those of a process that dies come back as failures, and it is started anew the next time."""
         if self.workers == 0:
             return train_all(opened, lessons)
         groups = [list(lessons[k :: self.workers]) for k in range(self.workers) if lessons[k :: self.workers]]
-        pool = self._started()
-        futures: list[tuple[list[Lesson], Future[list[Trained]]]] = [
-            (group, pool.submit(train_all, opened, group)) for group in groups
-        ]
+        processes = self._started(len(groups))
+        for process, group in zip(processes, groups, strict=True):
+            process.send(opened, group)
         trained: list[Trained] = []
-        for group, future in futures:
-            try:
-                trained += future.result()
-            except BrokenProcessPool:
-                self.close()
+        for process, group in zip(processes, groups, strict=True):
+            found = process.receive()
+            if found is None:
                 trained += [Trained(lesson.name, None, "the worker process died") for lesson in group]
+            else:
+                trained += found
         return trained
 
     def close(self) -> None:
         """Stop the processes."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        for process in self._processes:
+            process.close()
+        self._processes = []
 
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_settle_in)
-        return self._pool
+    def _started(self, wanted: int) -> list[_Process]:
+        self._processes = [one for one in self._processes if one.alive]
+        self._processes += [_Process() for _ in range(wanted - len(self._processes))]
+        return self._processes[:wanted]
 
 
-def _settle_in() -> None:
-    """Ctrl-C is for the engine, which decides what becomes of the work; a worker dies with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+class _Process:
+    """One worker and the pipe to it."""
+
+    def __init__(self) -> None:
+        self._pipe: Connection[Any, Any]
+        self._pipe, other = Pipe()
+        with other:
+            self._child = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [sys.executable, "-c", _START, str(other.fileno()), json.dumps(sys.path)],
+                pass_fds=[other.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+        self.alive = True
+
+    def send(self, opened: Opened | None, lessons: list[Lesson]) -> None:
+        try:
+            self._pipe.send((opened, lessons))
+        except OSError:
+            self.alive = False
+
+    def receive(self) -> list[Trained] | None:
+        """What it trained; None if it died."""
+        if self.alive:
+            try:
+                found: list[Trained] = self._pipe.recv()
+                return found
+            except (EOFError, OSError):
+                self.alive = False
+        self.close()
+        return None
+
+    def close(self) -> None:
+        """End the pipe, at which an idle worker leaves; one that is busy or stuck is killed."""
+        self._pipe.close()
+        try:
+            self._child.wait(_STOP_SECONDS if self.alive else 0)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self.alive = False

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import safetensors.numpy
+from numpy.typing import NDArray
 
 from ptklib import registry
 from ptklib.errors import SageError
@@ -30,6 +31,8 @@ from ptkstore.streams.opened import Opened, Tagged, read_opened, require_open
 __all__ = ["KEEP_BYTES", "Lesson", "Trained", "train_all"]
 
 KEEP_BYTES = 512 * 1024 * 1024
+# Counting the cuts passed is faster than a binary search up to about here.
+_FEW_CUTS = 12
 
 
 @dataclass(frozen=True)
@@ -58,31 +61,71 @@ class Trained:
 
 def train_all(opened: Opened | None, lessons: Sequence[Lesson]) -> list[Trained]:
     """Train every lesson on what is open; one that fails does not stop the others."""
-    records = _Records(opened)
+    records = _Records(opened, lessons)
     return [_train(records, lesson) for lesson in lessons]
 
 
 class _Records:
-    """The records of the opened blocks with their tags, kept while they fit."""
+    """The records of the opened blocks that some lesson may see, grouped by tag; kept while they fit.
 
-    def __init__(self, opened: Opened | None) -> None:
+    The ends of all lessons' ranges cut the tags into stretches. Each batch is put into the order of its stretches once; then
+    the records of any lesson lie side by side: giving them out copies nothing.
+    """
+
+    def __init__(self, opened: Opened | None, lessons: Sequence[Lesson]) -> None:
         self.opened = opened
-        self._kept: list[Tagged] | None = None
+        ends = sorted({end for one in lessons for end in (one.tag_start, one.tag_stop)})
+        # No tag reaches 2**64: what would begin there is empty.
+        self._cuts = np.array([end for end in ends if end < 2**64], dtype=np.uint64)
+        self._place = {end: place for place, end in enumerate(ends)}
+        self._columns = sorted({column for one in lessons for column in _wanted(one)})
+        self._kept: list[_Grouped] | None = None
 
-    def __iter__(self) -> Iterator[Tagged]:
+    def within(self, columns: Sequence[str], start: int, stop: int) -> Batches:
+        """The columns of the records whose tag lies in ``[start, stop)``, ends of a lesson."""
+        first, last = self._place[start], self._place[stop]
+        for one in self:
+            begin, end = int(one.begins[first]), int(one.begins[last])
+            if begin < end:
+                yield one.batch.select(list(columns)).slice(begin, end - begin)
+
+    def __iter__(self) -> Iterator[_Grouped]:
         if self._kept is not None:
             yield from self._kept
             return
-        kept: list[Tagged] | None = []
+        kept: list[_Grouped] | None = []
         size = 0
-        for one in read_opened(self.opened) if self.opened else ():
-            size += one.batch.nbytes + one.tags.nbytes
+        for tagged in read_opened(self.opened) if self.opened else ():
+            one = self._grouped(tagged)
+            size += one.batch.nbytes
             if kept is not None:
                 kept.append(one)
                 if size > KEEP_BYTES:
                     kept = None
             yield one
         self._kept = kept
+
+    def _grouped(self, tagged: Tagged) -> _Grouped:
+        batch = tagged.batch.select([name for name in self._columns if name in tagged.batch.schema.names])
+        # How many cuts a tag has passed: 0 lies before every range, and so does nobody's.
+        if len(self._cuts) <= _FEW_CUTS:
+            passed = np.zeros(len(tagged.tags), dtype=np.uint8)
+            for cut in self._cuts:
+                passed += tagged.tags >= cut
+        else:
+            passed = np.searchsorted(self._cuts, tagged.tags, side="right").astype(np.uint16)
+        sizes = np.bincount(passed, minlength=len(self._place) + 1)
+        begins = np.cumsum(sizes[: len(self._place)])
+        if np.count_nonzero(sizes) > 1:
+            batch = batch.take(pa.array(np.argsort(passed, kind="stable")))
+        return _Grouped(batch, begins)
+
+
+class _Grouped(NamedTuple):
+    """Records in the order of their stretches of tags, and how many lie before each end of a lesson."""
+
+    batch: pa.RecordBatch
+    begins: NDArray[np.intp]
 
 
 def _train(records: _Records, lesson: Lesson) -> Trained:
@@ -91,7 +134,7 @@ def _train(records: _Records, lesson: Lesson) -> Trained:
         if records.opened is not None:
             require_open(records.opened, lesson.tag_start, lesson.tag_stop)
         arrays = ptk.train_dp(
-            _within(records, ptk, lesson.tag_start, lesson.tag_stop),
+            records.within(ptk.columns(), lesson.tag_start, lesson.tag_stop),
             epsilon=lesson.epsilon,
             delta=lesson.delta,
             previous=safetensors.numpy.load(lesson.previous) if lesson.previous is not None else None,
@@ -104,27 +147,18 @@ def _train(records: _Records, lesson: Lesson) -> Trained:
         return Trained(lesson.name, None, _place(error))
 
 
+def _wanted(lesson: Lesson) -> tuple[str, ...]:
+    """The columns of a lesson; none of one that cannot be made, which fails when its turn comes."""
+    try:
+        return _ptk(lesson.kind, canonical(lesson.config)).columns()
+    except Exception:  # told by `_train`, without its text
+        return ()
+
+
 @lru_cache(maxsize=1024)
 def _ptk(kind: str, config: bytes) -> Ptk:
     """The same PTKs come in every window, and checking a configuration takes a while."""
     return registry.make(kind, json.loads(config))
-
-
-def _within(records: _Records, ptk: Ptk, start: int, stop: int) -> Batches:
-    """The PTK's columns of the records whose tag lies in ``[start, stop)``."""
-    columns = list(ptk.columns())
-    first, width = np.uint64(start), stop - start
-    for one in records:
-        batch = one.batch.select(columns)
-        if width >= 2**64:
-            yield batch
-            continue
-        # Unsigned subtraction wraps, so one comparison does for both bounds.
-        inside = (one.tags - first) < np.uint64(width)
-        if inside.all():
-            yield batch
-        elif inside.any():
-            yield batch.filter(pa.array(inside))
 
 
 def _place(error: Exception) -> str:

@@ -1,0 +1,102 @@
+"""Worker processes: the same states as in process, whatever the ranges; one that dies fails its lessons and no others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import safetensors.numpy
+
+from ptkstore.streams.opened import Tagged
+from ptkstore.workers import train as train_module
+from ptkstore.workers.pool import WorkerPool
+from ptkstore.workers.train import Lesson, train_all
+
+COUNTS = {"keys": [{"kind": "integers", "column": "zone", "first": 0, "last": 9}], "statistics": ["count"]}
+
+
+def lesson(name: str, start: int, stop: int) -> Lesson:
+    # So much epsilon that noise is rounded away: what is counted shows.
+    return Lesson(name, "statistics", COUNTS, "50", "0", start, stop, 1, None)
+
+
+def test_every_lesson_sees_its_range_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(5)
+    ends = [0, 1, 2**62, 2**63, 2**64 - 1, 2**64]
+    tags = [generator.integers(0, 2**64, 500, dtype=np.uint64, endpoint=False) for _ in range(3)]
+    tags[0][:5] = [0, 1, 2**62, 2**63, 2**64 - 1]
+    zones = [generator.integers(0, 10, 500) for _ in tags]
+    batches = [
+        Tagged(pa.RecordBatch.from_pydict({"other": zone * 7, "zone": zone}), tag)
+        for zone, tag in zip(zones, tags, strict=True)
+    ]
+    monkeypatch.setattr(train_module, "read_opened", lambda opened: iter(batches))
+    monkeypatch.setattr(train_module, "require_open", lambda *ranges: None)
+    ranges = [(a, b) for a in ends for b in ends if a < b]
+    found = train_all("opened", [lesson(f"{a}-{b}", a, b) for a, b in ranges])  # type: ignore[arg-type]
+    for (start, stop), trained in zip(ranges, found, strict=True):
+        assert trained.arrays is not None, trained
+        totals = safetensors.numpy.load(trained.arrays)["totals"][:, 0]
+        inside = [[start <= int(one) < stop for one in tag] for tag in tags]
+        seen = np.concatenate([zone[np.array(mask)] for zone, mask in zip(zones, inside, strict=True)])
+        wanted = np.bincount(seen, minlength=10)
+        assert totals.tolist() == wanted.tolist()
+
+
+def test_many_ranges_take_the_other_way_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    tags = np.arange(1000, dtype=np.uint64)
+    batches = [Tagged(pa.RecordBatch.from_pydict({"zone": np.arange(1000) % 10}), tags[::-1].copy())]
+    monkeypatch.setattr(train_module, "read_opened", lambda opened: iter(batches))
+    monkeypatch.setattr(train_module, "require_open", lambda *ranges: None)
+    ranges = [(10 * k, 10 * k + 10 * (k % 3 + 1)) for k in range(60)]
+    found = train_all("opened", [lesson(str(a), a, b) for a, b in ranges])  # type: ignore[arg-type]
+    for (start, stop), trained in zip(ranges, found, strict=True):
+        assert trained.arrays is not None
+        assert safetensors.numpy.load(trained.arrays)["totals"].sum() == stop - start
+
+
+def test_a_worker_that_dies_fails_its_lessons_and_is_replaced() -> None:
+    pool = WorkerPool(2)
+    try:
+        pool.warm()
+        os.kill(pool._processes[0]._child.pid, signal.SIGKILL)
+        pool._processes[0]._child.wait()
+        lessons = [lesson(name, 0, 2**64) for name in "abcd"]
+        trained = {one.name: one for one in pool.train(None, lessons)}
+        assert [trained[name].failure for name in "abcd"] == ["the worker process died", ""] * 2
+        assert all(one.arrays is not None for one in pool.train(None, lessons))
+    finally:
+        pool.close()
+    assert not pool._processes
+
+
+def test_a_failure_says_where_and_never_what() -> None:
+    (failed,) = train_all(None, [Lesson("a", "statistics", {"keys": "secret"}, "1", "0", 0, 1, 1, None)])
+    assert failed.arrays is None
+    assert "secret" not in failed.failure
+    assert failed.failure.startswith("InvalidInput CONFIG_FIELDS at ")
+
+
+def test_a_script_without_a_guard_can_train(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from tests.engine.test_workers import lesson\n"
+        "from ptkstore.workers.pool import WorkerPool\n"
+        "pool = WorkerPool(1)\n"
+        "print([one.failure for one in pool.train(None, [lesson('a', 0, 2**64)])])\n"
+        "pool.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert (done.stdout, done.returncode) == ("['']\n", 0), done.stderr
