@@ -1,12 +1,12 @@
 """Frames of other libraries: read some columns as Arrow, append columns, give the same kind back.
 
-pandas and polars are never imported here: a frame of theirs is known by the module of its type, so neither is a
-dependency. Nothing is changed in place.
+A frame of pandas or polars is known by the module of its type, so neither is a dependency, and neither is imported unless
+a frame of it was given. Nothing is changed in place.
 
 ====================  =======================================================
 in                    out
 ====================  =======================================================
-pandas DataFrame      a new DataFrame with the same index; old columns shared
+pandas DataFrame      a new DataFrame with the same index, in one new block
 polars DataFrame      a new DataFrame
 Arrow Table           a new Table; old columns shared, metadata kept
 Arrow RecordBatch     a new RecordBatch
@@ -18,17 +18,21 @@ Reasons: FRAME_UNSUPPORTED, COLUMN_MISSING, COLUMN_EXISTS, COLUMN_TYPE (a column
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
 
 __all__ = ["Frame", "append_columns", "column_names", "read_columns"]
 
 Frame = TypeVar("Frame")
+
+_TIME_UNITS = ("D", "s", "ms", "us", "ns")
 
 
 def column_names(frame: Any) -> list[str]:
@@ -55,21 +59,32 @@ def read_columns(frame: Any, columns: Sequence[str]) -> pa.Table:
         return frame.select(list(columns))
     if kind == "batch":
         return pa.Table.from_batches([frame]).select(list(columns))
-    if kind == "polars":
-        return frame.select(list(columns)).to_arrow()
-    arrays = []
-    for column in columns:
-        values = frame[column]
-        try:
-            arrays.append(pa.array(np.ascontiguousarray(values) if kind == "numpy" else values, from_pandas=True))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            # The text of Arrow's error may quote a value.
-            raise InvalidInput(
-                "COLUMN_TYPE",
-                f"column {column!r} must be of one type that Arrow knows, got {values.dtype}",
-                column=column,
-            ) from None
-    return pa.table(arrays, names=list(columns))
+    return pa.table([_arrow(frame, kind, names, column) for column in columns], names=list(columns))
+
+
+def _arrow(frame: Any, kind: str, names: Sequence[str], column: str) -> pa.Array:
+    """One column as Arrow. The text of a library's own error may quote a value, so it is not passed on."""
+    # By place: the name of a pandas column need not be a text.
+    values = frame.iloc[:, names.index(column)] if kind == "pandas" else frame[column]
+    try:
+        if kind == "polars":
+            return values.to_arrow()
+        return pa.array(values, from_pandas=True) if kind == "pandas" else _of_numpy(values)
+    except Exception:
+        raise InvalidInput(
+            "COLUMN_TYPE", f"column {column!r} must be of one type that Arrow knows, got {values.dtype}", column=column
+        ) from None
+
+
+def _of_numpy(values: NDArray[Any]) -> pa.Array:
+    """A field of a structured array: any byte order, times of any unit, a second axis as lists."""
+    values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] not in _TIME_UNITS:
+        values = values.astype("M8[s]")
+    if values.ndim == 1:
+        return pa.array(values, from_pandas=True)
+    flat = pa.array(values.reshape(-1), from_pandas=True)
+    return pa.FixedSizeListArray.from_arrays(flat, math.prod(values.shape[1:]))
 
 
 def append_columns(frame: Frame, table: pa.Table) -> Frame:
@@ -98,13 +113,20 @@ def _append(frame: Any, kind: str, table: pa.Table) -> Any:
         fields = [*frame.schema, *table.schema]
         schema = pa.schema(fields, metadata=frame.schema.metadata)
         return pa.RecordBatch.from_arrays([*frame.columns, *new], schema=schema)
-    columns = {name: table.column(name).to_numpy() for name in table.column_names}
-    if kind == "pandas":
-        return frame.assign(**columns)
     if kind == "polars":
         import polars
 
-        return frame.with_columns([polars.Series(name, values) for name, values in columns.items()])
+        return frame.with_columns([polars.Series(name, table.column(name)) for name in table.column_names])
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    if kind == "pandas":
+        import pandas
+
+        if frame.columns.nlevels > 1:
+            return frame.assign(**columns)
+        # One block for all features, and writable: a block for each makes every later step of pandas slower.
+        made = pandas.concat([frame, pandas.DataFrame(columns, index=frame.index)], axis=1)
+        made.attrs.update(frame.attrs)
+        return made
     fields = [(name, frame.dtype.fields[name][0]) for name in frame.dtype.names]
     result = np.empty(len(frame), dtype=[*fields, *((name, values.dtype) for name, values in columns.items())])
     for name in frame.dtype.names:

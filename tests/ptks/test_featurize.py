@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptklib.featurize import featurize
+from ptklib.featurize import feature_table, featurize
 from ptklib.frames import append_columns
-from ptklib.ptks.keys import Categories, IntegerRange, TimePart
+from ptklib.ptk import Arrays, column_of
+from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.statistics import Statistics
 from ptklib.state import State
 
@@ -126,6 +128,114 @@ def test_a_feature_needs_a_new_name() -> None:
             append_columns(frame, pa.table({"zone": ZONES * 1.0}))
 
 
+@pytest.mark.parametrize("name", FRAMES)
+def test_names_are_those_of_the_configurations_for_every_frame_and_prefixes_are_put_before(name: str) -> None:
+    named = {"a": STATES[1], "b": STATES[1], "": STATES[0]}
+    made = featurize(FRAMES[name], named)
+    expected = ["a_city_mean", "a_city_count", "b_city_mean", "b_city_count", "zone_speed_mean", "zone_speed_count"]
+    assert columns(made)[-6:] == expected
+    assert values(made, "a_city_count") == values(made, "b_city_count") == [1, 5, 0, 1]
+    with pytest.raises(InvalidInput, match=r"'city_mean' of state 'cities' must have a new name.*\{prefix: state\}"):
+        featurize(FRAMES[name], [STATES[1], STATES[1]])
+
+
+def test_the_features_alone_may_have_names_of_columns() -> None:
+    table = TABLE.rename_columns(["zone", "city", "time", "city_mean"])
+    made = feature_table(table, STATES)
+    assert made.column_names == NEW
+    assert made.equals(featurize(TABLE, STATES).select(NEW))
+    with pytest.raises(InvalidInput, match="COLUMN_EXISTS"):
+        feature_table(table, [STATES[1], STATES[1]])
+
+
+SPEEDS = state_of(Bins(column="speed", edges=(0, 1, 2)), name="speeds")
+WHOLE = state_of(Categories(column="zone", values=(0, 1, 3)), name="listed", prefix="zone")
+
+
+@pytest.mark.parametrize(
+    ("frame", "state", "expected"),
+    [
+        # pandas makes floats of whole numbers with gaps; a fraction and an infinity are in no domain.
+        (pd.DataFrame({"zone": [3, None, 1, 1.5, float("inf")]}), STATES[0], [13, 0, 5, 0, 0]),
+        (pd.DataFrame({"zone": [3, None, 1, 1e300, -0.0]}), WHOLE, [9, 0, 5, 0, 1]),
+        (pd.DataFrame({"zone": [3, None]}, dtype="Int64"), STATES[0], [13, 0]),
+        (pl.DataFrame({"zone": [None, None]}), STATES[0], [0, 0]),
+        (pd.DataFrame({"city": [None, None]}), STATES[1], [0, 0]),
+        (pa.table({"time": pa.nulls(2)}), STATES[2], [0, 0]),
+        (pa.table({"speed": pa.array([0.5, None, 1.5]).dictionary_encode()}), SPEEDS, [1, 0, 5]),
+        (pd.DataFrame({"speed": pd.Categorical([1, 0, 1])}), SPEEDS, [5, 1, 5]),
+        (pa.table({"speed": pa.array(["0.5", "1.5"]).cast(pa.decimal128(3, 1))}), SPEEDS, [1, 5]),
+        (pa.table({"speed": [True, False]}), SPEEDS, [5, 1]),
+        (pl.DataFrame({"city": ["a", None, "b"]}, schema={"city": pl.Enum(["a", "b"])}), STATES[1], [1, 0, 5]),
+        (pa.table({"city": pa.array(["a", None], pa.string_view())}), STATES[1], [1, 0]),
+        (np.array([(3,), (1,)], dtype=[("zone", ">i4")]), STATES[0], [13, 5]),
+        (np.array([("2026-01-01T05",)], dtype=[("time", "M8[h]")]), STATES[2], [21]),
+    ],
+)
+def test_missing_values_and_other_types_follow_the_stated_rule(frame: Any, state: State, expected: list[int]) -> None:
+    made = featurize(frame, state)
+    assert values(made, state.ptk.feature_names()[1]) == expected
+    assert type(made) is type(frame)
+
+
+def test_chunks_with_dictionaries_of_their_own_are_read_as_one_column() -> None:
+    chunks = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "b", None]).dictionary_encode()]
+    made = featurize(pa.table({"city": pa.chunked_array(chunks)}), STATES[1])
+    assert values(made, "city_count") == [1, 5, 0, 5, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm(Statistics):
+    """Counts by the bin of the length of a vector: stands for any PTK that reads lists."""
+
+    kind: ClassVar[str] = "norm"
+
+    def features(self, arrays: Arrays, table: pa.Table) -> pa.Table:
+        column = column_of(table, "vector")
+        if column.type != pa.list_(pa.float64()):
+            raise InvalidInput("COLUMN_TYPE", f"column 'vector' must hold lists, got {column.type}")
+        norms = [float(np.linalg.norm(one)) for one in column.to_pylist()]
+        return super().features(arrays, pa.table({"vector": norms}))
+
+    def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pydict({"vector": pa.array([[1.0, 0.0]] * rows, pa.list_(pa.float64()))})
+
+
+VECTORS = [[0.5, 0.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pa.table({"vector": VECTORS}),
+        pa.table({"vector": pa.array(VECTORS, pa.list_(pa.float32(), 2))}),
+        pa.table({"vector": pa.array(VECTORS, pa.large_list(pa.float64()))}),
+        pl.DataFrame({"vector": VECTORS}),
+        pl.DataFrame({"vector": VECTORS}, schema={"vector": pl.Array(pl.Float64, 2)}),
+        pd.DataFrame({"vector": VECTORS}),
+        pd.DataFrame({"vector": [np.array(one) for one in VECTORS]}),
+        np.array([(one,) for one in VECTORS], dtype=[("vector", "f8", (2,))]),
+    ],
+)
+def test_lists_of_every_layout_are_read(frame: Any) -> None:
+    ptk = Norm(keys=(Bins(column="vector", edges=(0, 1, 10)),), statistics=("count",))
+    arrays = {"totals": np.array([[3], [7]]), "windows": np.ones(1, np.int64)}
+    made = featurize(frame, State.make(ptk, arrays, name="norms", epsilon=1))
+    assert values(made, "vector_count") == [3, 7]
+    assert type(made) is type(frame)
+
+
+def test_pandas_columns_that_are_no_texts_attributes_and_many_features() -> None:
+    frame = pd.DataFrame({7: [1, 2], "zone": [3, 0]})
+    frame.attrs["owner"] = "us"
+    made = featurize(frame, {f"s{number}": STATES[0] for number in range(120)})
+    assert list(made.columns)[:2] == [7, "zone"]
+    assert made.shape == (2, 242)
+    assert made.attrs == {"owner": "us"}
+    made.loc[0, "s7_zone_speed_mean"] = 5.0
+    assert made.loc[0, "s7_zone_speed_mean"] == 5.0
+
+
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
@@ -146,11 +256,20 @@ def test_other_frames_are_refused_with_advice(frame: Any, words: str) -> None:
 def test_wrong_states_and_types_are_refused() -> None:
     with pytest.raises(InvalidInput, match="STATES_INVALID"):
         featurize(TABLE, ["zones"])  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="STATES_INVALID"):
+        featurize(TABLE, {1: STATES[0]})  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="COLUMN_TYPE"):
         featurize(pd.DataFrame({"zone": ["x"]}), STATES[0])
-    with pytest.raises(InvalidInput, match="COLUMN_TYPE") as caught:
-        featurize(pd.DataFrame({"zone": [1, "secret"]}), STATES[0])
-    assert "secret" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="COLUMN_TYPE"):
+        featurize(pa.table({"city": [1.5]}), STATES[1])
+    for secret in ([1, "secret"], [object()], [2**70]):
+        for frame in (
+            pd.DataFrame({"zone": secret}, dtype=object),
+            pl.DataFrame({"zone": secret}, {"zone": pl.Object}),
+        ):
+            with pytest.raises(InvalidInput, match="COLUMN_TYPE") as caught:
+                featurize(frame, STATES[0])
+            assert str(secret[-1]) not in str(caught.value)
 
 
 def test_neither_pandas_nor_polars_is_imported() -> None:
