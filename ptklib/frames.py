@@ -19,7 +19,7 @@ Reasons: FRAME_UNSUPPORTED, COLUMN_MISSING, COLUMN_EXISTS, COLUMN_TYPE (a column
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
 
-__all__ = ["Frame", "append_columns", "column_names", "read_columns"]
+__all__ = ["Frame", "append_columns", "array_columns", "column_names", "read_columns"]
 
 Frame = TypeVar("Frame")
 
@@ -62,6 +62,17 @@ def read_columns(frame: Any, columns: Sequence[str]) -> pa.Table:
     return pa.table([_arrow(frame, kind, names, column) for column in columns], names=list(columns))
 
 
+def array_columns(array: NDArray[Any], places: Mapping[str, int]) -> pa.Table:
+    """Columns of a plain array of two axes as an Arrow table, each from its place."""
+    arrays = []
+    for column, place in places.items():
+        try:
+            arrays.append(_of_numpy(array[:, place]))
+        except Exception:
+            raise _no_arrow(column, array.dtype) from None
+    return pa.table(arrays, names=list(places))
+
+
 def _arrow(frame: Any, kind: str, names: Sequence[str], column: str) -> pa.Array:
     """One column as Arrow. The text of a library's own error may quote a value, so it is not passed on."""
     # By place: the name of a pandas column need not be a text.
@@ -71,9 +82,13 @@ def _arrow(frame: Any, kind: str, names: Sequence[str], column: str) -> pa.Array
             return values.to_arrow()
         return pa.array(values, from_pandas=True) if kind == "pandas" else _of_numpy(values)
     except Exception:
-        raise InvalidInput(
-            "COLUMN_TYPE", f"column {column!r} must be of one type that Arrow knows, got {values.dtype}", column=column
-        ) from None
+        raise _no_arrow(column, values.dtype) from None
+
+
+def _no_arrow(column: str, dtype: object) -> InvalidInput:
+    return InvalidInput(
+        "COLUMN_TYPE", f"column {column!r} must be of one type that Arrow knows, got {dtype}", column=column
+    )
 
 
 def _of_numpy(values: NDArray[Any]) -> pa.Array:
