@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
+from ptkstore.streams.block_cipher import BlockCipher
 from ptkstore.streams.faults import StreamDamaged
-from ptkstore.streams.frames import DATA, SEAL, Frame, Header, read_frame, unlock, write_frame
+from ptkstore.streams.frames import DATA, PIECE_BYTES, SEAL, Frame, Header, frame_pieces, read_frame, unlock
 from ptkstore.streams.vault import Vault, sync_directory, write_all
+from ptkstore.streams.writeback import start_writeback
 
 __all__ = ["BlockFile", "Found", "damaged", "walk"]
 
@@ -55,7 +55,7 @@ class BlockFile:
         self.block = block
         self.sealed = False
         self._vault = vault
-        self._cipher: AESGCM | None = None
+        self._cipher: BlockCipher | None = None
         self._descriptor: int | None = None
         self._settled = self._length = 0
         self._settled_frames = self._frames = 0
@@ -91,6 +91,11 @@ class BlockFile:
         assert not self.sealed
         self._write(Header(DATA, self._frames, producer, seq, part, parts, self._settled), plain)
 
+    def start(self) -> None:
+        """Let the disk begin with everything written: worth it where other files are synced first. Promises nothing."""
+        if self._descriptor is not None:
+            start_writeback(self._descriptor, self._settled, self._length - self._settled)
+
     def sync(self) -> None:
         """Make everything written durable."""
         if self._descriptor is None:
@@ -118,11 +123,14 @@ class BlockFile:
 
     def _write(self, header: Header, plain: memoryview | bytes) -> None:
         cipher, descriptor = self._key(), self._open()
-        for piece in write_frame(cipher, self._vault.stream, self.block, header, plain):
-            self._length = write_all(descriptor, piece, self._length)
+        for piece in frame_pieces(cipher, self._vault.stream, self.block, header, plain, self._length):
+            start, self._length = self._length, write_all(descriptor, piece, self._length)
+            # The disk may begin while the next piece is encrypted, which touches none of these pages again.
+            if self._length % PIECE_BYTES == 0:
+                start_writeback(descriptor, start, len(piece))
         self._frames += 1
 
-    def _key(self) -> AESGCM:
+    def _key(self) -> BlockCipher:
         if self._cipher is None:
             exists = self._vault.path(self.block).exists()
             self._cipher = self._vault.key(self.block) if exists else self._vault.make_key(self.block)

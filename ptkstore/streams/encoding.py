@@ -41,13 +41,15 @@ Check = Callable[[pa.Array], pa.Array]
 
 
 class Encoding:
-    """The stored form of one stream's records. Immutable; threads may share it."""
+    """The stored form of one stream's records. Threads may share it: all it learns is the last schema that was right."""
 
     def __init__(self, spec: StreamSpec) -> None:
         """Prepare one check per column from the public bounds."""
         self.spec = spec
         self.clips = spec.out_of_bounds == "clip"
         self.schema = spec.schema
+        self._asked = [(one.name, str(one.arrow) if one.type != "dictionary" else one.type) for one in spec.columns]
+        self._right: pa.Schema | None = None
         self._domains = [None if one.domain is None else _domain_array(one) for one in spec.columns]
         self._checks = [self._check(column, domain) for column, domain in zip(spec.columns, self._domains, strict=True)]
         stored = [
@@ -67,7 +69,7 @@ class Encoding:
             )
         try:
             # Batches come from other processes: offsets and indices must be sound before anything follows them.
-            batch.validate(full=True)
+            _validate(batch)
         except pa.ArrowInvalid:
             raise InvalidInput("BATCH_INVALID", "the batch is not a valid Arrow record batch") from None
         return [self._encoded(place, batch.column(place)) for place in range(batch.num_columns)]
@@ -87,16 +89,19 @@ class Encoding:
     def _check_schema(self, batch: object) -> None:
         if not isinstance(batch, pa.RecordBatch):
             raise InvalidInput("BATCH_INVALID", f"a batch must be a pyarrow.RecordBatch, got {type(batch).__name__}")
+        # A producer's batches are alike: spelling out every type again would cost more than most checks of values.
+        if self._right is not None and batch.schema.equals(self._right):
+            return
         found = [(field.name, _spelling(field.type)) for field in batch.schema]
-        asked = [(one.name, str(one.arrow) if one.type != "dictionary" else one.type) for one in self.spec.columns]
-        if found != asked:
+        if found != self._asked:
             raise InvalidInput(
                 "SCHEMA_MISMATCH",
                 "the columns must be "
-                + ", ".join(f"{name}: {kind}" for name, kind in asked)
+                + ", ".join(f"{name}: {kind}" for name, kind in self._asked)
                 + "; got "
                 + ", ".join(f"{name!r:.40}: {kind:.40}" for name, kind in found[:100]),
             )
+        self._right = batch.schema.remove_metadata()
 
     def _encoded(self, place: int, array: pa.Array) -> pa.Array:
         column = self.spec.columns[place]
@@ -113,7 +118,8 @@ class Encoding:
 
     def _check(self, column: Column, domain: pa.Array | None) -> Check:
         if domain is not None:
-            return lambda array: self._codes(column, domain, array)
+            first = _counts_from(domain)
+            return lambda array: self._codes(column, domain, first, array)
         if column.type == "bool" or (column.lower is None and column.upper is None):
             return lambda array: array
         if column.type == "string":
@@ -144,7 +150,7 @@ class Encoding:
         cut = [None if one is None else one.encode()[:most].decode(errors="ignore") for one in array.to_pylist()]
         return pa.array(cut, array.type)
 
-    def _codes(self, column: Column, domain: pa.Array, array: pa.Array) -> pa.Array:
+    def _codes(self, column: Column, domain: pa.Array, first: int | None, array: pa.Array) -> pa.Array:
         kind = _code_type(len(domain))
         storage = kind.to_pandas_dtype()
         if pa.types.is_dictionary(array.type):
@@ -156,10 +162,10 @@ class Encoding:
             if array.dictionary.equals(domain):
                 codes, clean = codes.astype(storage, copy=False), True
             else:
-                places = _places(array.dictionary, domain).astype(storage)
+                places = _places(array.dictionary, domain, None, storage)
                 codes, clean = places[codes], bool((places >= 0).all())
         else:
-            codes = _places(array, domain).astype(storage)
+            codes = _places(array, domain, first, storage)
             clean = not len(codes) or codes.min() >= 0
         mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         if not clean:
@@ -168,6 +174,21 @@ class Encoding:
                 self._outside(column)
             codes = np.where(codes < 0, 0, codes).astype(storage)
         return pa.array(codes, type=kind, mask=mask)
+
+
+def _validate(batch: pa.RecordBatch) -> None:
+    """What ``batch.validate(full=True)`` refuses, as ArrowInvalid; it looks at indices one by one, numpy at many at once."""
+    batch.validate()
+    for column in batch.columns:
+        if not pa.types.is_dictionary(column.type):
+            column.validate(full=True)
+            continue
+        indices, values = column.indices, column.dictionary
+        indices.validate(full=True)
+        values.validate(full=True)
+        numbers = (indices.drop_null() if indices.null_count else indices).to_numpy()
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(values)):
+            raise pa.ArrowInvalid("index out of bounds")
 
 
 def _spelling(kind: pa.DataType) -> str:
@@ -202,17 +223,29 @@ def _code_type(size: int) -> pa.DataType:
     return pa.int8() if size <= 2**7 else pa.int16() if size <= 2**15 else pa.int32()
 
 
-def _places(values: pa.Array, domain: pa.Array) -> NDArray[np.int32]:
-    """Where each value stands in the domain; -1 where it does not, and for nulls."""
-    if pa.types.is_integer(domain.type) and len(values):
-        known = domain.to_numpy()
-        first, last = int(known[0]), int(known[-1])
-        # Consecutive numbers, like 1 to 6, need no search.
-        if last - first == len(known) - 1 and bool((np.diff(known) == 1).all()) and domain.type != pa.uint64():
-            numbers = (values.fill_null(last) if values.null_count else values).to_numpy().astype(np.int64, copy=False)
-            inside = (numbers >= first) & (numbers <= last)
-            if values.null_count:
-                inside &= values.is_valid().to_numpy(zero_copy_only=False)
-            return np.where(inside, numbers - first, -1).astype(np.int32)
-    found: NDArray[np.int32] = pc.index_in(values, value_set=domain).fill_null(-1).to_numpy(zero_copy_only=False)
-    return found
+def _counts_from(domain: pa.Array) -> int | None:
+    """Where the domain starts to count, if it is consecutive numbers like 1 to 6."""
+    if not pa.types.is_integer(domain.type):
+        return None
+    known = domain.to_numpy().astype(np.int64)
+    first, last = int(known[0]), int(known[-1])
+    # The difference of the ends tells numbers that count from numbers whose differences overflow.
+    return first if last - first == len(known) - 1 and bool((np.diff(known) == 1).all()) else None
+
+
+def _places(
+    values: pa.Array, domain: pa.Array, first: int | None, storage: type[np.signedinteger[Any]]
+) -> NDArray[Any]:
+    """Where each value stands in the domain; -1 where it does not, and for nulls. ``first`` spares the search."""
+    found: NDArray[Any]
+    if first is None or not len(values):
+        found = pc.index_in(values, value_set=domain).fill_null(-1).to_numpy(zero_copy_only=False)
+        return found.astype(storage, copy=False)
+    last = first + len(domain) - 1
+    found = (values.fill_null(last) if values.null_count else values).to_numpy().astype(np.int64, copy=False)
+    if not values.null_count and found.min() >= first and found.max() <= last:
+        return (found - first).astype(storage)
+    inside = (found >= first) & (found <= last)
+    if values.null_count:
+        inside &= values.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(inside, found - first, -1).astype(storage)

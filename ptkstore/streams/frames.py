@@ -19,20 +19,22 @@ import os
 import struct
 import threading
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["DATA", "SEAL", "Frame", "Header", "read_frame", "unlock", "write_frame"]
+from ptkstore.streams.block_cipher import MAC_BYTES, BlockCipher
+
+__all__ = ["DATA", "PIECE_BYTES", "SEAL", "Frame", "Header", "frame_pieces", "read_frame", "unlock"]
 
 DATA, SEAL = 1, 2
+PIECE_BYTES = 1 << 20
 
 _FIXED = struct.Struct(">4sBHHHQQQQ12s")
 _CRC = struct.Struct(">I")
 _MAGIC = b"SGF1"
-_MAC_BYTES = 16
 _MOST_HEADER = _FIXED.size + 1000 + _CRC.size
 _PURPOSE = b"sage frame v1\0"
 # Ciphertext only.
@@ -63,12 +65,39 @@ class Frame:
     stop: int
 
 
-def write_frame(
-    cipher: AESGCM, stream: str, block: str, header: Header, plain: memoryview | bytes
-) -> tuple[bytes, bytes | memoryview]:
-    """The bytes of a frame, in order; the second part is good until this thread writes its next frame."""
-    producer = header.producer.encode()
+def frame_pieces(
+    cipher: BlockCipher, stream: str, block: str, header: Header, plain: memoryview | bytes, start: int
+) -> Iterator[memoryview]:
+    """The bytes of a frame that will begin at ``start`` of its file, in order; a piece is good until the next is asked for.
+
+    Encrypting goes on where the piece before stopped: whoever writes each piece at once keeps the disk busy meanwhile, and
+    a long frame needs no more memory than a piece. All pieces but the last end at a multiple of `PIECE_BYTES` of the file.
+    """
     nonce = os.urandom(12)
+    raw = _raw(header, nonce, len(plain) + MAC_BYTES)
+    encryptor = cipher.encryptor(nonce, _bound_to(stream, block, raw))
+    view = memoryview(plain)
+    buffer = _scratch(len(raw) + min(len(view), 2 * PIECE_BYTES) + MAC_BYTES)
+    buffer[: len(raw)] = raw
+    filled = len(raw)
+    while True:
+        take = PIECE_BYTES - (start + filled) % PIECE_BYTES
+        # Short pieces cost more than they gain: a short one goes with its neighbour.
+        take += PIECE_BYTES if take < PIECE_BYTES // 2 else 0
+        if len(view) - take < PIECE_BYTES // 2:
+            break
+        filled += encryptor.update_into(view[:take], buffer[filled:])
+        yield buffer[:filled]
+        view, start, filled = view[take:], start + filled, 0
+    filled += encryptor.update_into(view, buffer[filled:])
+    encryptor.finalize()
+    buffer[filled : filled + MAC_BYTES] = encryptor.tag
+    yield buffer[: filled + MAC_BYTES]
+
+
+def _raw(header: Header, nonce: bytes, body_bytes: int) -> bytes:
+    """The header as it is stored."""
+    producer = header.producer.encode()
     raw = _FIXED.pack(
         _MAGIC,
         header.kind,
@@ -77,26 +106,16 @@ def write_frame(
         header.parts,
         header.ordinal,
         header.seq,
-        len(plain) + _MAC_BYTES,
+        body_bytes,
         header.settled,
         nonce,
     )
     raw += producer
-    raw += _CRC.pack(zlib.crc32(raw))
-    return raw, _encrypted(cipher, nonce, plain, _bound_to(stream, block, raw))
-
-
-def _encrypted(cipher: AESGCM, nonce: bytes, plain: memoryview | bytes, bound: bytes) -> bytes | memoryview:
-    """The ciphertext. Megabytes of fresh memory for every frame would cost as much as the encryption, so it is reused."""
-    if not hasattr(cipher, "encrypt_into"):
-        return cipher.encrypt(nonce, plain, bound)
-    view = _scratch(len(plain) + _MAC_BYTES)
-    cipher.encrypt_into(nonce, plain, bound, view)
-    return view
+    return raw + _CRC.pack(zlib.crc32(raw))
 
 
 def _scratch(size: int) -> memoryview:
-    """Memory of this thread for one ciphertext, good until the next."""
+    """Memory of this thread for ciphertext, good until the next. Fresh pages for each would cost as much as the encryption."""
     buffer: bytearray | None = getattr(_SCRATCH, "buffer", None)
     if buffer is None or len(buffer) < size:
         buffer = _SCRATCH.buffer = bytearray(size)
@@ -120,19 +139,19 @@ def read_frame(descriptor: int, start: int, size: int) -> Frame | None:
     return Frame(header, raw[: end + _CRC.size], nonce, body_start, stop)
 
 
-def unlock(cipher: AESGCM, stream: str, block: str, frame: Frame, descriptor: int) -> bytes | pa.Buffer | None:
+def unlock(cipher: BlockCipher, stream: str, block: str, frame: Frame, descriptor: int) -> bytes | pa.Buffer | None:
     """The frame's contents, or None when it is not what was written."""
     size = frame.stop - frame.body_start
     bound = _bound_to(stream, block, frame.raw)
     try:
-        if not hasattr(cipher, "decrypt_into") or size <= _MAC_BYTES:
-            return cipher.decrypt(frame.nonce, os.pread(descriptor, size, frame.body_start), bound)
+        if not hasattr(cipher.whole, "decrypt_into") or size <= MAC_BYTES:
+            return cipher.whole.decrypt(frame.nonce, os.pread(descriptor, size, frame.body_start), bound)
         body = _scratch(size)
         if os.preadv(descriptor, [body], frame.body_start) != size:
             return None
         # Arrow's pool keeps memory for the next frame; fresh pages for each would cost as much as the decryption.
-        plain = pa.allocate_buffer(size - _MAC_BYTES)
-        cipher.decrypt_into(frame.nonce, body, bound, memoryview(plain).cast("B"))
+        plain = pa.allocate_buffer(size - MAC_BYTES)
+        cipher.whole.decrypt_into(frame.nonce, body, bound, memoryview(plain).cast("B"))
         return plain
     except InvalidTag:
         return None

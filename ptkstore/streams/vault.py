@@ -21,9 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from ptkstore.ledger.key_file import KEY_BYTES, read_key, read_or_make_key
+from ptkstore.streams.block_cipher import BlockCipher
 from ptkstore.streams.faults import BlockRefused, StreamDamaged
 
 __all__ = ["Vault", "replace_durably", "sync_directory", "write_all"]
@@ -67,7 +66,7 @@ class Vault:
         """All blocks and quarantines with a file."""
         return sorted(one.name.removesuffix(".block") for one in self.files.glob("*.block"))
 
-    def make_key(self, block: str) -> AESGCM:
+    def make_key(self, block: str) -> BlockCipher:
         """A fresh key, durable when this returns. One without a file is left from a crash and served nobody: it is replaced."""
         assert not self.path(block).exists()
         path = self._key_path(block)
@@ -80,13 +79,13 @@ class Vault:
         finally:
             os.close(descriptor)
         sync_directory(self.keys)
-        return AESGCM(key)
+        return BlockCipher(key)
 
-    def key(self, block: str) -> AESGCM:
+    def key(self, block: str) -> BlockCipher:
         """The cipher of a block. Refused: BLOCK_EXPIRED."""
         if not self.holds(block):
             raise BlockRefused("BLOCK_EXPIRED", f"the key of block {block!r} was destroyed", block=block)
-        return AESGCM(read_key(self._key_path(block)))
+        return BlockCipher(read_key(self._key_path(block)))
 
     def holds(self, block: str) -> bool:
         """True while the block can be opened."""

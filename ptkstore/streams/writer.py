@@ -212,6 +212,9 @@ class StreamWriter:
                 if not duplicate:
                     fresh.add((producer, seq))
                 answers.append(Ack(duplicate, self.watermark_ms))
+            # While the first file is synced the disk works on the others.
+            for file in list(touched.values())[1:]:
+                file.start()
             for file in touched.values():
                 file.sync()
         except BaseException:

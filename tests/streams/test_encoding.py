@@ -145,6 +145,74 @@ def test_a_batch_that_would_read_beyond_its_buffers_is_refused() -> None:
     assert error.value.reason == "BATCH_INVALID"
 
 
+def dictionary(indices: list[int], dictionary_values: pa.Array, valid: int | None, null_count: int) -> pa.Array:
+    """A dictionary column as another process may claim it to be; ``valid`` are the bits of the validity bitmap."""
+    bitmap = None if valid is None else pa.py_buffer(bytes([valid]))
+    numbers = pa.py_buffer(np.array(indices, np.int8).tobytes())
+    inner = pa.Array.from_buffers(pa.int8(), len(indices), [bitmap, numbers], null_count=null_count)
+    return pa.DictionaryArray.from_arrays(inner, dictionary_values, safe=False)
+
+
+TWO = pa.array(["a", "b"])
+NOT_UTF8 = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
+OFFSETS = np.array([0, 127, 1], np.int32).tobytes()
+WILD_OFFSET = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(OFFSETS), pa.py_buffer(b"a")])
+LYING = pa.Array.from_buffers(pa.int64(), 2, [pa.py_buffer(b"\0"), pa.py_buffer(bytes(16))], null_count=1)
+
+
+@pytest.mark.parametrize(
+    ("column", "sent", "sound"),
+    [
+        (ZONE, dictionary([0, 1], TWO, None, 0), True),
+        (ZONE, dictionary([0, 2], TWO, None, 0), False),
+        (ZONE, dictionary([-1, 1], TWO, None, 0), False),
+        (ZONE, dictionary([0, 100], TWO, 0b01, 1), True),
+        (ZONE, dictionary([100, 0], TWO, 0b01, 1), False),
+        (ZONE, dictionary([0, 100], TWO, 0b00, 2), True),
+        (ZONE, dictionary([0, 1], TWO, 0b00, 1), False),
+        (ZONE, dictionary([0], pa.array([], pa.string()), None, 0), False),
+        (ZONE, dictionary([0], NOT_UTF8, None, 0), False),
+        (ZONE, dictionary([0], WILD_OFFSET, None, 0), False),
+        (WORD, NOT_UTF8, False),
+        (WORD, WILD_OFFSET, False),
+        (INT, LYING, False),
+    ],
+)
+def test_what_arrow_finds_unsound_is_refused_and_nothing_else(column: Column, sent: pa.Array, sound: bool) -> None:
+    """Arrow's own verdict is the reference: `encode` reaches it a faster way."""
+    made = encoding(Column.from_json({**column.as_json(), "nullable": True}), "clip")
+    batch = pa.record_batch([pa.array([rides.BASE_MS] * len(sent), pa.timestamp("ms")), sent], names=["at", "x"])
+    if sound:
+        batch.validate(full=True)
+        made.encode(batch)
+        return
+    with pytest.raises(pa.ArrowInvalid):
+        batch.validate(full=True)
+    with pytest.raises(InvalidInput) as error:
+        made.encode(batch)
+    assert error.value.reason == "BATCH_INVALID"
+
+
+@pytest.mark.parametrize("domain", [(1, 2, 3), (3, 2, 1), (1, 3, 2), (2**63 - 1, -(2**63)), (5,), (-1, 0, 1)])
+@pytest.mark.parametrize("nullable", [False, True])
+def test_places_in_a_domain_of_numbers_are_found_however_it_is_ordered(domain: tuple[int, ...], nullable: bool) -> None:
+    column = Column(name="x", type="int64", domain=domain, nullable=nullable)
+    inside = [*reversed(domain), *domain, *([None] if nullable else [])]
+    assert through(column, pa.array(inside, pa.int64()), "refuse") == inside
+    outside = [-(2**63) + 1, 77, 2**63 - 2]
+    assert through(column, pa.array([*inside, *outside], pa.int64()), "clip") == [*inside, *[domain[0]] * 3]
+
+
+def test_a_schema_that_was_right_does_not_excuse_the_next() -> None:
+    made = encoding(INT, "clip")
+    good = pa.record_batch([NOW, pa.array([1])], names=["at", "x"])
+    for _ in range(2):
+        made.encode(good)
+        made.encode(good.replace_schema_metadata({"by": "somebody"}))
+        with pytest.raises(InvalidInput):
+            made.encode(pa.record_batch([NOW, pa.array([1], pa.int32())], names=["at", "x"]))
+
+
 @pytest.mark.parametrize(("sent", "reason"), [("rows", "BATCH_INVALID"), (None, "BATCH_INVALID")])
 def test_what_is_no_batch_is_refused(sent: Any, reason: str) -> None:
     with pytest.raises(InvalidInput) as error:
