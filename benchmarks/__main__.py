@@ -1,16 +1,20 @@
-"""Run benchmarks: ``python -m benchmarks`` for all, ``python -m benchmarks NAME [--json]`` for one.
+"""Run benchmarks: ``python -m benchmarks`` for all, ``python -m benchmarks NAME [--json] [--data PATH]`` for one.
 
-Exit status 1 when a bar does not hold.
+``--data`` (or SAGE_DATA) names a folder of real data sets for the benchmarks that can use one; without it they use
+synthetic data alone. Exit status 1 when a bar does not hold.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
+import os
 import pkgutil
 import sys
 import time
+from pathlib import Path
 
 import benchmarks
 from benchmarks.bars import Report
@@ -19,8 +23,8 @@ _FRAME = {"__main__", "bars"}
 
 
 def names() -> list[str]:
-    """All benchmarks: the modules beside this one that have a ``run``."""
-    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    """All benchmarks: the modules beside this one that have a ``run``. Packages hold parts of benchmarks."""
+    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg)
     return sorted(name for name in found if name not in _FRAME and not name.startswith("_"))
 
 
@@ -29,14 +33,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run Sage's benchmarks.")
     parser.add_argument("name", nargs="?", choices=names(), help="one benchmark; all when left out")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("SAGE_DATA"),
+        metavar="PATH",
+        help="a folder of real data sets, for the benchmarks that can use one (default: SAGE_DATA)",
+    )
     arguments = parser.parse_args()
     chosen = [arguments.name] if arguments.name else names()
+    if arguments.data is not None and not arguments.data.is_dir():
+        parser.error(f"--data must be a folder, got {arguments.data}")
     reports = {}
     for name in chosen:
         start = time.perf_counter()
-        report: Report = importlib.import_module(f"benchmarks.{name}").run(
-            lambda text: print(f"  {text}", file=sys.stderr, flush=True)
-        )
+        report = _run(name, arguments.data)
         report.figures["seconds"] = round(time.perf_counter() - start, 1)
         reports[name] = report
         if not arguments.json:
@@ -47,6 +58,14 @@ def main() -> int:
         }
         print(json.dumps({"name": arguments.name, **bodies[arguments.name]} if arguments.name else bodies, indent=1))
     return 0 if all(bar.holds for report in reports.values() for bar in report.bars) else 1
+
+
+def _run(name: str, data: Path | None) -> Report:
+    """Run one benchmark; it gets the data folder if it has a parameter for it."""
+    run = importlib.import_module(f"benchmarks.{name}").run
+    more = {"data": data} if "data" in inspect.signature(run).parameters else {}
+    report: Report = run(lambda text: print(f"  {text}", file=sys.stderr, flush=True), **more)
+    return report
 
 
 def _print_table(name: str, report: Report) -> None:

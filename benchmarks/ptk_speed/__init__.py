@@ -1,0 +1,1 @@
+"""How fast each kind of PTK trains beside its exact counterpart; `benchmarks.ptks` runs them."""
