@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ptklib import serving
+from ptklib import serving, serving_columns, serving_steps
 from ptklib.errors import InvalidInput
 from ptklib.featurize import feature_table
 from ptklib.serving_plans import ServingPlan, plan_of
@@ -35,6 +35,8 @@ __all__ = ["Exported", "export"]
 
 _CHECK_ROWS = 512
 _TAIL = '''
+
+__all__ = ["COLUMNS", "DELTA", "DIGEST", "EPSILON", "FEATURES", "NAME", "UNIT", "VERSION", "featurize"]
 
 # The exported state: what follows was written by ptklib.export.
 NAME = {name}
@@ -93,8 +95,17 @@ def export(state: State, folder: str | Path) -> Exported:
     files = Exported(home / f"serve_{name}.py", home / f"{name}.npz", home / f"{name}.certificate.json")
     files.data.write_bytes(data)
     files.certificate.write_bytes(manifest.to_bytes())
-    files.module.write_text(inspect.getsource(serving) + tail, encoding="utf-8")
+    files.module.write_text(_source() + tail, encoding="utf-8")
     return files
+
+
+def _source() -> str:
+    """The interpreter as one file: its modules one after the other, without their imports of each other."""
+    parts = []
+    for module in (serving_columns, serving_steps, serving):
+        lines = inspect.getsource(module).splitlines()
+        parts += [line for line in lines if not line.startswith(("from __future__", "from ptklib.", "__all__"))]
+    return "\n".join(["from __future__ import annotations", "", *parts])
 
 
 def _check(state: State, plan: ServingPlan) -> None:

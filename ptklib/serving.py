@@ -1,7 +1,7 @@
 """Serve features with NumPy alone: run the plan of one exported state.
 
-This file imports nothing but NumPy and the standard library, and `ptklib.export` copies it whole into what it writes. A
-plan is a JSON object::
+The modules ``serving``, ``serving_columns`` and ``serving_steps`` import nothing but NumPy and the standard library, and
+`ptklib.export` copies them whole into what it writes. A plan is a JSON object::
 
     {"inputs": [column, ...], "steps": [{"do": step, "from": ..., "into": value, ...}, ...], "outputs": [[feature, value], ...]}
 
@@ -16,9 +16,16 @@ listed         the place of each whole number in a list
 integers       the distance of each whole number from ``first``
 bins           the bin of each number between rising edges
 time_part      the hour or the weekday of each time, in UTC
+hashed         for each row of a hashed key, the cell of each text or whole number; ``width`` where it is missing
 =============  ===================================================================================================
 combine        one code from several, ``size + 1`` places each
-look_up        the entry of a table for each code
+look_up        the entry (or line) of a table for each code
+median_rows    the median of the lines that the codes of several rows have, each in its own table
+shrunk_counts  noisy counts without what the noise alone explains
+class_shares   the shares of classes, from noisy counts and a prior
+times          products, number by number
+row_product    the product of two lines, between bounds
+part           one column of lines
 =============  ===================================================================================================
 
 Columns are arrays, masked arrays or lists, as many rows each. Missing are: masked, None, NaN, NaT.
@@ -29,25 +36,20 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["COLUMN_STEPS", "FORMAT", "STEPS", "ServingError", "load", "pack", "run"]
+from ptklib.serving_columns import COLUMN_STEPS, Column, ServingError
+from ptklib.serving_steps import STEPS
+
+__all__ = ["FORMAT", "ServingError", "load", "pack", "run"]
 
 FORMAT = 1
-_TICKS = {"D": 0, "s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-# The length of a part in seconds, how many there are, and the part that 1970-01-01T00 falls in.
-_PARTS = {"hour": (3600, 24, 0), "weekday": (86400, 7, 3)}
-
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
-
-
-class ServingError(ValueError):
-    """The bundle or the input is not what it must be. The text names columns and types, never values."""
 
 
 def pack(plan: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
@@ -87,7 +89,7 @@ def run(plan: Mapping[str, Any], arrays: Mapping[str, Array], columns: Any) -> V
             if name not in {"do", "from", "into"}
         }
         if do in COLUMN_STEPS:
-            values[into] = COLUMN_STEPS[do](_Column(source, inputs[source]), **options)
+            values[into] = COLUMN_STEPS[do](Column(source, inputs[source]), **options)
         else:
             values[into] = STEPS[do]([values[one] for one in source], **options)
     return {feature: values[value] for feature, value in plan["outputs"]}
@@ -117,130 +119,3 @@ def _listed(found: Any) -> Array:
 
 def _nested(found: Sequence[Any]) -> bool:
     return isinstance(found[0], list | tuple | np.ndarray)
-
-
-class _Column:
-    """One column of the input, and what it can be read as."""
-
-    def __init__(self, name: str, values: Array) -> None:
-        self.name = name
-        self.missing: Array | None = None
-        if isinstance(values, np.ma.MaskedArray):
-            mask = np.ma.getmaskarray(values)
-            self.missing = mask if mask.any() else None
-            values = values.data
-        self.values = values.astype(values.dtype.newbyteorder("="), copy=False)
-        if self.values.dtype.kind in "OT":
-            gone = np.fromiter((one is None or one != one for one in self.values.tolist()), bool, len(values))
-            self.missing = gone if self.missing is None else gone | self.missing
-
-    def refuse(self, wanted: str) -> ServingError:
-        return ServingError(f"column {self.name!r} must hold {wanted}, got {self.values.dtype}")
-
-    def places(self, codes: Array, size: int) -> Array:
-        """Codes of the whole column: missing values are unknown."""
-        codes = codes.astype(np.intp, copy=False)
-        if self.missing is not None:
-            codes[self.missing] = size
-        return codes
-
-    def numeric(self, wanted: str) -> Array:
-        """Numbers of any type; objects as the type that holds them all."""
-        values = self.values
-        if values.dtype.kind == "O":
-            assert self.missing is not None
-            kept = [0 if gone else one for one, gone in zip(values.tolist(), self.missing.tolist(), strict=True)]
-            values = np.array(kept)
-        if values.dtype.kind not in "biuf":
-            raise self.refuse(wanted)
-        return values
-
-    def whole(self) -> tuple[Array, Array]:
-        """Whole numbers as int64, and which of them are none: missing, fractions, beyond 64 bits."""
-        values = self.numeric("whole numbers")
-        none = np.zeros(len(values), dtype=bool) if self.missing is None else self.missing.copy()
-        if values.dtype.kind == "f":
-            values = values.astype(np.float64, copy=False)
-            with np.errstate(invalid="ignore"):
-                fits = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
-            none |= ~fits
-            values = np.where(fits, values, 0.0)
-        elif values.dtype == np.uint64:
-            none |= values > np.uint64(2**63 - 1)
-        return values.astype(np.int64, copy=False), none
-
-
-def _categories(column: _Column, values: Sequence[str]) -> Array:
-    size = len(values)
-    if column.values.dtype.kind not in "UOT":
-        raise column.refuse("text")
-    table = {value: place for place, value in enumerate(values)}
-    listed = column.values.tolist()
-    codes = np.fromiter((table.get(one, size) for one in listed), np.intp, len(listed))
-    if column.values.dtype.kind == "O":
-        other = (one for one, code in zip(listed, codes.tolist(), strict=True) if code == size)
-        if any(not isinstance(one, str) and one is not None and one == one for one in other):
-            raise column.refuse("text")
-    return column.places(codes, size)
-
-
-def _listed_numbers(column: _Column, ordered: Array, order: Array) -> Array:
-    values, none = column.whole()
-    found = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    codes = np.where(ordered[found] == values, order[found], len(ordered))
-    codes[none] = len(ordered)
-    return codes.astype(np.intp, copy=False)
-
-
-def _integers(column: _Column, first: int, size: int) -> Array:
-    values, none = column.whole()
-    # As unsigned numbers, those below the first are beyond every size.
-    steps = np.subtract(values, first, dtype=np.int64).view(np.uint64)
-    codes = np.minimum(steps, np.uint64(size)).astype(np.intp)
-    codes[none] = size
-    return codes
-
-
-def _bins(column: _Column, edges: Array) -> Array:
-    values = column.numeric("numbers").astype(np.float64, copy=False)
-    inside = (values >= edges[0]) & (values <= edges[-1])
-    size = len(edges) - 1
-    return column.places(np.where(inside, np.searchsorted(edges[:-1], values, side="right") - 1, size), size)
-
-
-def _time_part(column: _Column, part: str) -> Array:
-    values = column.values
-    if values.dtype.kind == "O" and all(one is None for one in values.tolist()):
-        values = np.full(len(values), "NaT", dtype="M8[s]")
-    if values.dtype.kind != "M":
-        raise column.refuse("times")
-    if np.datetime_data(values.dtype)[0] not in _TICKS:
-        values = values.astype("M8[s]")
-    length, size, first = _PARTS[part]
-    unit = np.datetime_data(values.dtype)[0]
-    if unit == "D":
-        values, unit = values.astype("M8[ms]"), "ms"
-    steps = values.astype(np.int64) // (length * _TICKS[unit]) + first
-    return column.places(np.where(np.isnat(values), size, steps % size), size)
-
-
-def _combine(parts: Sequence[Array], sizes: Sequence[int]) -> Array:
-    codes = parts[0]
-    for part, size in zip(parts[1:], sizes[1:], strict=True):
-        codes = codes * (size + 1) + part
-    return codes
-
-
-def _look_up(parts: Sequence[Array], table: Array) -> Array:
-    (codes,) = parts
-    return table[codes]
-
-
-COLUMN_STEPS: dict[str, Callable[..., Array]] = {
-    "bins": _bins,
-    "categories": _categories,
-    "integers": _integers,
-    "listed": _listed_numbers,
-    "time_part": _time_part,
-}
-STEPS: dict[str, Callable[..., Array]] = {"combine": _combine, "look_up": _look_up}

@@ -1,14 +1,14 @@
-"""Plans of PTKs whose features are a table by public keys: code each key, combine, look up.
+"""Plans of PTKs whose features are tables by public keys: code each key, combine, look up.
 
-The tables are what the PTK itself says: `tabulated` asks `features` once for every cell of the keys and for every way in
-which keys can be unknown, so a plan follows its PTK to the last bit whatever it computes.
+The tables are what the PTK itself says: its `features` are asked once for every cell and for every way in which keys can be
+unknown, so a plan follows its PTK to the last bit whatever it computes. For that, keys of any kind are replaced by whole
+numbers from 0 in columns of their own, which have the same cells.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from ptklib.ptk import Arrays, Ptk
 from ptklib.ptks.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.serving_plans import ServingPlan
 
-__all__ = ["key_step", "tabulated"]
+__all__ = ["cells_of", "changed", "key_step", "stand_ins", "tabulated"]
 
 _MAX_CELLS = 2**24
 
 
 def tabulated(ptk: Ptk, arrays: Arrays, keys: Sequence[Key]) -> ServingPlan:
-    """The plan of a PTK with a field ``keys`` whose features depend on the codes of the keys alone."""
+    """The plan of a PTK with a field ``keys`` whose features depend on the codes of all keys together, and on nothing else."""
     padded = [key.size + 1 for key in keys]
     if math.prod(padded) > _MAX_CELLS:
         raise InvalidInput(
@@ -43,9 +43,12 @@ def tabulated(ptk: Ptk, arrays: Arrays, keys: Sequence[Key]) -> ServingPlan:
         codes = "cell"
         names = [f"key_{number}" for number in range(len(keys))]
         steps.append({"do": "combine", "from": names, "into": codes, "sizes": [key.size for key in keys]})
+    numbered = stand_ins(ptk, [key.size for key in keys])
+    places = np.indices(padded).reshape(len(keys), -1)
+    made = changed(ptk, keys=numbered).features(arrays, cells_of(numbered, list(places)))
     outputs = []
-    for number, (feature, table) in enumerate(zip(ptk.feature_names(), _tables(ptk, arrays, keys), strict=True)):
-        tables[f"table_{number}"] = table
+    for number, feature in enumerate(ptk.feature_names()):
+        tables[f"table_{number}"] = made.column(number).to_numpy()
         steps.append({"do": "look_up", "from": [codes], "into": f"out_{number}", "table": f"@table_{number}"})
         outputs.append((feature, f"out_{number}"))
     return ServingPlan(
@@ -56,7 +59,7 @@ def tabulated(ptk: Ptk, arrays: Arrays, keys: Sequence[Key]) -> ServingPlan:
     )
 
 
-def key_step(key: Key, into: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def key_step(key: Any, into: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The step that codes a key, and its arrays."""
     step: dict[str, Any] = {"from": key.column, "into": into}
     if isinstance(key, Categories) and isinstance(key.values[0], str):
@@ -72,31 +75,25 @@ def key_step(key: Key, into: str) -> tuple[dict[str, Any], dict[str, NDArray[Any
         return {"do": "bins", **step, "edges": f"@{into}_edges"}, {f"{into}_edges": np.array(key.edges)}
     if isinstance(key, TimePart):
         return {"do": "time_part", **step, "part": key.part}, {}
+    if key.kind == "hashed":
+        return {"do": "hashed", **step, "width": key.width, "rows": key.rows, "salt": key.salt}, {}
     raise InvalidInput("EXPORT_UNSUPPORTED", f"keys of kind {key.kind!r} have no serving step")
 
 
-def _tables(ptk: Ptk, arrays: Arrays, keys: Sequence[Key]) -> list[NDArray[Any]]:
-    """The features of every padded cell, in the order of the combined codes."""
-    # Keys of one column could not take all values side by side: here each has a column of its own.
-    columns = [f"key {number}" for number in range(len(keys))]
-    apart: Any = replace(ptk, keys=tuple(replace(key, column=one) for key, one in zip(keys, columns, strict=True)))  # type: ignore[call-arg]
-    places = np.indices([key.size + 1 for key in keys]).reshape(len(keys), -1)
-    entries = [_entries(key).take(pa.array(place)) for key, place in zip(keys, places, strict=True)]
-    made = apart.features(arrays, pa.table(entries, names=columns))
-    return [made.column(number).to_numpy() for number in range(made.num_columns)]
+def stand_ins(ptk: Ptk, sizes: Sequence[int]) -> tuple[IntegerRange, ...]:
+    """Whole numbers from 0, as many as each key has cells, in columns that the PTK does not have."""
+    mark = "key"
+    while any(column.startswith(mark) for column in ptk.columns()):
+        mark += "_"
+    return tuple(IntegerRange(column=f"{mark}{number}", first=0, last=size - 1) for number, size in enumerate(sizes))
 
 
-def _entries(key: Key) -> pa.Array:
-    """A value of the key for each code, and a null for unknown."""
-    if isinstance(key, Categories):
-        return pa.array([*key.values, None])
-    if isinstance(key, IntegerRange):
-        return pa.array([*range(key.first, key.last + 1), None], pa.int64())
-    if isinstance(key, Bins):
-        return pa.array([*key.edges[:-1], None], pa.float64())
-    if isinstance(key, TimePart):
-        # From 1970-01-05, a Monday.
-        length = 3600 if key.part == "hour" else 86400
-        seconds = [4 * 86400 + length * place for place in range(key.size)]
-        return pa.array([*seconds, None], pa.int64()).cast(pa.timestamp("s"))
-    raise InvalidInput("EXPORT_UNSUPPORTED", f"keys of kind {key.kind!r} have no serving step")
+def cells_of(keys: Sequence[IntegerRange], places: Sequence[NDArray[Any]]) -> pa.Table:
+    """A row for each place, which is a code of each key; null from the size on: unknown."""
+    columns = [pa.array(place, mask=place >= key.size) for key, place in zip(keys, places, strict=True)]
+    return pa.table(columns, names=[key.column for key in keys])
+
+
+def changed(ptk: Ptk, **fields: Any) -> Ptk:
+    """The PTK with other fields."""
+    return type(ptk)(**{**{name: getattr(ptk, name) for name in ptk.as_json()}, **fields})

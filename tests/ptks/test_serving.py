@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ptklib import serving
+from ptklib import serving, serving_columns, serving_steps
 from ptklib.featurize import feature_table
 from ptklib.ptks.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.ptks.statistics import Statistics
@@ -131,17 +132,12 @@ def test_missing_columns_and_columns_of_other_lengths_are_refused() -> None:
         serving.run(plan.as_json(), plan.arrays, {"x": [1], "y": [0, 1]})
 
 
-def test_the_interpreter_imports_numpy_and_the_standard_library_alone() -> None:
-    tree = ast.parse(Path(serving.__file__).read_text())
-    found = {
-        name.split(".")[0]
-        for node in ast.walk(tree)
-        for name in (
-            [one.name for one in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
+@pytest.mark.parametrize("module", [serving, serving_columns, serving_steps], ids=lambda module: str(module.__name__))
+def test_the_interpreter_imports_numpy_and_the_standard_library_alone(module: ModuleType) -> None:
+    found = set()
+    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+        if isinstance(node, ast.Import):
+            found |= {one.name.split(".")[0] for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and not str(node.module).startswith("ptklib.serving_"):
+            found.add(str(node.module).split(".")[0])
     assert found - set(sys.stdlib_module_names) == {"numpy"}

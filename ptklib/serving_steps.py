@@ -1,0 +1,88 @@
+"""The arithmetic of serving plans: values from values, each as the PTKs compute it, to the last bit.
+
+NumPy and the standard library alone: see `ptklib.serving`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["STEPS"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _combine(parts: Sequence[Array], sizes: Sequence[int]) -> Array:
+    codes = parts[0]
+    for part, size in zip(parts[1:], sizes[1:], strict=True):
+        codes = codes * (size + 1) + part
+    return codes
+
+
+def _look_up(parts: Sequence[Array], table: Array) -> Array:
+    (codes,) = parts
+    return table[codes]
+
+
+def _median_rows(parts: Sequence[Array], tables: Array) -> Array:
+    (codes,) = parts
+    codes = codes.reshape(len(tables), -1)
+    lines = np.stack([table[row] for table, row in zip(tables, codes, strict=True)]).astype(np.float64)
+    return lines[0] if len(lines) == 1 else np.median(lines, axis=0)
+
+
+def _shrunk_counts(parts: Sequence[Array], variance: float) -> Array:
+    positive = np.maximum(parts[0], 0.0)
+    squares = np.square(positive)
+    weight = squares + variance
+    made: Array = positive * np.divide(squares, weight, out=np.zeros_like(squares), where=weight > 0)
+    return made
+
+
+def _class_shares(parts: Sequence[Array], prior: Array, variance: float, spread: float) -> Array:
+    (counts,) = parts
+    even = float(np.square(prior).sum())
+    noise = variance * (len(prior) - 2 + len(prior) * even)
+    room = spread * (1 - even)
+    n = np.maximum(counts.sum(axis=1), 0.0)
+    below = room * np.square(n) + noise
+    factor = np.divide(room * n, below, out=np.zeros_like(n), where=below > 0)
+    if noise == 0:
+        factor = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
+    found: Array = counts - n[:, None] * prior
+    found *= factor[:, None]
+    found += prior
+    np.clip(found, 0.0, 1.0, out=found)
+    found /= found.sum(axis=1)[:, None]
+    return found
+
+
+def _times(parts: Sequence[Array]) -> Array:
+    one, other = parts
+    made: Array = one * other
+    return made
+
+
+def _row_product(parts: Sequence[Array], lower: float, upper: float) -> Array:
+    one, other = parts
+    made: Array = np.clip(np.einsum("nk,nk->n", one, other), lower, upper)[:, None]
+    return made
+
+
+def _part(parts: Sequence[Array], place: int) -> Array:
+    return np.ascontiguousarray(parts[0][:, place])
+
+
+STEPS: dict[str, Callable[..., Array]] = {
+    "class_shares": _class_shares,
+    "combine": _combine,
+    "look_up": _look_up,
+    "median_rows": _median_rows,
+    "part": _part,
+    "row_product": _row_product,
+    "shrunk_counts": _shrunk_counts,
+    "times": _times,
+}
