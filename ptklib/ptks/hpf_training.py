@@ -1,0 +1,213 @@
+"""Training embeddings: activities first, then tastes by turns, each from noisy sums alone.
+
+1. *Items*: count and sum of each item. They give the level, and the activity of each item.
+2. *Users*: count and sum of residuals of each user, for her activity (event level only).
+3. *Tastes*, by turns. Residuals are clipped once; what users and items add up is residual times the features of the partner.
+   Event level: users on the features of items (random ones to begin with), items on those of users, and so on, users
+   last. User level: what a user's records say of her is worked out for her alone, released nowhere, and enters only
+   through what her records add to their items.
+
+Between two sums features are made uncorrelated (`hpf.whitened`), so that no factor repeats another. This is subspace
+iteration on the matrix of residuals: the part of the variational steps of Poisson factorization that needs the data.
+
+With a previous state its features are the first ones, and its sums, turned as the features turn, are added to the new ones.
+
+**Proof note.** Everything here is a function of releases of the plan (`hpf_plan` has unit, sensitivity and cost), of the
+previous state and of random start features, but for: the residual of a record, which depends on that record and on
+releases; and, at user level, what depends on the records of one user and on releases. Both are cut to the bounds of the
+plan, as whole numbers, before they are summed. Start features need variety, not secrecy: their generator is keyed
+from the noise source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptklib.privacy.source import BitSource, require_secure
+from ptklib.ptk import Arrays
+from ptklib.ptks.hpf import RESOLUTION, information, shrunk, variance_of, whitened, whole
+from ptklib.ptks.hpf_events import Events, Integers, whole_residuals
+from ptklib.ptks.hpf_plan import COUNT_UNITS, STEPS, Plan
+from ptklib.ptks.hpf_side import SPREAD, Side
+
+__all__ = ["Training", "activity_of", "best_guess", "level_of", "own_activity", "own_tastes"]
+
+# Of the level before any data: uniform over the range.
+_LEVEL_VARIANCE = 1 / 12
+# Rates are positive: a level below this share of the range is taken as this.
+_LEAST_LEVEL = 1e-3
+# A user's own mean and tastes are shrunk as by this many records at the mean.
+_OWN_RECORDS = 5.0
+
+Floats = NDArray[np.float64]
+State = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training on some events with the releases of a plan.
+
+    ``floor`` is the lower bound over the range: a value of share z of the range has the rate floor + z, in ranges.
+    """
+
+    events: Events
+    plan: Plan
+    clip: float
+    rounds: int
+    tastes: int
+    floor: float
+    noise: BitSource | None
+
+    def run(self, previous: Arrays | None) -> State:
+        """The arrays of the state; with those of users at event level. Cost: that of the plan."""
+        before = {} if previous is None else dict(previous)
+        counts, state = self._item_activity(before)
+        if self.plan.records == 1:
+            self._by_turns(state, before, counts)
+        else:
+            self._items_alone(state, before, counts)
+        return state
+
+    def _item_activity(self, before: State) -> tuple[Floats, State]:
+        """The level and what is known of each item's activity; and the counts of this window alone."""
+        counts, sums, noise = self._counted(self.events.item_totals(), 1 / (2 * STEPS))
+        whole_noise = noise * float(np.sqrt(len(counts)))
+        level = _pair(information(np.array([[sums.sum()]]), np.array([counts.sum()]), SPREAD, whole_noise))
+        state: State = {"level": _added(level[0], before.get("level"))}
+        middle = level_of(state, self.floor) - self.floor - 0.5
+        noise = float(np.hypot(noise, middle * float(self.plan.activity.sigma) / COUNT_UNITS))
+        found = _pair(information((sums - middle * np.maximum(counts, 0.0))[:, None], counts, SPREAD, noise))
+        state["item_counts"] = _added(counts, before.get("item_counts"))
+        state["item_activity"] = _added(found, before.get("item_activity"))
+        return counts, state
+
+    def _user_activity(self, state: State, before: State) -> Floats:
+        """What is known of each user's activity; and the counts of this window alone."""
+        expected = self._expected(state)[self.events.items]
+        residuals = whole_residuals(self.events.values, expected, self.clip)
+        counts, sums, noise = self._counted(self.events.user_totals(residuals), self.clip / STEPS)
+        state["user_counts"] = _added(counts, before.get("user_counts"))
+        found = _pair(information(sums[:, None], counts, SPREAD, noise))
+        state["user_activity"] = _added(found, before.get("user_activity"))
+        return counts
+
+    def _by_turns(self, state: State, before: State, item_counts: Floats) -> None:
+        """Users on items, items on users, ..., users last."""
+        user_counts = self._user_activity(state, before)
+        matrix = self._residuals(state, activity_of(state["user_activity"]))
+        items = self._side("item", item_counts, state, before)
+        users = self._side("user", user_counts, state, before)
+        units, echo = whole(self._start(before, len(item_counts))), None
+        for step in range(2 * self.rounds + 1):
+            learner, partner, sums = (users, items, matrix) if step % 2 == 0 else (items, users, matrix.T)
+            learner.learn(*self._measured(sums @ units, _mean_square(units, partner.every)), echo)
+            if step == 2 * self.rounds:
+                break
+            features, out, back = whitened(learner.guess(), learner.every)
+            echo = learner.gain * (units / RESOLUTION) @ out
+            learner.turn(out)
+            partner.turn(back)
+            units = whole(features)
+        state["item_tastes"] = units / RESOLUTION
+        for name, side in (("item", items), ("user", users)):
+            state[f"{name}_sums"], state[f"{name}_weights"] = side.sums, side.weights
+
+    def _items_alone(self, state: State, before: State, item_counts: Floats) -> None:
+        """Items on what the own records of their users say, several times."""
+        events, items = self.events, self._side("item", item_counts, state, before)
+        own = np.diff(events.starts).astype(np.float64)
+        above = events.matrix(events.values - self._expected(state)[events.items]) @ np.ones(len(item_counts))
+        matrix = self._residuals(state, own_activity(above, own))
+        features = self._start(before, len(item_counts))
+        for _ in range(self.rounds):
+            tastes = own_tastes(matrix @ features * (self.clip / STEPS), own)
+            # The mean square of raw features is not known: a guess, which only scales what is whitened anyway.
+            items.learn(*self._measured(matrix.T @ whole(tastes), 1 / (2 * self.tastes)), None)
+            features, out, back = whitened(items.guess(), items.every)
+            # Own tastes have length 1 at most on any features: sums turn, but keep their size.
+            items.turn(out * float(np.sqrt(np.square(back).sum() / self.tastes)))
+        state["item_tastes"], state["item_sums"], state["item_weights"] = features, items.sums, items.weights
+
+    def _side(self, name: str, counts: Floats, state: State, before: State) -> Side:
+        sums = before.get(f"{name}_sums", np.zeros((len(counts), self.tastes)))
+        return Side(counts, state[f"{name}_counts"], sums, before.get(f"{name}_weights", np.zeros(len(counts))))
+
+    def _expected(self, state: State) -> Floats:
+        """Of each item, for a user of activity 0, as a share of the range."""
+        return level_of(state, self.floor) - self.floor + activity_of(state["item_activity"])
+
+    def _residuals(self, state: State, users: Floats) -> Any:
+        """The matrix of whole residuals: each depends on its record, on releases, and on ``users`` of its own user."""
+        level = level_of(state, self.floor)
+        expected = (self._expected(state) + self.floor)[self.events.items]
+        expected *= self.events.by_user(1.0 + users / level)
+        expected -= self.floor
+        return self.events.matrix(whole_residuals(self.events.values, expected, self.clip))
+
+    def _start(self, before: State, items: int) -> Floats:
+        """The last features, or random ones."""
+        if "item_tastes" in before:
+            return np.asarray(before["item_tastes"], dtype=np.float64)
+        key = require_secure(self.noise).words(2)
+        random = np.random.Generator(np.random.Philox(key=key)).standard_normal((items, self.tastes))
+        return whitened(random, np.ones(items))[0]
+
+    def _counted(self, totals: Integers, unit: float) -> tuple[Floats, Floats, float]:
+        """Noisy counts and sums, and the standard deviation of the noise of a sum. Cost: one `activity` release."""
+        noisy = self.plan.activity.release(totals, source=self.noise).values
+        return noisy[:, 0] / COUNT_UNITS, noisy[:, 1] * unit, float(self.plan.activity.sigma) * unit
+
+    def _measured(self, sums: Floats, square: float) -> tuple[Floats, float, float]:
+        """Noisy sums on features of this mean square, with it and their noise. Cost: one `tastes` release."""
+        unit = self.clip / (STEPS * RESOLUTION)
+        noisy = self.plan.tastes.release(sums.astype(np.int64), source=self.noise).values
+        return noisy * unit, square, float(self.plan.tastes.sigma) * unit
+
+
+def level_of(state: Arrays, floor: float) -> float:
+    """The mean rate, in ranges."""
+    told, weight = (float(one) for one in state["level"])
+    middle = 0.5 + told / (weight + 1 / _LEVEL_VARIANCE)
+    return max(_LEAST_LEVEL, floor + min(max(middle, 0.0), 1.0))
+
+
+def best_guess(sums: Floats, weights: Floats) -> Floats:
+    """From (h, J) alone."""
+    return shrunk(sums, weights, variance_of(sums, weights))
+
+
+def activity_of(known: Floats) -> Floats:
+    """How far the mean of each row is above the level, in ranges."""
+    return best_guess(known[:, :1], known[:, 1])[:, 0]
+
+
+def own_activity(above: Floats, counts: Floats) -> Floats:
+    """How far a user's values are above what is expected of their items, from her own records."""
+    return above / (counts + _OWN_RECORDS)
+
+
+def own_tastes(sums: Floats, counts: Floats) -> Floats:
+    """Of length below 1: the direction of a user's own sums, shorter the more of it may be chance."""
+    square = np.einsum("nk,nk->n", sums, sums) + counts * SPREAD
+    found: Floats = sums / np.sqrt(np.maximum(square, 1e-30))[:, None]
+    return found
+
+
+def _mean_square(units: Floats, weights: Floats) -> float:
+    """Of one number of the features, as the weights weigh them."""
+    share = np.maximum(weights, 0.0)
+    total = float(share @ np.einsum("nk,nk->n", units, units))
+    return total / (max(float(share.sum()), 1e-30) * units.shape[1] * RESOLUTION**2)
+
+
+def _added(new: Floats, old: Floats | None) -> Floats:
+    return new if old is None else new + old
+
+
+def _pair(found: tuple[Floats, Floats]) -> Floats:
+    """(h, J) of one number per row, side by side."""
+    return np.column_stack(found)
