@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ import pyarrow as pa
 
 from benchmarks.bars import Report, Say, at_least, at_most
 from ptklib.featurize import featurize
+from ptklib.ptk import Ptk
+from ptklib.ptks.counts import Counts
+from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.keys import Categories, IntegerRange, Key
 from ptklib.ptks.statistics import Statistics
 from ptklib.state import State
@@ -38,14 +42,15 @@ CITIES = tuple(f"city-{number}" for number in range(200))
 
 
 def run(say: Say) -> Report:
-    frame, states = _frame(ROWS), _states()
-    sides = [(_side(state), list(state.ptk.feature_columns())) for state in states]
+    frame, keyed = _frame(ROWS), _states()
+    states = [state for state, _ in keyed]
+    sides = [(_side(state, keys), [key.column for key in keys]) for state, keys in keyed]
     _check(states, sides)
     ours, theirs = [], []
     for number in range(1 + ROUNDS):
         say(f"round {number + 1} of {1 + ROUNDS}")
-        ours.append(_seconds(lambda: featurize(frame, states)))
-        theirs.append(_seconds(lambda: _joined(frame, sides)))
+        ours.append(_seconds(featurize, frame, states))
+        theirs.append(_seconds(_joined, frame, sides))
     speeds = [join / feature for feature, join in zip(ours, theirs, strict=True)][1:]
     say("imports")
     alone, _ = _import_seconds("import ptklib")
@@ -64,7 +69,11 @@ def run(say: Say) -> Report:
             "wall seconds of importing featurize and Statistics": round(used, 3),
             "speed, least and most": [round(min(speeds), 2), round(max(speeds), 2)],
             "one state": [
-                {"keys": "+".join(columns), "seconds": round(_seconds(lambda: featurize(frame, state)), 4)}  # noqa: B023
+                {
+                    "kind": state.ptk.kind,
+                    "keys": "+".join(columns),
+                    "seconds": round(_seconds(featurize, frame, state), 4),
+                }
                 for state, (_, columns) in zip(states, sides, strict=True)
             ],
             "other frames": _other_frames(frame, states),
@@ -79,32 +88,43 @@ def _frame(rows: int) -> pa.Table:
     return pa.table(body)
 
 
-def _states() -> list[State]:
+def _states() -> list[tuple[State, tuple[Key, ...]]]:
+    """Ten states whose features are tables by keys: statistics, counts with a label, vectors of items."""
     keys: dict[str, Key] = {name: IntegerRange(column=name, first=0, last=size - 1) for name, size in SIZES.items()}
     keys["city"] = Categories(column="city", values=CITIES)
-    chosen = (
-        *(("zone",), ("hour",), ("vendor",), ("city",)),
-        *(("zone", "hour"), ("city", "hour"), ("zone",), ("hour",), ("vendor",), ("city",)),
-    )
-    rng = np.random.default_rng(2)
-    states = []
-    for number, names in enumerate(chosen):
-        ptk = Statistics(
-            keys=tuple(keys[name] for name in names),
-            statistics=("count", "mean"),
-            value=f"value_{number}",
-            lower=0.0,
-            upper=100.0,
+    label = Categories(column="label", values=("no", "yes"))
+    users = IntegerRange(column="user", first=0, last=999)
+    chosen: list[tuple[Ptk, tuple[str, ...]]] = [
+        *((_statistics(keys, names), names) for names in (("zone",), ("hour",), ("vendor",), ("city",))),
+        *((_statistics(keys, names), names) for names in (("zone", "hour"), ("city", "hour"))),
+        *((Counts(keys=(keys[name],), label=label), (name,)) for name in ("vendor", "city")),
+    ]
+    for name in ("vendor", "city"):
+        items = keys[name]
+        assert isinstance(items, Categories | IntegerRange)
+        chosen.append(
+            (Embeddings(users=users, items=items, value="stars", lower=0, upper=5, publish="items", factors=4), (name,))
         )
-        arrays = {"totals": rng.integers(1, 10**6, (ptk.cells, 2)), "windows": np.ones(1, dtype=np.int64)}
-        states.append(State.make(ptk, arrays, name=f"state-{number}", epsilon=1))
-    return states
+    return [
+        (_trained(ptk, f"state-{place}"), tuple(keys[name] for name in names))
+        for place, (ptk, names) in enumerate(chosen)
+    ]
 
 
-def _side(state: State) -> pa.Table:
+def _statistics(keys: dict[str, Key], names: tuple[str, ...]) -> Statistics:
+    chosen = tuple(keys[name] for name in names)
+    return Statistics(keys=chosen, statistics=("count", "mean"), value="fare", lower=0.0, upper=100.0)
+
+
+def _trained(ptk: Ptk, name: str) -> State:
+    delta = "1e-6" if ptk.tags.needs_delta else 0
+    example = ptk.example(100_000)
+    assert example is not None
+    return State.make(ptk, ptk.train_dp([example], epsilon=1, delta=delta), name=name, epsilon=1, delta=delta)
+
+
+def _side(state: State, keys: tuple[Key, ...]) -> pa.Table:
     """Every key of the state with its features: what a join needs."""
-    assert isinstance(state.ptk, Statistics)
-    keys = state.ptk.keys
     places = np.indices([key.size for key in keys]).reshape(len(keys), -1)
     table = pa.table({key.column: _keys(key).take(pa.array(one)) for key, one in zip(keys, places, strict=True)})
     return featurize(table, state)
@@ -141,15 +161,12 @@ def _other_frames(table: pa.Table, states: list[State]) -> list[dict[str, object
         pass
     for frame in frames.values():
         featurize(frame, states)
-    return [
-        {"frame": name, "seconds": round(_seconds(lambda: featurize(frame, states)), 4)}  # noqa: B023
-        for name, frame in frames.items()
-    ]
+    return [{"frame": name, "seconds": round(_seconds(featurize, frame, states), 4)} for name, frame in frames.items()]
 
 
-def _seconds(call: Any) -> float:
+def _seconds(call: Callable[..., object], *arguments: Any) -> float:
     begin = time.perf_counter()
-    call()
+    call(*arguments)
     return time.perf_counter() - begin
 
 
@@ -158,7 +175,11 @@ def _import_seconds(code: str) -> tuple[float, float]:
     wall, cpu = [], []
     for _ in range(PROCESSES):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        wall.append(_seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True)))
+        wall.append(_seconds(_run_code, code))
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return statistics.median(wall), statistics.median(cpu)
+
+
+def _run_code(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True)

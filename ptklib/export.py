@@ -126,8 +126,8 @@ def _check(state: State, plan: ServingPlan) -> None:
         wanted = feature_table(table, state)
         found = serving.run(plan.as_json(), plan.arrays, {name: _plain(table.column(name)) for name in plan.inputs})
         same = list(found) == wanted.column_names and all(
-            found[name].dtype == np.float64 and found[name].tobytes() == wanted.column(name).to_numpy().tobytes()
-            for name in found
+            found[name].dtype == column.dtype and found[name].tobytes() == column.tobytes()
+            for name, column in ((name, wanted.column(name).to_numpy()) for name in found)
         )
         if not same:
             raise InvalidInput(

@@ -103,7 +103,7 @@ def _of_numpy(values: NDArray[Any]) -> pa.Array:
 
 
 def append_columns(frame: Frame, table: pa.Table) -> Frame:
-    """The frame with the columns of the table (float64, no nulls) appended; the rows must be as many."""
+    """The frame with the columns of the table (numbers, no nulls) appended; the rows must be as many."""
     names = column_names(frame)
     clash = sorted(set(names) & set(table.column_names))
     if clash or len(set(table.column_names)) < table.num_columns:

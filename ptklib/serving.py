@@ -15,6 +15,7 @@ categories     the place of each text in a list; ``size`` where there is none
 listed         the place of each whole number in a list
 integers       the distance of each whole number from ``first``
 bins           the bin of each number between rising edges
+scaled         the bin of each number between bounds, clipped to them
 time_part      the hour or the weekday of each time, in UTC
 hashed         for each row of a hashed key, the cell of each text or whole number; ``width`` where it is missing
 =============  ===================================================================================================
@@ -26,6 +27,10 @@ class_shares   the shares of classes, from noisy counts and a prior
 times          products, number by number
 row_product    the product of two lines, between bounds
 part           one column of lines
+affine         offset plus scale times each number
+walk           the leaf of each row in each tree, from the codes of all features
+mean_leaves    the mean over trees of the lines that leaves have
+tree, is_leaf  the leaves of one tree; whether they are one leaf
 =============  ===================================================================================================
 
 Columns are arrays, masked arrays or lists, as many rows each. Missing are: masked, None, NaN, NaT.

@@ -117,6 +117,18 @@ def _bins(column: Column, edges: Array) -> Array:
     return column.places(np.where(inside, np.searchsorted(edges[:-1], values, side="right") - 1, size), size)
 
 
+def _scaled(column: Column, lower: float, upper: float, bins: int) -> Array:
+    values = column.numeric("numbers")
+    with np.errstate(over="ignore", invalid="ignore"):
+        places: Array = np.subtract(
+            values.astype(np.uint8) if values.dtype.kind == "b" else values, lower, dtype=np.float64
+        )
+        places *= bins / (upper - lower)
+    bad = np.isnan(places)
+    codes = np.where(bad, bins, np.minimum(np.floor(np.clip(places, 0.0, float(bins))), bins - 1)).astype(np.intp)
+    return column.places(codes, bins)
+
+
 def _time_part(column: Column, part: str) -> Array:
     values = column.values
     if values.dtype.kind == "O" and all(one is None for one in values.tolist()):
@@ -201,5 +213,6 @@ COLUMN_STEPS: dict[str, Callable[..., Array]] = {
     "hashed": _hashed,
     "integers": _integers,
     "listed": _listed_numbers,
+    "scaled": _scaled,
     "time_part": _time_part,
 }

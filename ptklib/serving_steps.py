@@ -76,13 +76,54 @@ def _part(parts: Sequence[Array], place: int) -> Array:
     return np.ascontiguousarray(parts[0][:, place])
 
 
+def _affine(parts: Sequence[Array], offset: float, scale: float) -> Array:
+    made: Array = offset + scale * parts[0]
+    return made
+
+
+def _walk(parts: Sequence[Array], splits: Array) -> Array:
+    codes = np.stack(parts)
+    rows = np.arange(codes.shape[1])
+    inner = splits.shape[1]
+    leaves = np.empty((len(splits), len(rows)), dtype=np.int32)
+    for tree, (features, thresholds) in enumerate(zip(splits[..., 0], splits[..., 1], strict=True)):
+        node = np.zeros(len(rows), dtype=np.intp)
+        for _ in range(inner.bit_length()):
+            node = 2 * node + 1 + (codes[features[node], rows] > thresholds[node])
+        leaves[tree] = node - inner
+    return leaves
+
+
+def _mean_leaves(parts: Sequence[Array], shares: Array) -> Array:
+    (leaves,) = parts
+    total = np.zeros((leaves.shape[1], shares.shape[2]))
+    for lines, leaf in zip(shares, leaves, strict=True):
+        total += lines[leaf]
+    return total / len(shares)
+
+
+def _tree(parts: Sequence[Array], place: int) -> Array:
+    line: Array = parts[0][place]
+    return line
+
+
+def _is_leaf(parts: Sequence[Array], place: int, leaf: int) -> Array:
+    found: Array = (parts[0][place] == leaf).astype(np.uint8)
+    return found
+
+
 STEPS: dict[str, Callable[..., Array]] = {
+    "affine": _affine,
     "class_shares": _class_shares,
     "combine": _combine,
+    "is_leaf": _is_leaf,
     "look_up": _look_up,
+    "mean_leaves": _mean_leaves,
     "median_rows": _median_rows,
     "part": _part,
     "row_product": _row_product,
     "shrunk_counts": _shrunk_counts,
     "times": _times,
+    "tree": _tree,
+    "walk": _walk,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,8 @@ def key_step(key: Any, into: str) -> tuple[dict[str, Any], dict[str, NDArray[Any
         return {"do": "bins", **step, "edges": f"@{into}_edges"}, {f"{into}_edges": np.array(key.edges)}
     if isinstance(key, TimePart):
         return {"do": "time_part", **step, "part": key.part}, {}
+    if key.kind == "number":
+        return {"do": "scaled", **step, "lower": key.lower, "upper": key.upper, "bins": key.bins}, {}
     if key.kind == "hashed":
         return {"do": "hashed", **step, "width": key.width, "rows": key.rows, "salt": key.salt}, {}
     raise InvalidInput("EXPORT_UNSUPPORTED", f"keys of kind {key.kind!r} have no serving step")
@@ -94,6 +97,6 @@ def cells_of(keys: Sequence[IntegerRange], places: Sequence[NDArray[Any]]) -> pa
     return pa.table(columns, names=[key.column for key in keys])
 
 
-def changed(ptk: Ptk, **fields: Any) -> Ptk:
+def changed(ptk: Ptk, **fields: Any) -> Any:
     """The PTK with other fields."""
-    return type(ptk)(**{**{name: getattr(ptk, name) for name in ptk.as_json()}, **fields})
+    return replace(ptk, **fields)
