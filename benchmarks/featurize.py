@@ -30,6 +30,7 @@ from ptklib.ptk import Ptk
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.keys import Categories, IntegerRange, Key
+from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.statistics import Statistics
 from ptklib.state import State
 
@@ -89,14 +90,15 @@ def _frame(rows: int) -> pa.Table:
 
 
 def _states() -> list[tuple[State, tuple[Key, ...]]]:
-    """Ten states whose features are tables by keys: statistics, counts with a label, vectors of items."""
+    """Ten states whose features are tables by keys: statistics, quantiles, counts with a label, vectors of items."""
     keys: dict[str, Key] = {name: IntegerRange(column=name, first=0, last=size - 1) for name, size in SIZES.items()}
     keys["city"] = Categories(column="city", values=CITIES)
     label = Categories(column="label", values=("no", "yes"))
     users = IntegerRange(column="user", first=0, last=999)
     chosen: list[tuple[Ptk, tuple[str, ...]]] = [
-        *((_statistics(keys, names), names) for names in (("zone",), ("hour",), ("vendor",), ("city",))),
+        *((_statistics(keys, names), names) for names in (("zone",), ("hour",), ("vendor",))),
         *((_statistics(keys, names), names) for names in (("zone", "hour"), ("city", "hour"))),
+        (Quantiles(keys=(keys["city"],), value="fare", quantiles=(0.1, 0.5, 0.9), lower=0, upper=100), ("city",)),
         *((Counts(keys=(keys[name],), label=label), (name,)) for name in ("vendor", "city")),
     ]
     for name in ("vendor", "city"):

@@ -20,6 +20,7 @@ from ptklib.ptks.forest import Forest
 from ptklib.ptks.forest_codes import Number
 from ptklib.ptks.hashing import Hashed
 from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ranking import Ranking
 from ptklib.ptks.statistics import Statistics
 from ptklib.state import State
@@ -47,6 +48,7 @@ PTKS: dict[str, Ptk] = {
         inputs=INPUTS, label="fare", lower=0, upper=1, trees=3, depth=3, splits="random", output="leaves"
     ),
     "forest, one-hot": Forest(inputs=INPUTS, label="label", classes=(0, 1), trees=2, depth=2, output="one_hot"),
+    "quantiles": Quantiles(keys=(ZONE, CITY), value="fare", quantiles=(0.1, 0.5, 0.9), lower=-2, upper=9, bins=32),
     "statistics, ranked": Statistics(
         keys=(CITY, ZONE), statistics=("in_top", "rank", "share", "count"), ranking=Ranking(top=5)
     ),
