@@ -22,6 +22,7 @@ from ptklib.ptks.hashing import Hashed
 from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ranking import Ranking
+from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
 from ptklib.state import State
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -49,6 +50,14 @@ PTKS: dict[str, Ptk] = {
     ),
     "forest, one-hot": Forest(inputs=INPUTS, label="label", classes=(0, 1), trees=2, depth=2, output="one_hot"),
     "quantiles": Quantiles(keys=(ZONE, CITY), value="fare", quantiles=(0.1, 0.5, 0.9), lower=-2, upper=9, bins=32),
+    "ratios": Ratios(
+        keys=(CITY, ZONE),
+        numerator="tip",
+        denominator="fare",
+        denominator_upper=50,
+        ratio_upper=0.4,
+        statistics=("ratio", "numerator", "denominator"),
+    ),
     "statistics, ranked": Statistics(
         keys=(CITY, ZONE), statistics=("in_top", "rank", "share", "count"), ranking=Ranking(top=5)
     ),
