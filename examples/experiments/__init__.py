@@ -1,0 +1,1 @@
+"""What PTKs are worth to a model that uses them, on public data sets: ``python -m examples.experiments NAME --data PATH``."""
