@@ -202,7 +202,7 @@ class Embeddings(Ptk):
         codes, shares = codes[known], steps[known] / STEPS
         level, tastes = level_of(arrays, self._floor), arrays["item_tastes"][codes]
         counts = np.bincount(rows, minlength=len(items)).astype(np.float64)
-        expected = level + activity_of(arrays["item_activity"])[codes]
+        expected = level + activity_of(arrays, "item", self._floor)[codes]
         above = own_activity(_sums(rows, shares + self._floor - expected, len(items)), counts)
         left = np.clip(shares + self._floor - expected * (1 + above / level)[rows], -self.clip, self.clip)
         sums = np.zeros((len(items), self.factors - 1))
@@ -226,7 +226,7 @@ class Embeddings(Ptk):
         generator = np.random.default_rng(seed)
         columns = {key.column: key.example(rows, generator) for key in (self.users, self.items)}
         kinds = [key.codes(columns[key.column]) % 2 for key in (self.users, self.items)]
-        share = np.clip(np.where(kinds[0] == kinds[1], 0.8, 0.2) + generator.normal(0, 0.2, rows), 0.0, 1.0)
+        share = np.clip(np.where(kinds[0] == kinds[1], 0.6, 0.4) + generator.normal(0, 0.15, rows), 0.0, 1.0)
         columns[self.value] = pa.array(self.lower + self._width * share)
         return pa.RecordBatch.from_pydict(columns)
 
@@ -248,12 +248,12 @@ class Embeddings(Ptk):
         """Of users and items, with a row more for unknown ones."""
         self.validate(arrays)
         level = level_of(arrays, self._floor)
-        items = vectors_of(activity_of(arrays["item_activity"]) / level, arrays["item_tastes"] / level)
+        items = vectors_of(activity_of(arrays, "item", self._floor) / level, arrays["item_tastes"] / level)
         items = np.vstack([items, np.eye(1, self.factors)]) * (level * self._width)
         if self.publish == "items":
             return np.eye(1, self.factors).repeat(self.users.size + 1, axis=0), items
         tastes = best_guess(arrays["user_sums"], arrays["user_weights"])
-        users = vectors_of(activity_of(arrays["user_activity"]) / level, tastes)
+        users = vectors_of(activity_of(arrays, "user", self._floor) / level, tastes)
         return np.vstack([users, np.eye(1, self.factors)]), items
 
     def _known(self, batches: Batches) -> Iterator[Columns]:

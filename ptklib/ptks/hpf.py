@@ -15,9 +15,10 @@ the factors. Of that, (mean) phi follows from the state and the number of events
 and around the level it is the residual times (1, f_i). Only that part, and the number of events, is measured.
 
 A measured sum D of residuals times a feature of mean square g has mean R x, R = n g, for the wanted number x, and variance
-R v + s^2: v from the spread of the values, s^2 from the noise. So its information about x is J = R^2 / (R v + s^2), and
-h = R D / (R v + s^2) has mean J x. (h, J) of several windows add up. With x spread around 0 with variance t^2 the best guess
-is h / (J + 1/t^2), and E[h^2] = J + J^2 t^2 tells t^2: where there is nothing but noise, t^2 and the guess come out as 0.
+R v + s^2: v from the spread of the values, s^2 from the noise. The part t = R v / (R v + s^2) of its variance is that of data
+without noise, so it is worth J = R t such records, and h = t D has mean J x and variance J v. (h, J) of several windows add
+up. With x spread around 0 with variance T^2 the best guess is h / (J + v/T^2), and E[h^2] = J v + J^2 T^2 tells T^2: where
+there is nothing but noise, T^2 and the guess come out as 0.
 
 **Echo.** Features are made of sums over the same events. So an event meets, in the features of its item, its own residual
 e times what its user's features were; it adds e^2 of that to its user's sum, which says nothing of her. Where the features of
@@ -27,56 +28,92 @@ are subtracted. Without that, sparse data and little noise make tastes of chance
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RESOLUTION", "information", "shrunk", "variance_of", "vectors_of", "whitened", "whole"]
+__all__ = [
+    "RESOLUTION",
+    "SPREAD",
+    "Whitened",
+    "information",
+    "shrunk",
+    "variance_of",
+    "vectors_of",
+    "whitened",
+    "whole",
+]
 
 Floats = NDArray[np.float64]
 
 # A feature vector of length 1 is this many units long.
 RESOLUTION = 512
+# v, the variance of a residual, as a share of the squared range: about that of star ratings. It says how fast data outweighs
+# the mean and how large an echo is; no claim of privacy rests on it.
+SPREAD = 1 / 24
 _TINY = 1e-30
 _LEAST_VARIANCE = 1e-12
+# Features whose variance is below this share of the largest are left smaller than others: they are next to nothing.
+_FLAT = 1e-3
 
 
-def information(sums: Floats, reach: Floats, spread: float, noise: float) -> tuple[Floats, Floats]:
-    """(h, J) of noisy sums, one row each; ``reach`` is R, ``spread`` v, ``noise`` s."""
+def information(sums: Floats, reach: Floats, noise: float) -> tuple[Floats, Floats]:
+    """(h, J) of noisy sums, one row each; ``reach`` is R, ``noise`` s."""
     positive = np.maximum(reach, 0.0)
-    weight = positive / (positive * spread + noise * noise + _TINY)
-    return sums * weight[:, None], positive * weight
+    trust = positive * SPREAD / (positive * SPREAD + noise * noise + _TINY)
+    return sums * trust[:, None], positive * trust
 
 
 def variance_of(sums: Floats, weights: Floats, *, least: float = 0.0) -> Floats:
-    """t^2 of each column of (h, J), from all rows.
+    """T^2 of each column of (h, J), from all rows.
 
     ``least`` is a least value, in units of what noise alone would make of it: features that seem to be noise must not
     vanish, for they may become better ones.
     """
-    total, known = float(weights.sum()), max(float(np.square(weights).sum()), _TINY)
-    variance = (np.einsum("nk,nk->k", sums, sums) - total) / known
-    return np.asarray(np.maximum(variance, least * total / known + _LEAST_VARIANCE), dtype=np.float64)
+    chance, known = SPREAD * float(weights.sum()), max(float(np.square(weights).sum()), _TINY)
+    variance = (np.einsum("nk,nk->k", sums, sums) - chance) / known
+    return np.asarray(np.maximum(variance, least * chance / known + _LEAST_VARIANCE), dtype=np.float64)
 
 
 def shrunk(sums: Floats, weights: Floats, variance: Floats) -> Floats:
-    """The best guess from (h, J) and t^2."""
-    guess: Floats = sums / (weights[:, None] + 1 / variance)
+    """The best guess from (h, J) and T^2."""
+    guess: Floats = sums / (weights[:, None] + SPREAD / variance)
     return guess
 
 
-def whitened(vectors: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """Features that span the same: uncorrelated under the weights, of mean square length 1, then cut to length 1.
+def balance(features: Floats, weights: Floats) -> tuple[float, Floats]:
+    """The mean square of one number of the features under the weights, and a matrix that makes sums on them comparable.
 
-    Also the matrix T that turned vectors into features (but for the cut), and the inverse of its transpose: what multiplies
-    vectors multiplies features after T^-T.
+    Features are whitened for all windows together; among the records of one window some directions may be stronger, up to
+    all there is. The matrix cuts sums in those to what they would be at the mean, and leaves weak ones as they are.
     """
     share = np.maximum(weights, 0.0)
+    moment = (features * share[:, None]).T @ features / max(float(share.sum()), _TINY)
+    square = max(float(np.trace(moment)) / len(moment), _TINY)
+    strengths, axes = np.linalg.eigh(moment)
+    return square, (axes * np.minimum(square / np.maximum(strengths, _TINY), 1.0)) @ axes.T
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """``features`` are vectors, rotated to ``axes``, over ``scales``, times ``kept``: what the cut left of each row."""
+
+    features: Floats
+    axes: Floats
+    scales: Floats
+    kept: Floats
+
+
+def whitened(vectors: Floats, weights: Floats) -> Whitened:
+    """Features that span the same: uncorrelated under the weights, of mean square length 1, then cut to length 1."""
+    share = np.maximum(weights, 0.0)
     share = share / max(float(share.sum()), _TINY)
-    moment = (vectors * share[:, None]).T @ vectors
-    squares, axes = np.linalg.eigh(moment)
-    scales = np.sqrt(np.maximum(squares, 1e-12 * float(squares[-1])) * len(squares) + _TINY)
-    turn: Floats = axes / scales
-    return _cut(vectors @ turn), turn, axes * scales
+    squares, axes = np.linalg.eigh((vectors * share[:, None]).T @ vectors)
+    scales = np.sqrt(np.maximum(squares, _FLAT * float(squares[-1])) * len(squares) + _TINY)
+    features = vectors @ (axes / scales)
+    kept = _kept(features)
+    return Whitened(features * kept[:, None], axes, scales, kept)
 
 
 def whole(features: Floats) -> Floats:
@@ -84,7 +121,7 @@ def whole(features: Floats) -> Floats:
 
     Rows are first cut to slightly less, then rounded towards zero, which makes none longer.
     """
-    rounded: Floats = np.trunc(_cut(features) * (RESOLUTION * (1 - 2.0**-30)))
+    rounded: Floats = np.trunc(features * (_kept(features) * (RESOLUTION * (1 - 2.0**-30)))[:, None])
     return rounded
 
 
@@ -93,8 +130,7 @@ def vectors_of(activity: Floats, tastes: Floats) -> Floats:
     return np.column_stack([np.ones(len(tastes)), tastes]) * np.maximum(1.0 + activity, 0.0)[:, None]
 
 
-def _cut(vectors: Floats) -> Floats:
-    """Rows longer than 1 cut to length 1."""
-    lengths = np.sqrt(np.einsum("nk,nk->n", vectors, vectors))
-    cut: Floats = vectors / np.maximum(lengths, 1.0)[:, None]
-    return cut
+def _kept(vectors: Floats) -> Floats:
+    """The factor that cuts each row to length 1, where it is longer."""
+    kept: Floats = 1 / np.maximum(np.sqrt(np.einsum("nk,nk->n", vectors, vectors)), 1.0)
+    return kept

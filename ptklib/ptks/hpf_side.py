@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.ptks.hpf import information, shrunk, variance_of
+from ptklib.ptks.hpf import SPREAD, Whitened, information, shrunk, variance_of, whitened
 
-__all__ = ["SPREAD", "Side"]
+__all__ = ["Side"]
 
-# The variance of a residual, as a share of the squared range: about that of star ratings. It says how fast data outweighs
-# the mean and how large an echo is; no claim of privacy rests on it.
-SPREAD = 1 / 24
 # Of features between two sums; see `hpf.variance_of`.
 _REVIVAL = 0.1
 
@@ -30,34 +27,47 @@ class Side:
     old_weights: Floats
     sums: Floats = field(init=False)
     weights: Floats = field(init=False)
-    gain: Floats = field(init=False)  # of features per unit of a sum, mean over events, by column
+    fresh: Floats = field(init=False)  # J of this window, over the mean square of the features it was measured on
 
     def __post_init__(self) -> None:
         """Before any sum of this window."""
         self.sums, self.weights = self.old_sums, self.old_weights
-        self.gain = np.zeros(self.old_sums.shape[1])
+        self.fresh = np.zeros(len(self.counts))
 
-    def learn(self, sums: Floats, square: float, noise: float, echo: Floats | None) -> None:
-        """Take in noisy sums on features of this mean square, in place of earlier ones of this window.
+    def learn(self, sums: Floats, noise: float, square: float, evened: Floats, echo: Floats | None) -> None:
+        """Take in noisy sums, in place of earlier ones of this window.
 
-        ``echo`` is what a record meets of itself in its partner, per unit of its squared residual.
+        ``square`` and ``evened`` are the balance of the features they were measured on (`hpf.balance`); ``echo`` is what a
+        record meets of itself there, per unit of its squared residual.
         """
         known = np.maximum(self.counts, 0.0)
         if echo is not None:
             sums = sums - (SPREAD * known)[:, None] * echo
-        told, weights = information(sums, known * square, SPREAD, noise)
+        told, weights = information(sums @ evened, known * square, noise)
         self.sums, self.weights = told + self.old_sums, weights + self.old_weights
-        # Features are h / (J + 1/t^2) with h = (weights / (known square)) sum.
-        pull = weights @ (1 / (self.weights[:, None] + 1 / self._variance()))
-        self.gain = pull / max(square * float(known.sum()), 1e-30)
+        self.fresh = weights / square
 
-    def guess(self) -> Floats:
-        """Vectors to make features of: none vanishes, for it may become better."""
-        return shrunk(self.sums, self.weights, self._variance())
+    def features(self) -> Whitened:
+        """Features made of what is known. No column vanishes, for it may become better."""
+        return whitened(shrunk(self.sums, self.weights, self._variance()), self.every)
 
-    def turn(self, matrix: Floats) -> None:
-        """Follow a change of coordinates."""
-        self.sums, self.old_sums = self.sums @ matrix, self.old_sums @ matrix
+    def echo(self, made: Whitened, partner: Floats) -> Floats:
+        """What a record will meet of itself in the ``made`` features, per unit of its squared residual, at the mean.
+
+        Vectors are h / (J + v/T^2), h = t D and t = ``fresh`` / count; and D was residuals times features of the ``partner``.
+        """
+        pull = (self.fresh * made.kept) @ (1 / (self.weights[:, None] + SPREAD / self._variance()))
+        gain = pull / max(float(np.maximum(self.counts, 0.0).sum()), 1e-30)
+        echo: Floats = gain * partner @ (made.axes / made.scales)
+        return echo
+
+    def turn(self, axes: Floats) -> None:
+        """Follow a rotation of the features, the own ones or the partner's.
+
+        Features have one size at every step, and signal measured on them has one size too, so sums turn and keep their
+        scale. (Following the scales of the features as well blows up what is noise.)
+        """
+        self.sums, self.old_sums = self.sums @ axes, self.old_sums @ axes
 
     def _variance(self) -> Floats:
         return variance_of(self.sums, self.weights, least=_REVIVAL)

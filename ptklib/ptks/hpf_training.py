@@ -15,8 +15,7 @@ With a previous state its features are the first ones, and its sums, turned as t
 **Proof note.** Everything here is a function of releases of the plan (`hpf_plan` has unit, sensitivity and cost), of the
 previous state and of random start features, but for: the residual of a record, which depends on that record and on
 releases; and, at user level, what depends on the records of one user and on releases. Both are cut to the bounds of the
-plan, as whole numbers, before they are summed. Start features need variety, not secrecy: their generator is keyed
-from the noise source.
+plan, as whole numbers, before they are summed. Start features need variety, not secrecy.
 """
 
 from __future__ import annotations
@@ -27,12 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.privacy.source import BitSource, require_secure
+from ptklib.privacy.sampler import rounded_gaussian
+from ptklib.privacy.source import BitSource
 from ptklib.ptk import Arrays
-from ptklib.ptks.hpf import RESOLUTION, information, shrunk, variance_of, whitened, whole
+from ptklib.ptks.hpf import RESOLUTION, SPREAD, balance, information, shrunk, variance_of, whitened, whole
 from ptklib.ptks.hpf_events import Events, Integers, whole_residuals
 from ptklib.ptks.hpf_plan import COUNT_UNITS, STEPS, Plan
-from ptklib.ptks.hpf_side import SPREAD, Side
+from ptklib.ptks.hpf_side import Side
 
 __all__ = ["Training", "activity_of", "best_guess", "level_of", "own_activity", "own_tastes"]
 
@@ -65,85 +65,92 @@ class Training:
     def run(self, previous: Arrays | None) -> State:
         """The arrays of the state; with those of users at event level. Cost: that of the plan."""
         before = {} if previous is None else dict(previous)
-        counts, state = self._item_activity(before)
+        counts, level, state = self._item_activity(before)
         if self.plan.records == 1:
-            self._by_turns(state, before, counts)
+            self._by_turns(state, before, counts, level)
         else:
-            self._items_alone(state, before, counts)
+            self._items_alone(state, before, counts, level)
         return state
 
-    def _item_activity(self, before: State) -> tuple[Floats, State]:
-        """The level and what is known of each item's activity; and the counts of this window alone."""
+    def _item_activity(self, before: State) -> tuple[Floats, float, State]:
+        """The level and what is known of each item's activity; and the counts and the level of this window alone.
+
+        Residuals are taken from the level of their window: a shift of all values is not a taste.
+        """
         counts, sums, noise = self._counted(self.events.item_totals(), 1 / (2 * STEPS))
         whole_noise = noise * float(np.sqrt(len(counts)))
-        level = _pair(information(np.array([[sums.sum()]]), np.array([counts.sum()]), SPREAD, whole_noise))
-        state: State = {"level": _added(level[0], before.get("level"))}
-        middle = level_of(state, self.floor) - self.floor - 0.5
+        fresh = _pair(information(np.array([[sums.sum()]]), np.array([counts.sum()]), whole_noise))[0]
+        old = before.get("level", np.zeros(2))
+        state: State = {"level": fresh + old}
+        # What was before counts as half a record: it matters only where this window tells nothing.
+        level = level_of({"level": fresh + old * min(1.0, 0.5 / max(float(old[1]), 0.5))}, self.floor)
+        middle = level - self.floor - 0.5
+        # Read later as sums above the level, so the noise of the count enters as well.
         noise = float(np.hypot(noise, middle * float(self.plan.activity.sigma) / COUNT_UNITS))
-        found = _pair(information((sums - middle * np.maximum(counts, 0.0))[:, None], counts, SPREAD, noise))
         state["item_counts"] = _added(counts, before.get("item_counts"))
-        state["item_activity"] = _added(found, before.get("item_activity"))
-        return counts, state
+        state["item_activity"] = _added(_pair(information(sums[:, None], counts, noise)), before.get("item_activity"))
+        return counts, level, state
 
-    def _user_activity(self, state: State, before: State) -> Floats:
+    def _user_activity(self, state: State, before: State, level: float) -> Floats:
         """What is known of each user's activity; and the counts of this window alone."""
-        expected = self._expected(state)[self.events.items]
+        expected = self._expected(state, level)[self.events.items]
         residuals = whole_residuals(self.events.values, expected, self.clip)
         counts, sums, noise = self._counted(self.events.user_totals(residuals), self.clip / STEPS)
+        # From above the level to above the middle of the range: the level of the next window may be another.
+        sums = sums + (level - self.floor - 0.5) * np.maximum(counts, 0.0)
         state["user_counts"] = _added(counts, before.get("user_counts"))
-        found = _pair(information(sums[:, None], counts, SPREAD, noise))
-        state["user_activity"] = _added(found, before.get("user_activity"))
+        state["user_activity"] = _added(_pair(information(sums[:, None], counts, noise)), before.get("user_activity"))
         return counts
 
-    def _by_turns(self, state: State, before: State, item_counts: Floats) -> None:
+    def _by_turns(self, state: State, before: State, item_counts: Floats, level: float) -> None:
         """Users on items, items on users, ..., users last."""
-        user_counts = self._user_activity(state, before)
-        matrix = self._residuals(state, activity_of(state["user_activity"]))
+        user_counts = self._user_activity(state, before, level)
+        matrix = self._residuals(state, level, activity_of(state, "user", self.floor))
         items = self._side("item", item_counts, state, before)
         users = self._side("user", user_counts, state, before)
         units, echo = whole(self._start(before, len(item_counts))), None
         for step in range(2 * self.rounds + 1):
             learner, partner, sums = (users, items, matrix) if step % 2 == 0 else (items, users, matrix.T)
-            learner.learn(*self._measured(sums @ units, _mean_square(units, partner.every)), echo)
+            learner.learn(*self._measured(sums @ units), *balance(units / RESOLUTION, partner.counts), echo)
             if step == 2 * self.rounds:
                 break
-            features, out, back = whitened(learner.guess(), learner.every)
-            echo = learner.gain * (units / RESOLUTION) @ out
-            learner.turn(out)
-            partner.turn(back)
-            units = whole(features)
+            made = learner.features()
+            echo = learner.echo(made, units / RESOLUTION)
+            learner.turn(made.axes)
+            partner.turn(made.axes)
+            units = whole(made.features)
         state["item_tastes"] = units / RESOLUTION
         for name, side in (("item", items), ("user", users)):
             state[f"{name}_sums"], state[f"{name}_weights"] = side.sums, side.weights
 
-    def _items_alone(self, state: State, before: State, item_counts: Floats) -> None:
+    def _items_alone(self, state: State, before: State, item_counts: Floats, level: float) -> None:
         """Items on what the own records of their users say, several times."""
         events, items = self.events, self._side("item", item_counts, state, before)
         own = np.diff(events.starts).astype(np.float64)
-        above = events.matrix(events.values - self._expected(state)[events.items]) @ np.ones(len(item_counts))
-        matrix = self._residuals(state, own_activity(above, own))
+        above = events.matrix(events.values - self._expected(state, level)[events.items]) @ np.ones(len(item_counts))
+        matrix = self._residuals(state, level, own_activity(above, own))
         features = self._start(before, len(item_counts))
         for _ in range(self.rounds):
             tastes = own_tastes(matrix @ features * (self.clip / STEPS), own)
             # The mean square of raw features is not known: a guess, which only scales what is whitened anyway.
-            items.learn(*self._measured(matrix.T @ whole(tastes), 1 / (2 * self.tastes)), None)
-            features, out, back = whitened(items.guess(), items.every)
-            # Own tastes have length 1 at most on any features: sums turn, but keep their size.
-            items.turn(out * float(np.sqrt(np.square(back).sum() / self.tastes)))
-        state["item_tastes"], state["item_sums"], state["item_weights"] = features, items.sums, items.weights
+            items.learn(*self._measured(matrix.T @ whole(tastes)), 1 / (2 * self.tastes), np.eye(self.tastes), None)
+            made = items.features()
+            items.turn(made.axes)
+            features = made.features
+        state |= {"item_tastes": features, "item_sums": items.sums, "item_weights": items.weights}
 
     def _side(self, name: str, counts: Floats, state: State, before: State) -> Side:
         sums = before.get(f"{name}_sums", np.zeros((len(counts), self.tastes)))
-        return Side(counts, state[f"{name}_counts"], sums, before.get(f"{name}_weights", np.zeros(len(counts))))
+        weights = before.get(f"{name}_weights", np.zeros(len(counts)))
+        return Side(counts, state[f"{name}_counts"], sums, weights)
 
-    def _expected(self, state: State) -> Floats:
+    def _expected(self, state: State, level: float) -> Floats:
         """Of each item, for a user of activity 0, as a share of the range."""
-        return level_of(state, self.floor) - self.floor + activity_of(state["item_activity"])
+        return level - self.floor + activity_of(state, "item", self.floor)
 
-    def _residuals(self, state: State, users: Floats) -> Any:
+    def _residuals(self, state: State, level: float, users: Floats) -> Any:
         """The matrix of whole residuals: each depends on its record, on releases, and on ``users`` of its own user."""
-        level = level_of(state, self.floor)
-        expected = (self._expected(state) + self.floor)[self.events.items]
+        expected = (self._expected(state, level) + self.floor)[self.events.items]
         expected *= self.events.by_user(1.0 + users / level)
         expected -= self.floor
         return self.events.matrix(whole_residuals(self.events.values, expected, self.clip))
@@ -152,37 +159,39 @@ class Training:
         """The last features, or random ones."""
         if "item_tastes" in before:
             return np.asarray(before["item_tastes"], dtype=np.float64)
-        key = require_secure(self.noise).words(2)
-        random = np.random.Generator(np.random.Philox(key=key)).standard_normal((items, self.tastes))
-        return whitened(random, np.ones(items))[0]
+        return whitened(
+            rounded_gaussian((items, self.tastes), 2**20, source=self.noise) * 2.0**-20, np.ones(items)
+        ).features
 
     def _counted(self, totals: Integers, unit: float) -> tuple[Floats, Floats, float]:
         """Noisy counts and sums, and the standard deviation of the noise of a sum. Cost: one `activity` release."""
         noisy = self.plan.activity.release(totals, source=self.noise).values
         return noisy[:, 0] / COUNT_UNITS, noisy[:, 1] * unit, float(self.plan.activity.sigma) * unit
 
-    def _measured(self, sums: Floats, square: float) -> tuple[Floats, float, float]:
-        """Noisy sums on features of this mean square, with it and their noise. Cost: one `tastes` release."""
+    def _measured(self, sums: Floats) -> tuple[Floats, float]:
+        """Sums on features with noise, and the standard deviation of it. Cost: one `tastes` release."""
         unit = self.clip / (STEPS * RESOLUTION)
         noisy = self.plan.tastes.release(sums.astype(np.int64), source=self.noise).values
-        return noisy * unit, square, float(self.plan.tastes.sigma) * unit
+        return noisy * unit, float(self.plan.tastes.sigma) * unit
 
 
 def level_of(state: Arrays, floor: float) -> float:
     """The mean rate, in ranges."""
     told, weight = (float(one) for one in state["level"])
-    middle = 0.5 + told / (weight + 1 / _LEVEL_VARIANCE)
+    middle = 0.5 + told / (weight + SPREAD / _LEVEL_VARIANCE)
     return max(_LEAST_LEVEL, floor + min(max(middle, 0.0), 1.0))
+
+
+def activity_of(state: Arrays, side: str, floor: float) -> Floats:
+    """How far the mean of each user or item is above the level, in ranges."""
+    told, weights = state[f"{side}_activity"].T
+    above = told - (level_of(state, floor) - floor - 0.5) * weights
+    return best_guess(above[:, None], weights)[:, 0]
 
 
 def best_guess(sums: Floats, weights: Floats) -> Floats:
     """From (h, J) alone."""
     return shrunk(sums, weights, variance_of(sums, weights))
-
-
-def activity_of(known: Floats) -> Floats:
-    """How far the mean of each row is above the level, in ranges."""
-    return best_guess(known[:, :1], known[:, 1])[:, 0]
 
 
 def own_activity(above: Floats, counts: Floats) -> Floats:
@@ -195,13 +204,6 @@ def own_tastes(sums: Floats, counts: Floats) -> Floats:
     square = np.einsum("nk,nk->n", sums, sums) + counts * SPREAD
     found: Floats = sums / np.sqrt(np.maximum(square, 1e-30))[:, None]
     return found
-
-
-def _mean_square(units: Floats, weights: Floats) -> float:
-    """Of one number of the features, as the weights weigh them."""
-    share = np.maximum(weights, 0.0)
-    total = float(share @ np.einsum("nk,nk->n", units, units))
-    return total / (max(float(share.sum()), 1e-30) * units.shape[1] * RESOLUTION**2)
 
 
 def _added(new: Floats, old: Floats | None) -> Floats:
