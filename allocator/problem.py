@@ -31,10 +31,10 @@ __all__ = [
     "PtkOptions",
 ]
 
-# Sums over the largest problem stay inside 64 bits: 1000 * 10**15 samples; demands beyond the capacity never add up.
+# Sums over the largest problem stay inside 64 bits: 20,000 * 10**14 samples; demands beyond the capacity never add up.
 MAX_AMOUNT = (1 << 62) - 1
-MAX_SAMPLES = 10**15
-MAX_PTKS = 1000
+MAX_SAMPLES = 10**14
+MAX_PTKS = 20_000
 MAX_OPTIONS = 1000
 _MAX_TEXT = 200
 

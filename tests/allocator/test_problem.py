@@ -62,7 +62,7 @@ A, B = {"level": "1", "demand": 1, "samples": 1}, {"level": "1", "demand": 2, "s
         (_changed([*OPTION, "demand"], -1), "PROBLEM_INVALID"),
         (_changed([*OPTION, "samples"], 0), "PROBLEM_INVALID"),
         (_changed([*OPTION, "samples"], None), "PROBLEM_INVALID"),
-        (_changed([*OPTION, "samples"], 10**15 + 1), "PROBLEM_INVALID"),
+        (_changed([*OPTION, "samples"], 10**14 + 1), "PROBLEM_INVALID"),
         (_changed([*OPTION, "more"], 1), "PROBLEM_INVALID"),
         (_changed(["ptks", 0, "options"], [A, B]), "PROBLEM_DUPLICATE_LEVEL"),
         (_changed(["ptks"], [{"id": "a", "options": [A]}, {"id": "a", "options": []}]), "PROBLEM_DUPLICATE_ID"),

@@ -131,8 +131,8 @@ def test_no_ptks_need_nothing() -> None:
 def test_numbers_at_the_limits_do_not_overflow() -> None:
     most = (1 << 62) - 1
     ptks = tuple(
-        PtkOptions(f"p{i:03}", (Option("a", most // 1000, 10**15), Option("b", most, 10**15 - 1))) for i in range(1000)
+        PtkOptions(f"p{i:03}", (Option("a", most // 1000, 10**14), Option("b", most, 10**14 - 1))) for i in range(1000)
     )
-    plan = solve(Problem(most, 10**15, ptks))
-    assert plan.total_samples == 10**15
-    assert faults_of_single(Problem(most, 10**15, ptks), plan) == ()
+    plan = solve(Problem(most, 10**14, ptks))
+    assert plan.total_samples == 10**14
+    assert faults_of_single(Problem(most, 10**14, ptks), plan) == ()

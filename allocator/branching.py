@@ -1,0 +1,152 @@
+"""Search over options for few PTKs: branch and bound over the linear program of `allocator.configurations`.
+
+A node allows some options of every PTK. Its bound is the relaxation's; its plan comes from rounding the shares to whole options
+and packing those. The PTK whose shares are most divided is split into its cheaper and its dearer options. Best bound first, so
+the bound that is left when time runs out is the bound of the whole search.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.configurations import Configurations, Relaxed
+from allocator.effort import Effort
+from allocator.fluid import Packed, pack
+from allocator.table import Ints, Table
+
+__all__ = ["Found", "joined", "search", "shortest"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A plan: the place of each PTK's option, and the packing."""
+
+    choice: Ints
+    packed: Packed
+
+
+def search(table: Table, best: Found, bound: int, *, gap: float, effort: Effort) -> tuple[Found, int]:
+    """A better plan if there is one, and the best bound known: until they meet within ``gap`` or nothing is left to spend."""
+    configurations = Configurations(table)
+    for column in _columns(best):
+        configurations.add(column)
+    open_nodes: list[tuple[float, int, NDArray[np.bool_]]] = [(float(bound), 0, table.allowed(best.packed.total - 1))]
+    made, tried, settled = 0, set[bytes](), 1 << 62
+    while open_nodes:
+        lowest = max(bound, min(settled, int(np.ceil(open_nodes[0][0] - 1e-6))))
+        if best.packed.total <= lowest * (1 + gap) or effort.over:
+            return best, min(lowest, best.packed.total)
+        known, _, allowed = heapq.heappop(open_nodes)
+        allowed = allowed & (table.samples <= best.packed.total - 1)
+        if not allowed.any(axis=1).all():
+            continue
+        relaxed = configurations.relax(allowed, enough=best.packed.total, effort=effort)
+        own = max(known, relaxed.bound)
+        if np.ceil(own - 1e-6) >= best.packed.total:
+            continue
+        best = _rounded(table, configurations, allowed, relaxed, best, tried, effort)
+        probed = configurations.probe(allowed, relaxed, effort)
+        allowed = allowed & (np.ceil(probed - 1e-6) < best.packed.total)
+        if not allowed.any(axis=1).all():
+            continue
+        split = _split(relaxed, allowed)
+        if split is None:
+            # Every PTK has one option: the relaxation is the plan, up to whole records, which this search does not settle.
+            settled = min(settled, int(np.ceil(own - 1e-6)))
+            continue
+        ptk, place = split
+        for lower in (True, False):
+            child = allowed.copy()
+            child[ptk] &= (np.arange(table.width) <= place) == lower
+            made += 1
+            heapq.heappush(open_nodes, (max(own, float(probed[ptk][child[ptk]].min())), made, child))
+    return best, max(bound, min(settled, best.packed.total))
+
+
+def shortest(table: Table, choice: Ints, least: int, below: int, *, steps: int = 24) -> Packed | None:
+    """The shortest packing of these options that levelling finds on fewer than ``below`` records."""
+    rows = np.arange(len(table))
+    samples, demands = table.samples[rows, choice], table.demands[rows, choice]
+    low, high, found = max(least, int(samples.max())) - 1, below, None
+    # The first try is the bound itself: it is met more often than not.
+    probe = low + 1
+    while high - low > 1 and steps > 0:
+        steps -= 1
+        packed = pack(probe, samples, demands, table.capacity)
+        if packed is None:
+            low = probe
+        else:
+            high, found = packed.total, packed
+        probe = (low + high) // 2
+    return found
+
+
+def joined(table: Table, choice: Ints, relaxed: Relaxed) -> Packed:
+    """Whole records for a fractional plan with one option per PTK: what rounding down leaves is packed at the end."""
+    rows = np.arange(len(table))
+    samples, demands = table.samples[rows, choice], table.demands[rows, choice]
+    widths = np.floor(relaxed.widths + 1e-6).astype(np.int64)
+    members = relaxed.columns >= 0
+    left = np.maximum(samples - widths @ members, 0)
+    if left.any():
+        length = max(int(left.max()), -(-int(sum(map(int, left * 1.0 * demands / table.capacity))) // 1))
+        rest = None
+        while rest is None:
+            rest = pack(length, left[left > 0], demands[left > 0], table.capacity)
+            length += max(1, length // 8)
+        wide = np.zeros((len(rest.widths), len(table)), dtype=bool)
+        wide[:, left > 0] = rest.members
+        widths, members = np.concatenate([widths, rest.widths]), np.concatenate([members, wide])
+    kept = widths > 0
+    return Packed(widths[kept], members[kept])
+
+
+def _rounded(
+    table: Table,
+    configurations: Configurations,
+    allowed: NDArray[np.bool_],
+    relaxed: Relaxed,
+    best: Found,
+    tried: set[bytes],
+    effort: Effort,
+) -> Found:
+    choice = np.where(allowed, relaxed.shares, -1.0).argmax(axis=1)
+    key = choice.tobytes()
+    if key in tried:
+        return best
+    tried.add(key)
+    packed = shortest(table, choice, int(relaxed.bound), best.packed.total, steps=10)
+    if packed is not None:
+        best = Found(choice, packed)
+    only = np.zeros_like(allowed)
+    only[np.arange(len(table)), choice] = True
+    fixed = configurations.relax(only, enough=best.packed.total, effort=effort)
+    if fixed.value < best.packed.total - 1:
+        packed = joined(table, choice, fixed)
+        if packed.total < best.packed.total:
+            best = Found(choice, packed)
+    return best
+
+
+def _split(relaxed: Relaxed, allowed: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """The PTK to split and the last of its cheaper options; None when no PTK has two options left."""
+    several = allowed.sum(axis=1) > 1
+    if not several.any():
+        return None
+    shares = np.where(allowed, relaxed.shares, 0.0)
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
+    divided = np.where(several, 1 - shares.max(axis=1), -1.0)
+    ptk = int(divided.argmax())
+    places = np.flatnonzero(allowed[ptk])
+    passed = np.cumsum(shares[ptk, places])
+    # As even as possible, with something on both sides.
+    cut = int(np.abs(passed[:-1] - 0.5).argmin())
+    return ptk, int(places[cut])
+
+
+def _columns(found: Found) -> list[Ints]:
+    return [np.where(row, found.choice, -1) for row in found.packed.members]

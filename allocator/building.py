@@ -1,0 +1,118 @@
+"""From a packing to a plan: partitions in an order that a stream can be cut in, assignments, the certificate's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from allocator.branching import Found
+from allocator.fluid import Packed
+from allocator.plan import Assignment, Explanation, Partition, Plan
+from allocator.problem import Problem
+from allocator.table import Ints, Table
+
+__all__ = ["as_found", "as_plan", "no_plan", "nothing_asked", "unsettled"]
+
+# Beyond so many segments only their widths decide the order.
+_ORDERED = 400
+
+
+def as_plan(table: Table, found: Found, bound: int, solver: str) -> Plan:
+    """The plan of a packing; segments with the same members become one partition."""
+    packed = _merged(found.packed)
+    total = packed.total
+    options = [row[int(j)] for row, j in zip(table.rows, found.choice, strict=True)]
+    demands = np.array([one.demand for one in options], dtype=np.int64)
+    order = _neighbourly(packed)
+    members = packed.members[order]
+    partitions = tuple(
+        Partition(
+            samples=int(width),
+            demand=int(demands[row].sum()),
+            members=tuple(table.ids[i] for i in np.flatnonzero(row)),
+        )
+        for width, row in zip(packed.widths[order], members, strict=True)
+    )
+    assignments = tuple(
+        Assignment(
+            id=name,
+            level=one.level,
+            demand=one.demand,
+            samples=one.samples,
+            partitions=tuple(int(k) for k in np.flatnonzero(members[:, i])),
+        )
+        for i, (name, one) in enumerate(zip(table.ids, options, strict=True))
+    )
+    bound = min(bound, total)
+    return Plan(
+        status="OPTIMAL" if bound == total else "FEASIBLE",
+        total_samples=total,
+        lower_bound=bound,
+        gap=(total - bound) / bound if bound else 0.0,
+        partitions=partitions,
+        assignments=assignments,
+        solver=solver,
+    )
+
+
+def as_found(table: Table, plan: Plan) -> Found:
+    """A plan as a packing; options that the table left out for better ones are replaced by those."""
+    rows = {name: i for i, name in enumerate(table.ids)}
+    choice = np.zeros(len(table), dtype=np.int64)
+    members = np.zeros((len(plan.partitions), len(table)), dtype=bool)
+    widths = np.array([one.samples for one in plan.partitions], dtype=np.int64)
+    for one in plan.assignments:
+        i = rows[one.id]
+        choice[i] = next(
+            j for j, option in enumerate(table.rows[i]) if option.demand <= one.demand and option.samples <= one.samples
+        )
+        members[list(one.partitions), i] = True
+    return Found(choice, Packed(widths, members))
+
+
+def nothing_asked(solver: str) -> Plan:
+    """The plan for no PTKs."""
+    return Plan("OPTIMAL", 0, 0, 0.0, (), (), solver=solver)
+
+
+def no_plan(why: str, solver: str) -> Plan:
+    """INFEASIBLE: ``why`` is the proof in words."""
+    return Plan(
+        "INFEASIBLE", None, None, None, (), (), solver=solver, explanation=Explanation(f"There is no plan: {why}.")
+    )
+
+
+def unsettled(problem: Problem, total: int, bound: int, solver: str) -> Plan:
+    """REJECTED: the best plan found is beyond n_max, and a shorter one was not ruled out."""
+    text = (
+        f"The shortest plan found holds {total} samples, more than n_max = {problem.n_max}; whether one exists with "
+        f"{bound} to {problem.n_max} samples was not settled."
+    )
+    return Plan("REJECTED", None, None, None, (), (), solver=solver, explanation=Explanation(text))
+
+
+def _merged(packed: Packed) -> Packed:
+    """Segments with the same members as one, in the order of the first."""
+    places: dict[bytes, int] = {}
+    widths: list[int] = []
+    rows: list[int] = []
+    for k, (width, row) in enumerate(zip(packed.widths, packed.members, strict=True)):
+        place = places.setdefault(row.tobytes(), len(widths))
+        if place == len(widths):
+            widths.append(0)
+            rows.append(k)
+        widths[place] += int(width)
+    return Packed(np.array(widths, dtype=np.int64), packed.members[rows])
+
+
+def _neighbourly(packed: Packed) -> Ints:
+    """An order of the segments in which neighbours share members: the widest first, then always the most alike."""
+    count = len(packed.widths)
+    if count > _ORDERED:
+        return np.argsort(-packed.widths, kind="stable")
+    left = list(range(count))
+    order = [int(packed.widths.argmax())]
+    left.remove(order[0])
+    while left:
+        shared = (packed.members[left] == packed.members[order[-1]]).sum(axis=1)
+        order.append(left.pop(int(shared.argmax())))
+    return np.array(order, dtype=np.int64)

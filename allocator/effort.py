@@ -1,0 +1,54 @@
+"""How much work a solver may do: counted in steps, so that the same problem gives the same plan on any machine.
+
+A step is about a nanosecond of an idle core; every loop that could be long counts its own. A time limit becomes a number of
+steps that takes about half of it, and a clock (given by the caller: this part of the project has none) is a second limit that
+only a slow or busy machine meets. `cut` says that the clock ended the work: the plan is sound, but another machine may find
+another one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+__all__ = ["STEPS_PER_SECOND", "Clock", "Effort"]
+
+Clock = Callable[[], float]
+
+STEPS_PER_SECOND = 1e9
+
+
+class Effort:
+    """Steps to spend. Parts share the clock, and what they spend counts for the whole."""
+
+    def __init__(self, steps: float, *, clock: Clock | None = None, seconds: float | None = None) -> None:
+        """At most so many ``steps``; with ``seconds`` at most half of them in steps, and all of them by the clock."""
+        self.limit = steps if seconds is None else min(steps, seconds * STEPS_PER_SECOND / 2)
+        self.spent = 0.0
+        self.cut = False
+        self._whole: Effort | None = None
+        self._clock = clock
+        self._deadline = math.inf if clock is None or seconds is None else clock() + seconds
+
+    def part(self, steps: float) -> Effort:
+        """At most so many steps of what is left."""
+        part = Effort(min(steps, self.limit - self.spent))
+        part._whole = self
+        return part
+
+    def spend(self, steps: float) -> None:
+        """Count."""
+        self.spent += steps
+        if self._whole is not None:
+            self._whole.spend(steps)
+
+    @property
+    def over(self) -> bool:
+        """True when there is nothing left to spend."""
+        if self.spent >= self.limit:
+            return True
+        if self._whole is not None:
+            return self._whole.over
+        if self._clock is not None and self._clock() > self._deadline:
+            self.cut = True
+        return self.cut

@@ -1,0 +1,164 @@
+"""Strip plans: a PTK trains on any records, as many as its option asks for, and no record carries more than the capacity.
+
+The default form of a plan. Every shelf plan is a strip plan, so the best strip plan is never longer. How it is found:
+
+1. the area bound (`allocator.area`), and at that length the options of least area, levelled out (`allocator.fluid`): for many
+   PTKs this alone meets the bound;
+2. for many PTKs whose heights do not fit well together, prices of heights (`allocator.heights`) give a better bound and better
+   options;
+3. for few PTKs, branch and bound over the linear program of configurations (`allocator.branching`), without the *dust*:
+   the PTKs that together fill next to nothing, which are laid on top at the end;
+4. if a shelf plan was given and is shorter, that.
+
+Work is limited by counted effort, not by the clock, so the same problem gives the same plan on any machine; the time limit is
+a second limit that only a slow machine meets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from allocator.area import area_bound, least_area
+from allocator.branching import Found, search, shortest
+from allocator.building import as_found, as_plan, no_plan, nothing_asked, unsettled
+from allocator.effort import Effort
+from allocator.fluid import Packed, pack
+from allocator.heights import Heights
+from allocator.plan import Plan
+from allocator.problem import Problem
+from allocator.table import Ints, Table, table_of, why_no_table
+
+__all__ = ["EFFORT", "GAP", "NAME", "solve_strip"]
+
+NAME = "strip"
+# Good enough: a plan within this of its bound is not improved further.
+GAP = 1e-4
+# Steps to spend when nothing else is said.
+EFFORT = 3e9
+# The linear program over PTKs is for at most so many; beyond, heights are enough.
+_FEW = 80
+_DUST = 2e-5
+
+
+def solve_strip(problem: Problem, *, effort: Effort | None = None, gap: float = GAP, start: Plan | None = None) -> Plan:
+    """The shortest strip plan found and how short one can be at best; INFEASIBLE with the proof in words when there is none.
+
+    ``start`` is a plan of the same problem, of any form, that the answer will not be longer than.
+    """
+    effort = effort or Effort(EFFORT)
+    table = table_of(problem)
+    if table is None:
+        return no_plan(why_no_table(problem), NAME)
+    if not len(table):
+        return nothing_asked(NAME)
+    most = problem.n_max
+    bound = area_bound(table)
+    if most is not None and bound > most:
+        return no_plan(f"every plan holds at least {bound} samples, and n_max is {most}", NAME)
+    best = _first(table, bound)
+    if start is not None and start.total_samples is not None and start.total_samples < best.packed.total:
+        best = as_found(table, start)
+    if best.packed.total > bound * (1 + gap):
+        best, bound = _better(table, best, bound, gap, effort)
+    if most is not None and best.packed.total > most:
+        if bound > most:
+            return no_plan(f"every plan holds at least {bound} samples, and n_max is {most}", NAME)
+        return unsettled(problem, best.packed.total, bound, NAME)
+    return as_plan(table, best, bound, NAME)
+
+
+def _first(table: Table, bound: int) -> Found:
+    """Least areas at the bound, levelled; if need be also at lengths above it, where other options are allowed."""
+    choice = least_area(table, bound)
+    assert choice is not None
+    packed = shortest(table, choice, bound, _serial(table, choice) + 1, steps=60)
+    assert packed is not None
+    best = Found(choice, packed)
+    length = bound
+    for _ in range(12):
+        length += max(1, (best.packed.total - bound) // 12)
+        if length >= best.packed.total:
+            break
+        other = least_area(table, length)
+        if other is not None and (other != choice).any():
+            choice = other
+            packed = shortest(table, choice, bound, best.packed.total, steps=12)
+            if packed is not None:
+                best = Found(choice, packed)
+    return best
+
+
+def _serial(table: Table, choice: Ints) -> int:
+    """One PTK after the other always fits."""
+    return sum(int(one) for one in table.samples[np.arange(len(table)), choice])
+
+
+def _better(table: Table, best: Found, bound: int, gap: float, effort: Effort) -> tuple[Found, int]:
+    if len(table) > _FEW:
+        return _by_heights(table, best, bound, gap, effort)
+    kept = _main_part(table, bound)
+    part = Table(table.capacity, tuple(table.ids[i] for i in kept), tuple(table.rows[i] for i in kept))
+    # A plan of the whole is a plan of the part, and a bound of the part holds for the whole.
+    start = Found(best.choice[kept], _without(best.packed, kept))
+    found, low = search(part, start, area_bound(part), gap=gap / 2, effort=effort)
+    bound = max(bound, low)
+    if found.packed.total < best.packed.total:
+        whole = _with_dust(table, kept, found, bound, best.packed.total)
+        if whole is not None:
+            best = whole
+    return best, min(bound, best.packed.total)
+
+
+def _main_part(table: Table, length: int) -> Ints:
+    """The PTKs that matter, in order: all but those that together fill less than `_DUST` of the window."""
+    areas = (table.samples.astype(np.float64) * table.demands).min(axis=1)
+    small = np.argsort(areas, kind="stable")
+    dust = np.cumsum(areas[small]) <= _DUST * length * table.capacity
+    return np.sort(small[~dust]) if not dust.all() else np.arange(len(table))
+
+
+def _without(packed: Packed, kept: Ints) -> Packed:
+    members = packed.members[:, kept]
+    filled = members.any(axis=1)
+    return Packed(packed.widths[filled], members[filled])
+
+
+def _with_dust(table: Table, kept: Ints, found: Found, bound: int, below: int) -> Found | None:
+    """The plan of the main part with the others laid over it, at their least area."""
+    choice = least_area(table, max(bound, found.packed.total))
+    assert choice is not None
+    choice[kept] = found.choice
+    rows = np.arange(len(table))
+    members = np.zeros((len(found.packed.widths), len(table)), dtype=bool)
+    members[:, kept] = found.packed.members
+    start = Packed(found.packed.widths, members)
+    length = max(bound, found.packed.total)
+    while length < below:
+        packed = pack(length, table.samples[rows, choice], table.demands[rows, choice], table.capacity, start)
+        if packed is not None:
+            return Found(choice, packed)
+        length += max(1, (below - found.packed.total) // 64)
+    return None
+
+
+def _by_heights(table: Table, best: Found, bound: int, gap: float, effort: Effort) -> tuple[Found, int]:
+    """A bound and options from the prices of heights, at a few lengths between the bound and the plan."""
+    heights = Heights(table)
+    for _ in range(4):
+        if best.packed.total <= bound * (1 + gap) or effort.over:
+            break
+        # No shorter plan uses options of more samples than it holds.
+        allowed = table.allowed(best.packed.total - 1)
+        if not allowed.any(axis=1).all():
+            return best, best.packed.total
+        priced = heights.relax(allowed, enough=best.packed.total, effort=effort)
+        bound = max(bound, min(int(np.ceil(priced.bound - 1e-6)), best.packed.total))
+        worth = np.where(allowed, table.samples * priced.prices, np.inf)
+        improved = False
+        for choice in (worth.argmin(axis=1), np.where(allowed, priced.shares, -1.0).argmax(axis=1)):
+            packed = shortest(table, choice, bound, best.packed.total, steps=12)
+            if packed is not None:
+                best, improved = Found(choice, packed), True
+        if not improved:
+            break
+    return best, bound
