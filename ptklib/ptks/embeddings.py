@@ -49,7 +49,7 @@ from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, col
 from ptklib.ptks.hpf import vectors_of
 from ptklib.ptks.hpf_events import Columns, Events
 from ptklib.ptks.hpf_plan import STEPS, Plan, plan_of
-from ptklib.ptks.hpf_training import Training, activity_of, best_guess, level_of, own_activity
+from ptklib.ptks.hpf_training import Training, activity_of, best_guess, level_of, own_activity, spread_of
 from ptklib.ptks.keys import Categories, IntegerRange, numbers_of
 
 __all__ = ["MAX_NUMBERS", "Embeddings"]
@@ -226,7 +226,7 @@ class Embeddings(Ptk):
         generator = np.random.default_rng(seed)
         columns = {key.column: key.example(rows, generator) for key in (self.users, self.items)}
         kinds = [key.codes(columns[key.column]) % 2 for key in (self.users, self.items)]
-        share = np.clip(np.where(kinds[0] == kinds[1], 0.6, 0.4) + generator.normal(0, 0.15, rows), 0.0, 1.0)
+        share = np.clip(np.where(kinds[0] == kinds[1], 0.57, 0.43) + generator.normal(0, 0.15, rows), 0.0, 1.0)
         columns[self.value] = pa.array(self.lower + self._width * share)
         return pa.RecordBatch.from_pydict(columns)
 
@@ -235,7 +235,7 @@ class Embeddings(Ptk):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays of a state."""
-        shapes: dict[str, tuple[int, ...]] = {"level": (2,), "windows": (1,)}
+        shapes: dict[str, tuple[int, ...]] = {"level": (2,), "spread": (2,), "windows": (1,)}
         sides = (
             {"item": self.items.size, "user": self.users.size} if self.publish == "both" else {"item": self.items.size}
         )
@@ -252,7 +252,7 @@ class Embeddings(Ptk):
         items = np.vstack([items, np.eye(1, self.factors)]) * (level * self._width)
         if self.publish == "items":
             return np.eye(1, self.factors).repeat(self.users.size + 1, axis=0), items
-        tastes = best_guess(arrays["user_sums"], arrays["user_weights"])
+        tastes = best_guess(arrays["user_sums"], arrays["user_weights"], spread_of(arrays))
         users = vectors_of(activity_of(arrays, "user", self._floor) / level, tastes)
         return np.vstack([users, np.eye(1, self.factors)]), items
 

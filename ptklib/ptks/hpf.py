@@ -49,8 +49,7 @@ Floats = NDArray[np.float64]
 
 # A feature vector of length 1 is this many units long.
 RESOLUTION = 512
-# v, the variance of a residual, as a share of the squared range: about that of star ratings. It says how fast data outweighs
-# the mean and how large an echo is; no claim of privacy rests on it.
+# v where it is not known better: the variance of a residual, as a share of the squared range, about that of star ratings.
 SPREAD = 1 / 24
 _TINY = 1e-30
 _LEAST_VARIANCE = 1e-12
@@ -58,27 +57,27 @@ _LEAST_VARIANCE = 1e-12
 _FLAT = 1e-3
 
 
-def information(sums: Floats, reach: Floats, noise: float) -> tuple[Floats, Floats]:
-    """(h, J) of noisy sums, one row each; ``reach`` is R, ``noise`` s."""
+def information(sums: Floats, reach: Floats, noise: float, spread: float = SPREAD) -> tuple[Floats, Floats]:
+    """(h, J) of noisy sums, one row each; ``reach`` is R, ``noise`` s, ``spread`` v."""
     positive = np.maximum(reach, 0.0)
-    trust = positive * SPREAD / (positive * SPREAD + noise * noise + _TINY)
+    trust = positive * spread / (positive * spread + noise * noise + _TINY)
     return sums * trust[:, None], positive * trust
 
 
-def variance_of(sums: Floats, weights: Floats, *, least: float = 0.0) -> Floats:
+def variance_of(sums: Floats, weights: Floats, spread: float = SPREAD, *, least: float = 0.0) -> Floats:
     """T^2 of each column of (h, J), from all rows.
 
     ``least`` is a least value, in units of what noise alone would make of it: features that seem to be noise must not
     vanish, for they may become better ones.
     """
-    chance, known = SPREAD * float(weights.sum()), max(float(np.square(weights).sum()), _TINY)
+    chance, known = spread * float(weights.sum()), max(float(np.square(weights).sum()), _TINY)
     variance = (np.einsum("nk,nk->k", sums, sums) - chance) / known
     return np.asarray(np.maximum(variance, least * chance / known + _LEAST_VARIANCE), dtype=np.float64)
 
 
-def shrunk(sums: Floats, weights: Floats, variance: Floats) -> Floats:
+def shrunk(sums: Floats, weights: Floats, variance: Floats, spread: float = SPREAD) -> Floats:
     """The best guess from (h, J) and T^2."""
-    guess: Floats = sums / (weights[:, None] + SPREAD / variance)
+    guess: Floats = sums / (weights[:, None] + spread / variance)
     return guess
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.ptks.hpf_plan import COUNT_UNITS, STEPS
+from ptklib.ptks.hpf_plan import COUNT_UNITS, SQUARE_UNITS, STEPS
 
 __all__ = ["Columns", "Events", "whole_residuals"]
 
@@ -68,10 +68,11 @@ class Events:
         )
 
     def user_totals(self, residuals: Floats) -> Integers:
-        """(count, sum of residuals) of each user, in units. Residuals are whole."""
+        """(count, sum of residuals) of each user, in units, and in a last row the sum of squares. Residuals are whole."""
         # Sums of whole numbers: differences of the running sum are exact.
         running = np.concatenate([[0.0], np.cumsum(residuals)])
-        return _totals(np.diff(self.starts), np.diff(running[self.starts]))
+        squares = np.rint(np.square(residuals) * (SQUARE_UNITS / STEPS**2)).sum()
+        return np.vstack([_totals(np.diff(self.starts), np.diff(running[self.starts])), [[0, int(squares)]]])
 
     def matrix(self, residuals: Floats) -> Any:
         """Users by items; times whole feature vectors it gives exact sums."""

@@ -2,12 +2,14 @@
 
 Every release is of one of two kinds of integer vectors. In both, a record is in one row.
 
-* *activity*: a record adds (`STEPS`/2, w) to its row, |w| <= `STEPS`: the number of records and the sum of their values.
+* *activity*: a record adds (`STEPS`/2, w) to its row, |w| <= `STEPS`: the number of records and the sum of their values. It may
+  add up to `STEPS`/8 to one number more, the sum of all squares.
 * *tastes*: a record adds w times the feature vector of its partner, |w| <= `STEPS`, feature vectors whole numbers of length
   at most `RESOLUTION`.
 
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records. *Neighbours:* add or remove one.
-*Sensitivity (L2):* one record moves one row, by at most sqrt(STEPS^2 + (STEPS/2)^2), rounded up, or by STEPS * RESOLUTION. At
+*Sensitivity (L2):* one record moves one row, and that number, by at most
+sqrt(STEPS^2 + (STEPS/2)^2 + (STEPS/8)^2), rounded up, or one row by STEPS * RESOLUTION. At
 user level only rows of items are released and several records of a user with one item count as one (`hpf_users`), so r
 records move at most r rows, each by no more than that: sqrt(r) times as much. Entries are whole numbers, summed
 exactly, so this holds to the last bit. *Cost:* the release j has the share c_j of mu^2 and sigma_j = sensitivity_j /
@@ -32,12 +34,14 @@ from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptk import count_of
 from ptklib.ptks.hpf import RESOLUTION
 
-__all__ = ["COUNT_UNITS", "STEPS", "Plan", "plan_of"]
+__all__ = ["COUNT_UNITS", "SQUARE_UNITS", "STEPS", "Plan", "plan_of"]
 
 # Values and residuals are whole numbers of steps; half a step is far below the noise of any budget.
 STEPS = 4096
 # A record in a count is this many units: half of the largest value, so that counting costs 12% of the noise.
 COUNT_UNITS = STEPS // 2
+# The largest squared residual is this many: only their mean over all records is wanted.
+SQUARE_UNITS = STEPS // 8
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def _plan(epsilon: Fraction, delta: Fraction, records: int, share: float, rounds
     activities, updates = (2, 2 * rounds + 1) if records == 1 else (1, rounds)
     whole = share if records == 1 else share / 2
     return Plan(
-        activity=_release(base, STEPS**2 + COUNT_UNITS**2, records, whole / activities),
+        activity=_release(base, STEPS**2 + COUNT_UNITS**2 + SQUARE_UNITS**2, records, whole / activities),
         activities=activities,
         tastes=_release(base, (STEPS * RESOLUTION) ** 2, records, (1 - whole) / updates),
         updates=updates,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.ptks.hpf import SPREAD, Whitened, information, shrunk, variance_of, whitened
+from ptklib.ptks.hpf import Whitened, information, shrunk, variance_of, whitened
 
 __all__ = ["Side"]
 
@@ -25,6 +25,7 @@ class Side:
     every: Floats  # noisy, of all windows
     old_sums: Floats
     old_weights: Floats
+    spread: float  # v: how fast data outweighs the mean, and how large an echo is
     sums: Floats = field(init=False)
     weights: Floats = field(init=False)
     fresh: Floats = field(init=False)  # J of this window, over the mean square of the features it was measured on
@@ -42,21 +43,21 @@ class Side:
         """
         known = np.maximum(self.counts, 0.0)
         if echo is not None:
-            sums = sums - (SPREAD * known)[:, None] * echo
-        told, weights = information(sums @ evened, known * square, noise)
+            sums = sums - (self.spread * known)[:, None] * echo
+        told, weights = information(sums @ evened, known * square, noise, self.spread)
         self.sums, self.weights = told + self.old_sums, weights + self.old_weights
         self.fresh = weights / square
 
     def features(self) -> Whitened:
         """Features made of what is known. No column vanishes, for it may become better."""
-        return whitened(shrunk(self.sums, self.weights, self._variance()), self.every)
+        return whitened(shrunk(self.sums, self.weights, self._variance(), self.spread), self.every)
 
     def echo(self, made: Whitened, partner: Floats) -> Floats:
         """What a record will meet of itself in the ``made`` features, per unit of its squared residual, at the mean.
 
         Vectors are h / (J + v/T^2), h = t D and t = ``fresh`` / count; and D was residuals times features of the ``partner``.
         """
-        pull = (self.fresh * made.kept) @ (1 / (self.weights[:, None] + SPREAD / self._variance()))
+        pull = (self.fresh * made.kept) @ (1 / (self.weights[:, None] + self.spread / self._variance()))
         gain = pull / max(float(np.maximum(self.counts, 0.0).sum()), 1e-30)
         echo: Floats = gain * partner @ (made.axes / made.scales)
         return echo
@@ -70,4 +71,4 @@ class Side:
         self.sums, self.old_sums = self.sums @ axes, self.old_sums @ axes
 
     def _variance(self) -> Floats:
-        return variance_of(self.sums, self.weights, least=_REVIVAL)
+        return variance_of(self.sums, self.weights, self.spread, least=_REVIVAL)

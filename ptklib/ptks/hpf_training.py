@@ -31,10 +31,10 @@ from ptklib.privacy.source import BitSource
 from ptklib.ptk import Arrays
 from ptklib.ptks.hpf import RESOLUTION, SPREAD, balance, information, shrunk, variance_of, whitened, whole
 from ptklib.ptks.hpf_events import Events, Integers, whole_residuals
-from ptklib.ptks.hpf_plan import COUNT_UNITS, STEPS, Plan
+from ptklib.ptks.hpf_plan import COUNT_UNITS, SQUARE_UNITS, STEPS, Plan
 from ptklib.ptks.hpf_side import Side
 
-__all__ = ["Training", "activity_of", "best_guess", "level_of", "own_activity", "own_tastes"]
+__all__ = ["Training", "activity_of", "best_guess", "level_of", "own_activity", "own_tastes", "spread_of"]
 
 # Of the level before any data: uniform over the range.
 _LEVEL_VARIANCE = 1 / 12
@@ -42,6 +42,7 @@ _LEVEL_VARIANCE = 1 / 12
 _LEAST_LEVEL = 1e-3
 # A user's own mean and tastes are shrunk as by this many records at the mean.
 _OWN_RECORDS = 5.0
+_SPREAD_RECORDS = 200.0
 
 Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
@@ -95,11 +96,19 @@ class Training:
         """What is known of each user's activity; and the counts of this window alone."""
         expected = self._expected(state, level)[self.events.items]
         residuals = whole_residuals(self.events.values, expected, self.clip)
-        counts, sums, noise = self._counted(self.events.user_totals(residuals), self.clip / STEPS)
+        every, told, noise = self._counted(self.events.user_totals(residuals), self.clip / STEPS)
+        counts, sums = every[:-1], told[:-1]
+        above = information(sums[:, None], counts, noise)
         # From above the level to above the middle of the range: the level of the next window may be another.
         sums = sums + (level - self.floor - 0.5) * np.maximum(counts, 0.0)
         state["user_counts"] = _added(counts, before.get("user_counts"))
-        state["user_activity"] = _added(_pair(information(sums[:, None], counts, noise)), before.get("user_activity"))
+        found = information(sums[:, None], counts, noise)
+        state["user_activity"] = _added(_pair(found), before.get("user_activity"))
+        # What the activity of users will explain of the squares is not chance.
+        explained = float(variance_of(above[0], above[1])[0])
+        records = max(float(counts.sum()), 0.0)
+        squares = float(told[-1]) * self.clip * STEPS / SQUARE_UNITS - records * explained
+        state["spread"] = _added(np.array([squares, records]), before.get("spread"))
         return counts
 
     def _by_turns(self, state: State, before: State, item_counts: Floats, level: float) -> None:
@@ -125,6 +134,7 @@ class Training:
 
     def _items_alone(self, state: State, before: State, item_counts: Floats, level: float) -> None:
         """Items on what the own records of their users say, several times."""
+        state["spread"] = before.get("spread", np.zeros(2))
         events, items = self.events, self._side("item", item_counts, state, before)
         own = np.diff(events.starts).astype(np.float64)
         above = events.matrix(events.values - self._expected(state, level)[events.items]) @ np.ones(len(item_counts))
@@ -142,7 +152,7 @@ class Training:
     def _side(self, name: str, counts: Floats, state: State, before: State) -> Side:
         sums = before.get(f"{name}_sums", np.zeros((len(counts), self.tastes)))
         weights = before.get(f"{name}_weights", np.zeros(len(counts)))
-        return Side(counts, state[f"{name}_counts"], sums, weights)
+        return Side(counts, state[f"{name}_counts"], sums, weights, spread_of(state))
 
     def _expected(self, state: State, level: float) -> Floats:
         """Of each item, for a user of activity 0, as a share of the range."""
@@ -186,12 +196,19 @@ def activity_of(state: Arrays, side: str, floor: float) -> Floats:
     """How far the mean of each user or item is above the level, in ranges."""
     told, weights = state[f"{side}_activity"].T
     above = told - (level_of(state, floor) - floor - 0.5) * weights
-    return best_guess(above[:, None], weights)[:, 0]
+    return best_guess(above[:, None], weights, SPREAD)[:, 0]
 
 
-def best_guess(sums: Floats, weights: Floats) -> Floats:
-    """From (h, J) alone."""
-    return shrunk(sums, weights, variance_of(sums, weights))
+def spread_of(state: Arrays) -> float:
+    """The variance of a residual, as a share of the squared range; `SPREAD` counts as some records."""
+    squares, records = (float(one) for one in state["spread"])
+    found = (squares + _SPREAD_RECORDS * SPREAD) / (max(records, 0.0) + _SPREAD_RECORDS)
+    return min(max(found, SPREAD / 10), 4 * SPREAD)
+
+
+def best_guess(sums: Floats, weights: Floats, spread: float) -> Floats:
+    """From (h, J) and v alone."""
+    return shrunk(sums, weights, variance_of(sums, weights, spread), spread)
 
 
 def own_activity(above: Floats, counts: Floats) -> Floats:
