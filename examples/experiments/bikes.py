@@ -35,6 +35,8 @@ __all__ = ["from_taxis", "retained"]
 Floats = NDArray[np.float64]
 
 _CLASSES = 16
+# Inputs are few, so every node looks at all of them.
+_TREES, _DEPTH = 4, 8
 _PENALTIES = (0.03, 0.3)
 _WHEN = (
     IntegerRange(column="hour", first=0, last=23),
@@ -52,7 +54,15 @@ def from_taxis(data: Path, fast: bool, say: Say) -> Outcome:
     north = (rides["dropoff_latitude"] - rides["pickup_latitude"]) * 111.2
     octant = (np.floor(np.arctan2(north, east) / (np.pi / 4)).astype(int) + 8) % 8
     source = _timed(rides["pickup_datetime"], way=2 * octant + (np.hypot(east, north) > 2))
-    ptk = Forest(inputs=_WHEN, label="way", classes=tuple(range(16)), prefix="ride")
+    ptk = Forest(
+        inputs=_WHEN,
+        label="way",
+        classes=tuple(range(16)),
+        trees=_TREES,
+        depth=_DEPTH,
+        features_per_split=3,
+        prefix="ride",
+    )
     title = "Destination of a bike ride: a forest taught by taxis"
     return _run("bikes-from-taxis", title, data, ptk, source, fast, say)
 
@@ -67,6 +77,9 @@ def retained(data: Path, fast: bool, say: Say) -> Outcome:
         ),
         label="end",
         classes=tuple(range(_CLASSES)),
+        trees=_TREES,
+        depth=_DEPTH,
+        features_per_split=5,
         prefix="ride",
     )
     title = "Destination of a bike ride: a forest taught by earlier rides"

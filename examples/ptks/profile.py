@@ -150,9 +150,47 @@ def _embeddings() -> Case:
     )
 
 
+def _forest() -> Case:
+    from ptklib.ptks.forest import Forest
+    from ptklib.ptks.forest_codes import Number
+
+    ptk = Forest(
+        inputs=tuple(Number(column=f"x{place}", lower=0.0, upper=1.0) for place in range(6)), label="y", classes=(0, 1)
+    )
+
+    def rows(count: int, rng: np.random.Generator) -> pa.Table:
+        x = rng.random((6, count))
+        rule = (x[0] > 0.6) | ((x[1] > 0.5) & (x[2] < 0.4))
+        label = np.where(rng.random(count) < 0.1, ~rule, rule).astype(np.int64)
+        return pa.table({**{f"x{place}": column for place, column in enumerate(x)}, "y": label})
+
+    return Case(ptk=ptk, rows=rows, words="Rules on three of six columns; one label in ten is wrong.")
+
+
+def _quantiles() -> Case:
+    from ptklib.ptks.quantiles import Quantiles
+
+    ptk = Quantiles(
+        keys=(IntegerRange(column="zone", first=0, last=19),),
+        value="fare",
+        quantiles=(0.1, 0.5, 0.9),
+        lower=0.0,
+        upper=100.0,
+    )
+    middles = np.random.default_rng(103).uniform(2, 3.5, 20)
+
+    def rows(count: int, rng: np.random.Generator) -> pa.Table:
+        zones = rng.integers(0, 20, count)
+        return pa.table({"zone": zones, "fare": rng.lognormal(middles[zones], 0.5)})
+
+    return Case(ptk=ptk, rows=rows, words="Three quantiles of the fare in 20 zones, on a grid of 256 bins.")
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "counts": _counts,
     "embeddings": _embeddings,
+    "forest": _forest,
+    "quantiles": _quantiles,
     "statistics": _statistics,
 }
 

@@ -1,0 +1,171 @@
+"""The frame of the benchmarks: what is missing is broken, limits cannot be loosened, leads are computed as they are told."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import accuracy, ptks
+from benchmarks._accuracy import environment, tasks
+from benchmarks._accuracy.scores import Scale
+from benchmarks.bars import Bar, Report, at_most, broken
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, limit: float, pairs: list[tuple[float, float]]) -> None:
+    """Only the kind ``made``, with these pairs of seconds."""
+    module = types.ModuleType("benchmarks.ptk_speed.made")
+
+    def rounds(_: object) -> Iterator[tuple[float, float]]:
+        yield from pairs
+
+    module.__dict__.update(WHAT="ours / theirs", LIMIT=limit, rounds=rounds)
+    monkeypatch.setitem(sys.modules, "benchmarks.ptk_speed.made", module)
+    monkeypatch.setattr(ptks, "kinds", lambda: ["made"])
+
+
+class TestSpeed:
+    def test_every_required_kind_is_asked_for(self) -> None:
+        assert set(ptks.REQUIRED) <= set(ptks.kinds())
+
+    def test_a_kind_without_a_module_is_broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ptks, "kinds", lambda: ["nowhere"])
+        (bar,) = ptks.run(quiet).bars
+        assert not bar.holds
+        assert "nowhere: ModuleNotFoundError" in bar.what
+
+    @pytest.mark.parametrize(
+        ("pairs", "holds"),
+        [
+            ([(1.0, 1.0)] * 5, True),
+            ([(1.0, 1.0)] * 4, False),
+            ([(1.4, 1.0)] * 3 + [(9.0, 1.0)] * 2, True),
+            ([(1.4, 1.0)] * 2 + [(1.6, 1.0)] * 3, False),
+        ],
+        ids=["as fast", "too few rounds", "the median counts", "too slow"],
+    )
+    def test_the_median_of_the_ratios_is_judged(
+        self, pairs: list[tuple[float, float]], holds: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plant(monkeypatch, 1.5, pairs)
+        (bar,) = ptks.run(quiet).bars
+        assert bar.holds == holds
+
+    def test_a_module_cannot_loosen_its_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        plant(monkeypatch, 9.0, [(2.0, 1.0)] * 5)
+        assert ptks.run(quiet).bars[0].holds
+        monkeypatch.setitem(ptks.REQUIRED, "made", 1.5)
+        assert not ptks.run(quiet).bars[0].holds
+
+    def test_one_that_fails_does_not_hide_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        plant(monkeypatch, 1.5, [(1.0, 0.0)] * 5)
+        monkeypatch.setattr(ptks, "kinds", lambda: ["nowhere", "made"])
+        plant_good = sys.modules["benchmarks.ptk_speed.made"]
+        plant_good.__dict__["rounds"] = lambda _: iter([(1.0, 1.0)] * 5)
+        first, second = ptks.run(quiet).bars
+        assert (first.holds, second.holds) == (False, True)
+
+
+class TestFrame:
+    def test_packages_are_no_benchmarks(self) -> None:
+        found = command.names()
+        assert {"accuracy", "ptks", "window"} <= set(found)
+        assert not {"ptk_speed", "_accuracy", "bars", "__main__"} & set(found)
+
+    def test_what_could_not_be_measured_is_null_and_never_holds(self) -> None:
+        bar = broken("x", 1.5)
+        assert not bar.holds
+        assert json.loads(json.dumps(bar.as_json(), allow_nan=False))["value"] is None
+
+    def test_the_data_folder_reaches_those_that_ask_for_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        seen: list[object] = []
+
+        def with_data(_: object, data: Path | None = None) -> Report:
+            seen.append(data)
+            return Report(bars=[at_most("x", 1, 2)])
+
+        monkeypatch.setattr(accuracy, "run", with_data)
+        monkeypatch.setattr(ptks, "run", lambda _: Report(bars=[at_most("x", 3, 2)]))
+        monkeypatch.delenv("SAGE_DATA", raising=False)
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "accuracy", "--json", "--data", str(tmp_path)])
+        assert command.main() == 0
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "accuracy", "--json"])
+        assert command.main() == 0
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "ptks", "--json", "--data", str(tmp_path)])
+        assert command.main() == 1
+        assert seen == [tmp_path, None]
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "accuracy", "--data", str(tmp_path / "nowhere")])
+        with pytest.raises(SystemExit):
+            command.main()
+        assert "--data must be a folder" in capsys.readouterr().err
+
+
+def compared(ours: list[float], theirs: list[float], method: str = "forest") -> accuracy.Compared:
+    task = tasks.Task(method=method, data="d", values=np.zeros((1, 1)), lower=np.zeros(1), upper=np.ones(1), size=2)
+    return accuracy.Compared(task=task, epsilon=1.0, ours=np.array(ours), theirs=np.array(theirs), exact=0.0)
+
+
+def held(one: accuracy.Compared) -> list[bool]:
+    bars: list[Bar] = accuracy._bars([one])
+    return [bar.holds for bar in bars]
+
+
+class TestAccuracy:
+    def test_a_lead_is_a_difference_in_standard_errors(self) -> None:
+        one = compared([1.0, 3.0], [4.0, 6.0])
+        assert one.lead == pytest.approx(3 / math.sqrt(2))
+        assert one.gain == pytest.approx(0.6)
+        assert compared([1.0, 1.0], [1.0, 1.0]).lead == 0
+        assert compared([1.0, 1.0], [2.0, 2.0]).lead == math.inf
+
+    def test_better_and_as_good_hold_and_worse_does_not(self) -> None:
+        noise = [0.0, 0.01, -0.01, 0.005, -0.005] * 4
+        same = [1 + one for one in noise]
+        assert held(compared([0.9 + one for one in noise], same)) == [True, True]
+        assert held(compared([1.1 + one for one in noise], same)) == [False, False]
+        # Worse by less than three standard errors: as good, but not better on average, unless both are the same by design.
+        close = [1.002 + one for one in noise]
+        assert held(compared(close, same)) == [True, False]
+        assert held(compared(close, same, "histogram")) == [True, True]
+
+    def test_errors_are_those_of_the_exact_method_where_the_output_is(self) -> None:
+        for task in tasks.tasks(None):
+            if task.method in {"PCA", "histogram"}:
+                scale = Scale(task)
+                exact = scale.exact()
+                rng = np.random.default_rng(0)
+                if task.method == "PCA":
+                    worse = rng.normal(0, 1, (task.size, task.values.shape[1]))
+                else:
+                    assert exact == 0
+                    worse = np.zeros(task.size)
+                assert scale.error(worse) > exact
+
+    def test_data_sets_are_the_same_every_time_and_within_their_bounds(self) -> None:
+        first, second = tasks.tasks(None), tasks.tasks(None)
+        assert [one.name for one in first] == [one.name for one in second]
+        for one, other in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one.values, other.values)
+            assert np.all((one.values >= one.lower) & (one.values <= one.upper))
+
+    def test_without_an_environment_the_benchmark_is_broken_and_says_why(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def not_ready(_: object) -> Path:
+            raise environment.NotReady("no index")
+
+        monkeypatch.setattr(environment, "python", not_ready)
+        (bar,) = accuracy.run(quiet).bars
+        assert not bar.holds
+        assert "no index" in bar.what
