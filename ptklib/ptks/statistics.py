@@ -1,23 +1,13 @@
-"""Counts, sums, means and variances by public keys: the PTK that most features are made of.
+"""Counts, sums, means and variances by public keys, and who is on top: the PTK that most features are made of.
 
 What is released
 ----------------
-A value v between public bounds becomes a whole number w of steps, 0 to D (``steps``; bounds and D are public). Each
-record then spreads a weight over the corners of its cell:
-
-====================  =============================  ==========  =====================================
-asked for             weights of a record            they sum    read back
-====================  =============================  ==========  =====================================
-counts only           1                              1           count
-sums, means           D-w, w                         D           count, sum of w
-variances             (D-w)^2, 2w(D-w), w^2          D^2         count, sum of w, sum of w^2
-====================  =============================  ==========  =====================================
-
-The exact totals of every corner of every cell get noise of one scale, empty cells too, and everything else is
-post-processing. There is no budget to split: the weights are not negative and always sum to the same number, so all of
-them together are as sensitive as the count alone. Separate Laplace noise on a count and a centred sum with half the budget
-each would have twice the variance (Gaussian noise: the same); on a count, a sum and a sum of squares with a third each,
-the count would have three times the variance.
+A value v between public bounds becomes a whole number w of steps, 0 to D (``steps``; bounds and D are public). Each record
+then spreads a weight over the corners of its cell (`corners`): 1 for counts alone; D-w and w for sums and means; (D-w)^2,
+2w(D-w) and w^2 for variances. The exact totals of every corner of every cell get noise of one scale, empty cells too, and
+everything else is post-processing, shares and ranks (`ranking`) too. There is no budget to split: the weights are not
+negative and always sum to the same number, so all of them together are as sensitive as the count alone. `corners` says
+why no split between a sum and a count has less noise.
 
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records. *Neighbours:* add or remove one.
 *Sensitivity:* a record is in one cell or none, and its weights are whole, not negative and sum to W = 1, D or D^2; so it
@@ -35,10 +25,12 @@ Rules
   ``sum`` = count times mean, over all windows merged. Where the noisy count is not positive, or the key is unknown, mean
   and variance are those of all records together; if that count is not positive either, the middle of the bounds and
   the variance of the uniform distribution between them.
+* With a ``ranking``: ``share`` of the key in all counts or sums, its ``rank`` (1 is the largest), and ``in_top``, 1 for the
+  keys with the ``top`` largest and 0 for others. An unknown key has share 0, the rank after the last, and is not on top.
 * Loss: the squared distance of the value (in steps) to the mean of its key over the squared range; with counts only, half
   the Brier score of the shares. Exact totals minimise its mean.
 
-Reasons: those of `ptk`, `keys`, `fixed_point` and `mechanisms.release`.
+Reasons: those of `ptk`, `cells`, `keys`, `fixed_point` and `noisy_totals`.
 """
 
 from __future__ import annotations
@@ -48,23 +40,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
-from ptklib.privacy.calibration import gaussian_sigma
+from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
-from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of, count_of
-from ptklib.ptks.keys import MAX_CELLS, Codes, Key, numbers_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, count_of
+from ptklib.ptks import corners
+from ptklib.ptks.cells import Cells, demand, number_column, pieces
+from ptklib.ptks.keys import Codes, Key
+from ptklib.ptks.noisy_totals import Release, check_totals, merged, release_of, scale_of
 from ptklib.ptks.profile import smallest_count
+from ptklib.ptks.ranking import Ranking, ranks, shares, top_table
 
 __all__ = ["MAX_STEPS", "STEPS", "Statistics"]
 
@@ -72,9 +66,9 @@ __all__ = ["MAX_STEPS", "STEPS", "Statistics"]
 STEPS = 4096
 # So that 2**20 squares sum below 2**53, where whole floats are exact.
 MAX_STEPS = 2**16
-_ROWS_AT_ONCE = (1 << 15, 1 << 20)
 # So that twice as many squares sum below 2**63.
 _ROWS_IN_INT64 = 1 << 29
+_RANKED = {"share", "rank", "in_top"}
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -88,7 +82,7 @@ class Statistics(Ptk):
     tags: ClassVar[Tags] = Tags(mergeable=True, exact_minimiser=True)
 
     keys: tuple[Key, ...]
-    statistics: tuple[Literal["count", "sum", "mean", "variance"], ...]
+    statistics: tuple[Literal["count", "sum", "mean", "variance", "share", "rank", "in_top"], ...]
     value: str | None = None
     lower: float | None = None
     upper: float | None = None
@@ -96,26 +90,36 @@ class Statistics(Ptk):
     resolution: float | None = None  # of the value; the range over `STEPS` when None
     min_share: float | None = None  # the target holds for keys with this share of the records; 1/cells when None
     prefix: str | None = None  # of feature names; the columns when None
+    ranking: Ranking | None = None  # what share, rank and in_top are of
 
     def check(self) -> None:
         """One key or more; statistics asked for once each; bounds exactly when there is a value."""
-        _demand(len(self.keys) >= 1, "keys must be one or more, got none")
-        _demand(self.cells <= MAX_CELLS, f"keys must make at most {MAX_CELLS} cells, got {self.cells}")
-        _demand(
+        self._cells.check()
+        demand(
             0 < len(self.statistics) == len(set(self.statistics)), "statistics must be one or more, none of them twice"
         )
         named = [one is not None for one in (self.value, self.lower, self.upper)]
         if self._degree or any(named):
-            _demand(all(named), "value, lower and upper must be given together, for sums, means and variances")
-            _demand(self._degree > 0, "value must be left out when only counts are asked for")
-            _demand(1 <= self.steps <= MAX_STEPS, f"resolution must give 1 to {MAX_STEPS} steps, got {self.steps}")
-        _demand(self.min_share is None or 0 < self.min_share <= 1, "min_share must be above 0 and at most 1")
+            demand(all(named), "value, lower and upper must be given together, for sums, means and variances")
+            demand(self._degree > 0, "value must be left out when only counts are asked for")
+            demand(1 <= self.steps <= MAX_STEPS, f"resolution must give 1 to {MAX_STEPS} steps, got {self.steps}")
+        ranked = bool(_RANKED & set(self.statistics))
+        demand(
+            ranked == (self.ranking is not None), "ranking must be given for share, rank or in_top, and only for them"
+        )
+        negative = self.ranking is not None and self.ranking.by == "sum" and (self.lower or 0.0) < 0
+        demand("share" not in self.statistics or not negative, "lower must not be negative for a share of a sum")
+        demand(self.min_share is None or 0 < self.min_share <= 1, "min_share must be above 0 and at most 1")
         object.__setattr__(self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian"))
+
+    @property
+    def _cells(self) -> Cells:
+        return Cells(self.keys)
 
     @property
     def cells(self) -> int:
         """How many keys there are: the product of the domains."""
-        return math.prod(key.size for key in self.keys)
+        return self._cells.size
 
     @property
     def steps(self) -> int:
@@ -125,17 +129,15 @@ class Statistics(Ptk):
     @property
     def _degree(self) -> int:
         """The highest power of the value that is summed."""
-        return 2 if "variance" in self.statistics else int(bool({"sum", "mean"} & set(self.statistics)))
+        if "variance" in self.statistics:
+            return 2
+        by_sum = self.ranking is not None and self.ranking.by == "sum"
+        return int(by_sum or bool({"sum", "mean"} & set(self.statistics)))
 
     @property
     def _weight(self) -> int:
         """W: what the weights of one record sum to."""
         return int(self.steps**self._degree)
-
-    @property
-    def _padded(self) -> tuple[int, ...]:
-        """The shape of the cells with one more place in each domain, for unknown keys."""
-        return tuple(key.size + 1 for key in self.keys)
 
     def columns(self) -> tuple[str, ...]:
         """The key columns, then the value."""
@@ -143,7 +145,7 @@ class Statistics(Ptk):
 
     def feature_columns(self) -> tuple[str, ...]:
         """The key columns."""
-        return tuple(dict.fromkeys(key.column for key in self.keys))
+        return self._cells.columns()
 
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
         """That of the one release that `train_dp` makes."""
@@ -163,28 +165,22 @@ class Statistics(Ptk):
         release = self._release(epsilon, delta, records_per_unit)
         if previous is not None:
             self.validate(previous)
-        totals: Integers = release.release(self._corners(batches), source=noise).values
-        windows = np.ones(1, dtype=np.int64)
-        if previous is not None:
-            # Each is at most LIMIT = 2**60, so the sum fits.
-            totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
-            windows = windows + previous["windows"]
-        return {"totals": totals, "windows": windows}
+        return merged(release.release(self._totals(batches), source=noise).values, previous)
 
     def exact(self, batches: Batches) -> Arrays:
         """The totals without noise: their means and shares minimise the mean loss. Raw: never published."""
-        return {"totals": self._corners(batches), "windows": np.ones(1, dtype=np.int64)}
+        return merged(self._totals(batches), None)
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
         self.validate(arrays)
         if self._degree:
             # An unknown key has the prediction NaN: its loss is set to 0.
-            table = self._pad(self._statistics(arrays)["mean"][:-1], np.nan)
+            table = self._cells.pad(self._moments(arrays)["mean"][:-1], np.nan)
         else:
             shares = np.maximum(arrays["totals"][:, 0].astype(np.float64), 0.0)
             shares = shares / shares.sum() if shares.sum() > 0 else np.full(self.cells, 1 / self.cells)
-            table = self._pad((np.square(shares).sum() + 1 - 2 * shares) / 2, np.nan)
+            table = self._cells.pad((np.square(shares).sum() + 1 - 2 * shares) / 2, np.nan)
         losses = [np.zeros(0)]
         for codes, value in self._coded(batches):
             known = table[codes]
@@ -199,18 +195,44 @@ class Statistics(Ptk):
     def features(self, arrays: Arrays, table: pa.Table) -> pa.Table:
         """The statistics of each row's key, as float64. Rules for unknown keys: see the module."""
         self.validate(arrays)
-        codes = self._codes(table)
-        found = self._statistics(arrays)
+        codes = self._cells.codes(table)
+        found = self._moments(arrays)
         if self.lower is not None and self.upper is not None:
             width = self.upper - self.lower
             found["mean"] = self.lower + width * found["mean"]
             found["variance"] = width**2 * found["variance"]
             found["sum"] = found["count"] * found["mean"]
-        columns = []
-        for name in self.statistics:
-            unknown = float(found[name][-1]) if name in {"mean", "variance"} else 0.0
-            columns.append(pa.array(self._pad(found[name][:-1], unknown)[codes]))
+        # The last entry is for unknown keys.
+        found["count"][-1] = 0.0
+        if "sum" in found:
+            found["sum"][-1] = 0.0
+        if self.ranking is not None:
+            totals, whole = self._ranked(arrays)
+            found["share"] = np.append(shares(totals, whole), 0.0)
+            found["rank"] = np.append(ranks(totals), self.cells + 1.0)
+            found["in_top"] = np.append(ranks(totals) <= self.ranking.top, 0.0)
+        columns = [
+            pa.array(self._cells.pad(found[name][:-1], float(found[name][-1]))[codes]) for name in self.statistics
+        ]
         return pa.Table.from_arrays(columns, names=list(self.feature_names()))
+
+    def top(self, arrays: Arrays, count: int | None = None) -> pa.Table:
+        """The keys with the largest noisy counts or sums, for a report: rank, keys, total, share. Post-processing, free.
+
+        ``count`` is that of the ranking when None; any other costs nothing either.
+        """
+        self.validate(arrays)
+        if self.ranking is None:
+            raise InvalidInput("CONFIG_INVALID", "top needs a PTK with a ranking, this one has none")
+        totals, whole = self._ranked(arrays)
+        return top_table(
+            self._cells, totals, whole, self.ranking.top if count is None else count_of(count, name="count")
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Without ``ranking`` where there is none: states from before it existed keep their certificates."""
+        body = super().as_json()
+        return body if self.ranking is not None else {name: body[name] for name in body if name != "ranking"}
 
     def analytic_profile(
         self, target: float, levels: Sequence[Number], delta: Number = 0, *, records_per_unit: int = 1
@@ -221,7 +243,7 @@ class Statistics(Ptk):
         between the bounds, rounding to steps included, whatever the values are. With counts only it bounds the error of
         a count as a fraction of all records. From public numbers alone: free.
         """
-        _demand(0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}")
+        demand(0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}")
         share = 1.0 if not self._degree else self.min_share or 1 / self.cells
         found: list[int | None] = []
         for level in levels:
@@ -232,19 +254,15 @@ class Statistics(Ptk):
                     raise
                 found.append(None)
                 continue
-            scale = release.scale if isinstance(release, LaplaceRelease) else release.sigma
             allowed = target - (1 / (2 * self.steps) if self._degree else 0.0)
-            records = float(scale / self._weight)
+            records = scale_of(release) / self._weight
             count = smallest_count(self.mechanism, records, 1 / self._weight, allowed, self._degree)
             found.append(None if count is None else math.ceil(count / share))
         return tuple(found)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; totals and windows are in range."""
-        wanted = {"totals": ("int64", (self.cells, self._degree + 1)), "windows": ("int64", (1,))}
-        check_arrays(arrays, wanted, kind=self.kind)
-        if np.any(np.abs(arrays["totals"]) > LIMIT) or not 1 <= arrays["windows"][0] <= LIMIT:
-            raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
+        check_totals(arrays, (self.cells, self._degree + 1), kind=self.kind)
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values on a bound."""
@@ -257,23 +275,20 @@ class Statistics(Ptk):
             columns[self.value] = pa.array(values)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> LaplaceRelease | GaussianRelease:
+    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
         """The one mechanism of a training, before any data. Sensitivity r W: see the proof note."""
-        sensitivity = count_of(records_per_unit) * self._weight
-        chance = delta_exact(delta)
-        if self.mechanism == "laplace":
-            return LaplaceRelease(epsilon=epsilon, sensitivity=sensitivity)
-        if chance == 0:
-            raise InvalidInput("DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'laplace'")
-        return GaussianRelease(sigma=_sigma(epsilon_exact(epsilon), chance, sensitivity), sensitivity=sensitivity)
+        weight = self._weight
+        return release_of(
+            self.mechanism, epsilon, delta, l1=weight, l2_squared=weight**2, records_per_unit=records_per_unit
+        )
 
-    def _corners(self, batches: Batches) -> Integers:
+    def _totals(self, batches: Batches) -> Integers:
         """The exact totals of the corners of all cells, at most LIMIT. Raw.
 
         Weights are not negative, so stopping at LIMIT on the way is the same as at the end, and moves no neighbours apart.
         """
         totals = np.zeros((self.cells, self._degree + 1), dtype=np.int64)
-        sums = np.zeros((self._degree + 1, math.prod(self._padded)), dtype=np.int64)
+        sums = np.zeros((self._degree + 1, self._cells.unknown + 1), dtype=np.int64)
         pending = 0
         for codes, value in self._coded(batches):
             if pending + len(codes) > _ROWS_IN_INT64:
@@ -290,49 +305,20 @@ class Statistics(Ptk):
 
     def _weights(self, sums: Integers) -> Integers:
         """Totals of the corners from those of the powers of w, without the unknown keys."""
-        known = tuple(slice(key.size) for key in self.keys)
-        inner = [one.reshape(self._padded)[known].reshape(-1) for one in sums]
-        d = self.steps
-        if self._degree == 0:
-            return np.stack(inner, axis=1)
-        if self._degree == 1:
-            n, w = inner
-            return np.stack([d * n - w, w], axis=1)
-        n, w, ww = inner
-        return np.stack([d * d * n - 2 * d * w + ww, 2 * (d * w - ww), ww], axis=1)
+        return corners.weights(np.stack([self._cells.plain(one) for one in sums]), self.steps)
 
     def _coded(self, batches: Batches) -> Iterator[tuple[Codes, Floats | None]]:
         """The cell and the value in steps (a fresh array) of each record, a piece that fits a cache at a time."""
-        least, most = _ROWS_AT_ONCE
-        rows = min(most, max(least, 2 * self.cells))
-        for batch in batches_of(batches):
-            for start in range(0, batch.num_rows, rows):
-                piece = batch.slice(start, rows)
-                codes = self._codes(piece)
-                yield (codes, None) if self.value is None else self._valued(codes, piece)
-
-    def _codes(self, frame: pa.RecordBatch | pa.Table) -> Codes:
-        """The padded cell of each record: unknown in any key is a place that no cell has."""
-        codes: Codes | None = None
-        for key in self.keys:
-            one = key.codes(column_of(frame, key.column))
-            if codes is None:
-                codes = one
-            else:
-                codes = codes * (key.size + 1)
-                codes += one
-        assert codes is not None
-        return codes
+        for piece in pieces(batches, self.cells):
+            codes = self._cells.codes(piece)
+            yield (codes, None) if self.value is None else self._valued(codes, piece)
 
     def _valued(self, codes: Codes, piece: pa.RecordBatch) -> tuple[Codes, Floats]:
         """Clip and round each value to steps by itself. A record without a value gets a cell that is unknown."""
         assert self.value is not None
         assert self.lower is not None
         assert self.upper is not None
-        column = column_of(piece, self.value)
-        if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
-            raise InvalidInput("COLUMN_TYPE", f"column {self.value!r} must hold numbers, got {column.type}")
-        raw, absent = numbers_of(column)
+        raw, absent = number_column(piece, self.value)
         # A value near the end of float64 becomes infinite, and is clipped like one.
         with np.errstate(over="ignore", invalid="ignore"):
             steps = np.subtract(raw, self.lower, dtype=np.float64)
@@ -343,31 +329,20 @@ class Statistics(Ptk):
         if absent is not None:
             bad |= absent
         if bad.any():
-            # The last padded place is unknown in every key.
-            codes = np.where(bad, math.prod(self._padded) - 1, codes)
+            codes = np.where(bad, self._cells.unknown, codes)
             steps[bad] = 0.0
         return codes, steps
 
-    def _statistics(self, arrays: Arrays) -> dict[str, Floats]:
-        """Noisy count, mean and variance of each cell and, last, of all together, in units of the range."""
-        corners = np.vstack([arrays["totals"], arrays["totals"].sum(axis=0, dtype=np.float64)]) / self._weight
-        count = corners.sum(axis=1)
-        usable = count > 0
-        divisor = np.where(usable, count, 1.0)
-        places = np.linspace(0.0, 1.0, self._degree + 1)
-        mean = np.clip(corners @ places / divisor, 0.0, 1.0)
-        variance = np.clip(corners[:, -1] / divisor - mean**2, 0.0, mean * (1 - mean))
-        # First what all records together fall back to, then the cells.
-        for values, middle in ((mean, 0.5), (variance, 1 / 12)):
-            values[-1] = values[-1] if usable[-1] else middle
-            values[~usable] = values[-1]
-        return {"count": np.maximum(count, 0.0), "mean": mean, "variance": variance}
+    def _moments(self, arrays: Arrays) -> dict[str, Floats]:
+        return corners.moments(arrays["totals"], self.steps)
 
-    def _pad(self, cells: Floats, unknown: float) -> Floats:
-        """By padded cell, with a value for unknown keys."""
-        padded = np.full(self._padded, unknown)
-        padded[tuple(slice(key.size) for key in self.keys)] = cells.reshape([key.size for key in self.keys])
-        return padded.reshape(-1)
+    def _ranked(self, arrays: Arrays) -> tuple[Floats, float]:
+        """The noisy counts or sums of all cells as they are, and of all together."""
+        found = self._moments(arrays)
+        values = found["counted"]
+        if self.ranking is not None and self.ranking.by == "sum" and self.lower is not None and self.upper is not None:
+            values = self.lower * values + (self.upper - self.lower) * found["total"]
+        return values[:-1], float(values[-1])
 
 
 @lru_cache(maxsize=1024)
@@ -379,16 +354,5 @@ def _steps(lower: float, upper: float, resolution: float | None) -> int:
     return STEPS if resolution is None else int(FixedPoint(0, high - low, resolution).upper_units)
 
 
-@lru_cache(maxsize=256)
-def _sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> float:
-    """Calibration is a search with many digits: remembered, for the same plan is priced many times."""
-    return gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-
-
 def _limited(totals: Integers) -> Integers:
     return np.asarray(np.minimum(totals, LIMIT), dtype=np.int64)
-
-
-def _demand(holds: bool, words: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words)
