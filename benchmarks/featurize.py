@@ -4,8 +4,6 @@ A state by public keys is a table from keys to features, so the baseline joins t
 before. The frame holds the key columns alone, so that joins have nothing else to carry. Joins do not keep the order of the
 rows; `featurize` does.
 
-Other kinds of PTK compute features that no join gives: their seconds are shown beside, state by state.
-
 Also here: what an import takes in a fresh process. ``import ptklib`` alone loads nothing else, so the bar on its wall time
 says little; the second bar is on what a program imports in order to featurize, in seconds of the processor, which do not
 grow when the machine is busy. Its wall time is shown.

@@ -23,7 +23,6 @@ from typing import Any
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 __all__ = [
     "MARGIN",
@@ -148,6 +147,8 @@ def sampled_gaussian_renyi(orders: Floats, rate: float, sigma: float) -> Floats:
 
 
 def _log_moment(order: int, rate: float, sigma: float) -> float:
+    from scipy import special  # slow to import, and not needed by those who only read states
+
     if order < 2:
         return 0.0
     k = np.arange(2, order + 1, dtype=np.float64)
@@ -169,6 +170,8 @@ def mu_squared_of_pure(epsilon: Fraction | float) -> float:
     lies below its chords, and the two chords are f: G <= f, so every epsilon-DP mechanism is mu-GDP. A smaller
     mu fails at x0.
     """
+    from scipy import special
+
     e = float(epsilon)
     # 1/2 - x0 = tanh(e/2)/2 keeps the digits of a small epsilon, the logarithm those of a large one.
     if e < 4:

@@ -23,7 +23,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 __all__ = ["Probit", "seams"]
 
@@ -37,6 +36,14 @@ _ABOVE = np.int64(-1 << _SHIFT)
 _LEAST = 2.0**-20
 _FIRST = int(np.float64(_LEAST).view(np.int64)) >> _SHIFT
 _CELLS = (19 << _CELL_BITS) + 1
+
+
+def ndtri(p: _Floats) -> _Floats:
+    """scipy's, imported when the first noise is drawn: those who only read states never wait for it."""
+    from scipy import special
+
+    found: _Floats = special.ndtri(p)
+    return found
 
 
 class Probit:
