@@ -16,7 +16,8 @@ sum has the least noise.
 records move each table by at most r in L1 and in L2. *Cost:* the tables compose; shares of the budget and the price are
 those of `counts_budget.plan`. Cells are whole numbers and the sum of noise and counts is the same in either order, so
 laying the noise first changes nothing. With 32 bits, cells are exact modulo 2**32: a function of the exact sum.
-*Windows:* the cells of the last state are added, which is post-processing; their records are others.
+The variance of the noise is in the state too: a public number. *Windows:* the cells of the last state are added, which is
+post-processing; their records are others.
 
 Rules
 -----

@@ -109,7 +109,9 @@ def hash_values(column: pa.Array, *, name: str = "") -> Words:
         values, _ = numbers_of(column)
         # Signed numbers are widened with their sign, so that a value hashes alike in every width.
         wide: Words = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64).view(np.uint64)
-        return _absorbed(np.full(len(wide), _ROUND), wide)
+        state = np.full(len(wide), _ROUND)
+        _absorb(state, wide)
+        return state
     raise InvalidInput("COLUMN_TYPE", f"column {name!r} must hold text or whole numbers, got {kind}", column=name)
 
 
@@ -126,31 +128,33 @@ def _texts(column: pa.Array) -> Words:
     if last > first:
         padded[: last - first] = np.frombuffer(data, dtype=np.uint8, count=last - first, offset=first)
     words = np.ndarray(shape=(last - first + 1,), dtype="<u8", buffer=padded.data, strides=(1,))
-    starts = ends[:-1].astype(np.intp)
-    starts -= first
-    lengths = np.diff(ends).astype(np.intp)
+    lengths = np.diff(ends).astype(np.int64)
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    starts = np.subtract(ends[:-1], first, dtype=np.intp)
     state = lengths.view(np.uint64) * _ROUND
-    longest = int(lengths.max())
     for done in range(0, longest, _WORD_BYTES):
-        left = lengths - done if done else lengths
-        if done == 0 or bool((left > 0).all()):
-            read = words[starts + done if done else starts] & _MASKS[np.clip(left, 0, _WORD_BYTES)]
-            _absorbed(state, read)
-            continue
-        some = np.flatnonzero(left > 0)
-        read = words[starts[some] + done] & _MASKS[np.minimum(left[some], _WORD_BYTES)]
-        state[some] = _absorbed(state[some], read)
+        # Those that have bytes left: mostly all of them, or few.
+        some = None if shortest > done or done == 0 else np.flatnonzero(lengths > done)
+        at, left = (starts, lengths) if some is None else (starts[some], lengths[some])
+        read = words[at + done if done else at]
+        if shortest < done + _WORD_BYTES:
+            read &= _MASKS[np.minimum(left - done, _WORD_BYTES)]
+        if some is None:
+            _absorb(state, read)
+        else:
+            part = state[some]
+            _absorb(part, read)
+            state[some] = part
     return state
 
 
-def _absorbed(state: Words, words: Words) -> Words:
-    """One round: the words (overwritten where they are ours) go into the state, in place."""
-    words = words * _ROUND
+def _absorb(state: Words, words: Words) -> None:
+    """One round: the words, which are overwritten, go into the state."""
+    words *= _ROUND
     words ^= words >> _SHIFT
     words *= _ROUND
     state ^= words
     state *= _ROUND
-    return state
 
 
 def _reduced(mixed: Words, salt: int, row: int, width: int) -> Codes:

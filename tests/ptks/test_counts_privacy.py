@@ -24,7 +24,6 @@ EPSILON = 2
 RUNS = 2000
 
 VARIANTS = {
-    "one key": Counts(keys=(ZONE,), label=CLICK),
     "two keys, three classes, gaussian": Counts(
         keys=(ZONE, Bins(column="age", edges=(0, 18, 65))),
         label=IntegerRange(column="rank", first=1, last=3),
