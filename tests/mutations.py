@@ -18,25 +18,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from tests.mutations_of_ptks import OF_PTKS, Mutation
 
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("ptklib", "tests", "pyproject.toml")
 # A mutant may loop for ever. That is not a catch: the machine could have been slow.
 TIMEOUT_SECONDS = 300
 SURVIVED = "SURVIVED"
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One mistake: ``old`` becomes ``new`` in ``path``, and one of ``tests`` must fail."""
-
-    name: str
-    path: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
 
 
 def _in(path: str, tests: tuple[str, ...], *rows: tuple[str, str, str]) -> list[Mutation]:
@@ -274,6 +264,7 @@ MUTATIONS: list[Mutation] = [
         ("mutation_gaps",),
         ("exponential cost: half the range", "** 2 / 8", "** 2 / 32"),
     ),
+    *OF_PTKS,
 ]
 
 

@@ -1,0 +1,95 @@
+"""Mistakes in the feature models and in what serves them; `tests.mutations` makes them one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["OF_PTKS", "Mutation"]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One mistake: ``old`` becomes ``new`` in ``path``, and one of ``tests`` must fail."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def _in(path: str, tests: tuple[str, ...], *rows: tuple[str, str, str]) -> list[Mutation]:
+    paths = tuple(f"tests/ptks/test_{name}.py" for name in tests)
+    return [Mutation(name, f"ptklib/{path}", old, new, paths) for name, old, new in rows]
+
+
+_COUNTS = [
+    *_in(
+        "ptks/counts_budget.py",
+        ("counts", "counts_privacy"),
+        (
+            "counts: every table at the whole epsilon",
+            "LaplaceRelease(epsilon=share * level, sensitivity=records)",
+            "LaplaceRelease(epsilon=level, sensitivity=records)",
+        ),
+        ("counts: rows of a hash for free", "shares = [weight / whole / row for", "shares = [weight / whole for"),
+        (
+            "counts: a user's records for the price of one",
+            "sigma=records * sigma / math.sqrt(share)",
+            "sigma=sigma / math.sqrt(share)",
+        ),
+        ("counts: rows not priced", "tables[share] += row", "tables[share] += 1"),
+    ),
+    *_in(
+        "ptks/counts.py",
+        ("counts", "counts_privacy"),
+        (
+            "counts: noise of the wrong table",
+            "made.releases[place + 1] is release",
+            "made.releases[place + 1] is not None",
+        ),
+        ("counts: records without a label count", "keep = labels < classes", "keep = labels <= classes"),
+        (
+            "counts: variances of windows forgotten",
+            'arrays["variances"] = arrays["variances"] + previous["variances"]',
+            "pass",
+        ),
+    ),
+    *_in(
+        "ptks/counts_estimate.py",
+        ("counts",),
+        ("counts: rare values shrink too much", "SPREAD = 0.1", "SPREAD = 0.5"),
+        ("counts: the smallest row, which noise drags down", "np.median(rows, axis=0)", "np.min(rows, axis=0)"),
+    ),
+    *_in(
+        "ptks/hashing.py",
+        ("hashing", "counts"),
+        ("hashing: a null is a value", "codes[absent] = self.width", "codes[absent] = 0"),
+    ),
+]
+
+_SERVING = [
+    *_in(
+        "featurize.py",
+        ("featurize",),
+        ("featurize: a name is taken twice", "if name in owners:", "if name in owners and prefix:"),
+        (
+            "featurize: a column of the frame is hidden",
+            "named_features(listed, taken=column_names(frame))",
+            "named_features(listed)",
+        ),
+    ),
+    *_in(
+        "export.py",
+        ("export",),
+        ("export: not tried before it is written", "    _check(state, plan)\n", ""),
+        ("export: a name becomes code", "name=ascii(manifest.name)", 'name="\'" + manifest.name + "\'"'),
+    ),
+    *_in(
+        "serving.py",
+        ("export",),
+        ("serving: changed arrays are read", "if hashlib.sha256(data).hexdigest() != sha256:", "if False:"),
+    ),
+]
+
+OF_PTKS: list[Mutation] = [*_COUNTS, *_SERVING]
