@@ -10,10 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks._accuracy.tasks import Task
+from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.forest import Forest
 from ptklib.ptks.forest_codes import Number
 from ptklib.ptks.keys import Bins
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.vectors import Bounded
 
 __all__ = ["outputs"]
 
@@ -60,6 +62,19 @@ def _forest(task: Task) -> Callable[[float], Output]:
     return train
 
 
+def _components(task: Task) -> Callable[[float], Output]:
+    # Bounds are -1 and 1 in every column, so the scaled units of the PTK are those of the task.
+    ptk = Covariance(
+        values=tuple(
+            Bounded(column=f"x{place}", lower=float(low), upper=float(high))
+            for place, (low, high) in enumerate(zip(task.lower, task.upper, strict=True))
+        ),
+        components=task.size,
+    )
+    rows = pa.RecordBatch.from_pydict(_columns(task.values))
+    return lambda epsilon: ptk.train_dp([rows], epsilon=epsilon)["components"]
+
+
 def _columns(values: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     return {f"x{place}": np.ascontiguousarray(column) for place, column in enumerate(values.T)}
 
@@ -71,6 +86,6 @@ def _missing(task: Task) -> Callable[[float], Output]:
 _MAKERS: dict[str, Callable[[Task], Callable[[float], Output]]] = {
     "forest": _forest,
     "k-means": _missing,
-    "PCA": _missing,
+    "PCA": _components,
     "histogram": _histogram,
 }

@@ -6,7 +6,7 @@ logistic regression sees the start station, the hour, the weekday and the user t
 probabilities of the forest, where there is one. The forest's features are its class probabilities.
 
 *From taxis* (``bikes-from-taxis``): the forest learns from yellow cabs across the river in which direction and how far people
-ride at which hour, weekday and month. The two services share no street, so it can pass on habits of the day and no places.
+ride at which hour and weekday. The two services share no street, so it can pass on habits of the day and no places.
 
 *Retained* (``bikes-retained``): the forest learns the destination from all bike rides of 2015 and 2016. The rides are gone, it
 stays.
@@ -41,12 +41,11 @@ _PENALTIES = (0.03, 0.3)
 _WHEN = (
     IntegerRange(column="hour", first=0, last=23),
     IntegerRange(column="weekday", first=0, last=6),
-    IntegerRange(column="month", first=1, last=12),
 )
 
 
 def from_taxis(data: Path, fast: bool, say: Say) -> Outcome:
-    """Direction and distance of taxi rides by hour, weekday and month."""
+    """Direction and distance of taxi rides by hour and weekday."""
     rides = pd.read_parquet(data / "taxi" / "yellow_2018_2019_zones.parquet").dropna(
         subset=["pickup_longitude", "dropoff_longitude"]
     )
@@ -60,7 +59,7 @@ def from_taxis(data: Path, fast: bool, say: Say) -> Outcome:
         classes=tuple(range(16)),
         trees=_TREES,
         depth=_DEPTH,
-        features_per_split=3,
+        features_per_split=2,
         prefix="ride",
     )
     title = "Destination of a bike ride: a forest taught by taxis"
@@ -79,7 +78,7 @@ def retained(data: Path, fast: bool, say: Say) -> Outcome:
         classes=tuple(range(_CLASSES)),
         trees=_TREES,
         depth=_DEPTH,
-        features_per_split=5,
+        features_per_split=4,
         prefix="ride",
     )
     title = "Destination of a bike ride: a forest taught by earlier rides"
@@ -146,7 +145,7 @@ def _stations(data: Path) -> tuple[int, ...]:
 
 
 def _timed(at: pd.Series, **more: NDArray[np.int64]) -> pa.Table:
-    when = {"hour": at.dt.hour, "weekday": at.dt.day_of_week, "month": at.dt.month}
+    when = {"hour": at.dt.hour, "weekday": at.dt.day_of_week}
     columns = {name: np.asarray(one, dtype=np.int64) for name, one in {**when, **more}.items()}
     return pa.table(columns)
 

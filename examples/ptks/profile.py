@@ -150,6 +150,24 @@ def _embeddings() -> Case:
     )
 
 
+def _covariance() -> Case:
+    from ptklib.ptks.covariance import Covariance
+    from ptklib.ptks.vectors import Bounded
+
+    ptk = Covariance(
+        values=tuple(Bounded(column=f"x{place}", lower=-1.0, upper=1.0) for place in range(10)), components=3
+    )
+    directions = np.linalg.qr(np.random.default_rng(104).normal(0, 1, (10, 3)))[0].T
+
+    def rows(count: int, rng: np.random.Generator) -> pa.Table:
+        values = rng.normal(0, (0.5, 0.4, 0.3), (count, 3)) @ directions + rng.normal(0, 0.08, (count, 10))
+        return pa.table({f"x{place}": np.ascontiguousarray(column) for place, column in enumerate(values.T)})
+
+    return Case(
+        ptk=ptk, rows=rows, words="Three directions in ten columns.", counts=(300, 1_000, 3_000, 10_000, 30_000)
+    )
+
+
 def _forest() -> Case:
     from ptklib.ptks.forest import Forest
     from ptklib.ptks.forest_codes import Number
@@ -188,6 +206,7 @@ def _quantiles() -> Case:
 
 CASES: dict[str, Callable[[], Case]] = {
     "counts": _counts,
+    "covariance": _covariance,
     "embeddings": _embeddings,
     "forest": _forest,
     "quantiles": _quantiles,
