@@ -136,6 +136,13 @@ def test_noise_never_takes_quantiles_out_of_the_grid_or_out_of_order() -> None:
         assert np.all(np.diff(found, axis=1) >= 0)
 
 
+def test_sums_that_fall_are_sorted_before_they_are_read() -> None:
+    """Bins of 10, -4, 6 and 8: sums 0, 10, 6, 12, 20, sorted 0, 6, 10, 12, 20."""
+    ptk = make(keys=(IntegerRange(column="zone", first=0, last=0),), bins=4, upper=4, quantiles=(0.25, 0.5, 0.9))
+    arrays = {"totals": np.array([[10, -4, 6, 8]]), "windows": np.ones(1, np.int64)}
+    assert np.allclose(read(ptk, arrays, [0]), [[5 / 6, 2, 3.75]])
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     zone=st.integers(-2, 5), fare=st.floats(allow_nan=True, allow_infinity=True), shape=st.sampled_from([2, 40, 257])
