@@ -1,4 +1,4 @@
-"""Counts, means and variances of two values by zone and by hour of the day, against pyarrow's group_by on the same table in memory."""
+"""Counts, means and variances of two values by zone and by hour, against pyarrow's group_by on the same table in memory."""
 
 from __future__ import annotations
 
