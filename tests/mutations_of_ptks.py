@@ -68,6 +68,59 @@ _COUNTS = [
     ),
 ]
 
+_STATISTICS = [
+    *_in(
+        "ptks/quantiles.py",
+        ("quantiles",),
+        (
+            "quantiles: the levels of the tree for the price of one",
+            "l1=levels, l2_squared=levels,",
+            "l1=1, l2_squared=levels,",
+        ),
+        (
+            "quantiles: gaussian levels for the price of one",
+            "l1=levels, l2_squared=levels,",
+            "l1=levels, l2_squared=1,",
+        ),
+        ("quantiles: a distribution that falls", "        below.sort(axis=1)\n", ""),
+        ("quantiles: values that are no numbers count", "codes[bad] = self._cells.unknown * bins", "pass"),
+    ),
+    *_in(
+        "ptks/noisy_totals.py",
+        ("quantiles", "ratios"),
+        (
+            "totals: a user's records for the price of one",
+            "return LaplaceRelease(epsilon=epsilon, sensitivity=records * l1)",
+            "return LaplaceRelease(epsilon=epsilon, sensitivity=l1)",
+        ),
+        (
+            "totals: the root of a sensitivity rounded down",
+            "Fraction(math.isqrt(square * _ROOT_STEP**2) + 1, _ROOT_STEP)",
+            "Fraction(math.isqrt(square * _ROOT_STEP**2), _ROOT_STEP)",
+        ),
+    ),
+    *_in(
+        "ptks/ratios_forms.py",
+        ("ratios",),
+        ("ratios: the larger form for both", "ceil(max(map(sum, moved)))", "ceil(max(map(max, moved)))"),
+        ("ratios: a corner of the records forgotten", "            (Fraction(steps), steps / slope),\n", ""),
+    ),
+    *_in(
+        "ptks/ranking.py",
+        ("ranking",),
+        ("ranking: the last are first", 'np.argsort(-totals, kind="stable")', 'np.argsort(totals, kind="stable")'),
+    ),
+    *_in(
+        "ptks/corners.py",
+        ("statistics",),
+        (
+            "statistics: corners that do not add up",
+            "np.stack([steps * n - w, w], axis=1)",
+            "np.stack([steps * n, w], axis=1)",
+        ),
+    ),
+]
+
 _SERVING = [
     *_in(
         "featurize.py",
@@ -92,4 +145,4 @@ _SERVING = [
     ),
 ]
 
-OF_PTKS: list[Mutation] = [*_COUNTS, *_SERVING]
+OF_PTKS: list[Mutation] = [*_COUNTS, *_STATISTICS, *_SERVING]
