@@ -49,13 +49,14 @@ from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, col
 from ptklib.ptks.hpf import vectors_of
 from ptklib.ptks.hpf_events import Columns, Events
 from ptklib.ptks.hpf_plan import STEPS, Plan, plan_of
-from ptklib.ptks.hpf_training import Training, activity_of, best_guess, level_of, own_activity, spread_of
+from ptklib.ptks.hpf_training import Training, activity_of, best_guess, level_of, own_activity, own_tastes, spread_of
 from ptklib.ptks.keys import Categories, IntegerRange, numbers_of
 
 __all__ = ["MAX_NUMBERS", "Embeddings"]
 
 # Numbers of the vectors of a state; more is a mistake.
 MAX_NUMBERS = 2**25
+_ROWS_AT_ONCE = 1 << 15
 
 Domain = Categories | IntegerRange
 Feature = Literal["user", "item", "product", "rate"]
@@ -207,8 +208,7 @@ class Embeddings(Ptk):
         left = np.clip(shares + self._floor - expected * (1 + above / level)[rows], -self.clip, self.clip)
         sums = np.zeros((len(items), self.factors - 1))
         np.add.at(sums, rows, left[:, None] * tastes)
-        square = float(np.square(arrays["item_tastes"]).mean()) or 1.0
-        own = sums / (counts * square + 5 * self.factors * square)[:, None]
+        own = own_tastes(sums, counts, arrays)
         return vectors_of(above / level, own)
 
     def validate(self, arrays: Arrays) -> None:
@@ -259,18 +259,17 @@ class Embeddings(Ptk):
     def _known(self, batches: Batches) -> Iterator[Columns]:
         """The records that contribute."""
         for known, (users, items, steps) in self._coded(batches):
-            if known.all():
-                yield users.astype(np.int32), items.astype(np.int32), steps.astype(np.uint16)
-            else:
-                yield users[known].astype(np.int32), items[known].astype(np.int32), steps[known].astype(np.uint16)
+            yield (users, items, steps) if known.all() else (users[known], items[known], steps[known])
 
     def _coded(self, batches: Batches) -> Iterator[tuple[NDArray[np.bool_], Columns]]:
-        """Which records are known, and the codes and the value in steps of all."""
+        """Which records are known, and the codes and the value in steps of all, a piece that fits a cache at a time."""
         for batch in batches_of(batches):
-            users = self.users.codes(column_of(batch, self.users.column))
-            items, steps, known = self._valued(batch)
-            known &= users < self.users.size
-            yield known, (users, items, steps)
+            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                piece = batch.slice(start, _ROWS_AT_ONCE)
+                users = self.users.codes(column_of(piece, self.users.column))
+                items, steps, known = self._valued(piece)
+                known &= users < self.users.size
+                yield known, (users, items, steps)
 
     def _valued(self, batch: pa.RecordBatch) -> tuple[NDArray[Any], Floats, NDArray[np.bool_]]:
         """Items and values in steps, each clipped and rounded by itself, and which records have both."""
@@ -284,12 +283,15 @@ class Embeddings(Ptk):
             steps = np.subtract(raw, self.lower, dtype=np.float64)
             steps *= STEPS / self._width
         np.rint(steps, out=steps)
-        np.clip(steps, 0.0, float(STEPS), out=steps)
-        known = ~np.isnan(steps)
+        # Nothing is less or greater than NaN, which stays what it is.
+        np.minimum(steps, float(STEPS), out=steps)
+        np.maximum(steps, 0.0, out=steps)
+        known = items < self.items.size
+        known &= steps == steps
         if absent is not None:
             known &= ~absent
-        known &= items < self.items.size
-        steps[~known] = 0.0
+        if not known.all():
+            steps[~known] = 0.0
         return items, steps, known
 
 

@@ -28,6 +28,7 @@ are subtracted. Without that, sparse data and little noise make tastes of chance
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,8 @@ Floats = NDArray[np.float64]
 RESOLUTION = 512
 # v where it is not known better: the variance of a residual, as a share of the squared range, about that of star ratings.
 SPREAD = 1 / 24
+# Products of more numbers than this make OpenBLAS start threads.
+_SINGLE = 2**17
 _TINY = 1e-30
 _LEAST_VARIANCE = 1e-12
 # Features whose variance is below this share of the largest are left smaller than others: they are next to nothing.
@@ -81,14 +84,38 @@ def shrunk(sums: Floats, weights: Floats, variance: Floats, spread: float = SPRE
     return guess
 
 
+def times(vectors: Floats, matrix: Floats) -> Floats:
+    """``vectors @ matrix``, for many vectors and a small matrix, without threads."""
+    made = np.empty((len(vectors), matrix.shape[1]))
+    for here in _pieces(len(vectors), matrix.size):
+        np.matmul(vectors[here], matrix, out=made[here])
+    return made
+
+
+def moment_of(vectors: Floats, weights: Floats) -> Floats:
+    """The mean of v v^T under the weights, those below 0 taken as 0."""
+    share = np.maximum(weights, 0.0)
+    total = max(float(share.sum()), _TINY)
+    weighed = vectors * share[:, None]
+    moment = np.zeros((vectors.shape[1], vectors.shape[1]))
+    for here in _pieces(len(vectors), moment.size):
+        moment += weighed[here].T @ vectors[here]
+    return moment / total
+
+
+def _pieces(rows: int, numbers: int) -> Iterator[slice]:
+    """Rows by rows, so few at a time that BLAS starts no threads: waking them costs more, on a busy machine far more."""
+    step = max(1, _SINGLE // max(numbers, 1))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
 def balance(features: Floats, weights: Floats) -> tuple[float, Floats]:
     """The mean square of one number of the features under the weights, and a matrix that makes sums on them comparable.
 
     Features are whitened for all windows together; among the records of one window some directions may be stronger, up to
     all there is. The matrix cuts sums in those to what they would be at the mean, and leaves weak ones as they are.
     """
-    share = np.maximum(weights, 0.0)
-    moment = (features * share[:, None]).T @ features / max(float(share.sum()), _TINY)
+    moment = moment_of(features, weights)
     square = max(float(np.trace(moment)) / len(moment), _TINY)
     strengths, axes = np.linalg.eigh(moment)
     return square, (axes * np.minimum(square / np.maximum(strengths, _TINY), 1.0)) @ axes.T
@@ -106,11 +133,9 @@ class Whitened:
 
 def whitened(vectors: Floats, weights: Floats) -> Whitened:
     """Features that span the same: uncorrelated under the weights, of mean square length 1, then cut to length 1."""
-    share = np.maximum(weights, 0.0)
-    share = share / max(float(share.sum()), _TINY)
-    squares, axes = np.linalg.eigh((vectors * share[:, None]).T @ vectors)
+    squares, axes = np.linalg.eigh(moment_of(vectors, weights))
     scales = np.sqrt(np.maximum(squares, _FLAT * float(squares[-1])) * len(squares) + _TINY)
-    features = vectors @ (axes / scales)
+    features = times(vectors, axes / scales)
     kept = _kept(features)
     return Whitened(features * kept[:, None], axes, scales, kept)
 

@@ -1,7 +1,7 @@
 """The records of one training in compact arrays, and exact sums over them.
 
 Values and residuals are whole numbers of steps and feature vectors whole numbers of units: products of them, and sums of up to
-2**32 products, stay below 2**53, where float64 is exact whatever the order of the records.
+2**29 products, stay below 2**53, where float64 is exact whatever the order of the records.
 """
 
 from __future__ import annotations
@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 
 from ptklib.ptks.hpf_plan import COUNT_UNITS, SQUARE_UNITS, STEPS
 
-__all__ = ["Columns", "Events", "whole_residuals"]
+__all__ = ["Columns", "Events"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 # The user, the item and the value in steps of some records.
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+# `STEPS` fits in these.
+_STEP_BITS = 13
+# So many that an item and a value fit in 31 bits.
+_FEW_ITEMS = 2**18
+# Residuals are made a piece that fits a cache at a time.
+_ROWS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,7 @@ class Events:
     """Records with a known user, item and value, sorted by user."""
 
     items: NDArray[np.int32]
-    values: Floats  # as a share of the range
+    steps: NDArray[np.uint16]  # the value, from 0 to `STEPS`
     starts: NDArray[np.int32]  # of the records of each user, and the end
     item_count: int
 
@@ -37,68 +44,69 @@ class Events:
         """Every record for itself."""
         from scipy import sparse
 
-        users, items, steps = _joined(columns)
-        # One entry for each record in a matrix of users by records: turning it around is a count sort.
-        one_each = np.arange(len(users) + 1, dtype=np.int32)
-        marks = np.empty(len(users), dtype=np.int8)
-        rows = sparse.csc_matrix((marks, users, one_each), shape=(user_count, len(users))).tocsr()
-        return cls(items[rows.indices], steps[rows.indices] * (1 / STEPS), rows.indptr, item_count)
+        kind = np.int32 if item_count <= _FEW_ITEMS else np.int64
+        users, both = [np.zeros(0, np.int32)], [np.zeros(0, kind)]
+        for user, item, steps in columns:
+            users.append(user.astype(np.int32))
+            both.append(item.astype(kind) << _STEP_BITS | steps.astype(kind))
+        rows = np.concatenate(users)
+        # One entry for each record in a matrix of users by records: turning it around is a count sort. It carries the rest.
+        one_each = np.arange(len(rows) + 1, dtype=np.int32)
+        table = sparse.csc_matrix((np.concatenate(both), rows, one_each), shape=(user_count, len(rows))).tocsr()
+        values = np.bitwise_and(table.data, 2**_STEP_BITS - 1).astype(np.uint16)
+        return cls((table.data >> _STEP_BITS).astype(np.int32, copy=False), values, table.indptr, item_count)
 
     @classmethod
     def pairs(cls, columns: Iterable[Columns], user_count: int, item_count: int) -> Events:
         """One record for each user and item that have any, with the mean of their values."""
         from scipy import sparse
 
-        users, items, steps = _joined(columns)
+        parts = [(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0)), *columns]
+        users, items, steps = (np.concatenate([part[place] for part in parts]) for place in range(3))
         shape = (user_count, item_count)
         sums = sparse.csr_matrix((steps.astype(np.float64), (users, items)), shape=shape)
         counts = sparse.csr_matrix((np.ones(len(users)), (users, items)), shape=shape)
-        return cls(sums.indices, sums.data / counts.data * (1 / STEPS), sums.indptr, item_count)
-
-    def by_user(self, column: Floats) -> Floats:
-        """A number of each user, for each of her records."""
-        return np.repeat(column, np.diff(self.starts))
+        values = np.rint(sums.data / counts.data).astype(np.uint16)
+        return cls(sums.indices.astype(np.int32), values, sums.indptr.astype(np.int32), item_count)
 
     def item_totals(self) -> Integers:
         """(count, sum of 2 value - 1) of each item, in units: one row per item."""
-        centred = np.rint(self.values * (2 * STEPS) - STEPS)
-        return _totals(
-            np.bincount(self.items, minlength=self.item_count),
-            np.bincount(self.items, weights=centred, minlength=self.item_count),
-        )
+        counts = np.bincount(self.items, minlength=self.item_count)
+        sums = np.bincount(self.items, weights=self.steps, minlength=self.item_count)
+        return _totals(counts, 2 * sums - STEPS * counts)
 
-    def user_totals(self, residuals: Floats) -> Integers:
-        """(count, sum of residuals) of each user, in units, and in a last row the sum of squares. Residuals are whole."""
-        # Sums of whole numbers: differences of the running sum are exact.
-        running = np.concatenate([[0.0], np.cumsum(residuals)])
-        squares = np.rint(np.square(residuals) * (SQUARE_UNITS / STEPS**2)).sum()
-        return np.vstack([_totals(np.diff(self.starts), np.diff(running[self.starts])), [[0, int(squares)]]])
+    def user_totals(self, residuals: Any) -> Integers:
+        """(count, sum of residuals) of each user, in units, and in a last row the sum of squares.
 
-    def matrix(self, residuals: Floats) -> Any:
-        """Users by items; times whole feature vectors it gives exact sums."""
+        The squares are summed exactly and rounded down once: one of them moves the result by at most `SQUARE_UNITS`.
+        """
+        sums = residuals @ np.ones(self.item_count)
+        squares = int(np.einsum("n,n->", residuals.data, residuals.data)) * SQUARE_UNITS // STEPS**2
+        return np.vstack([_totals(np.diff(self.starts), sums), [[0, squares]]])
+
+    def residuals(self, items: Floats, users: Floats, zero: float, clip: float) -> Any:
+        """A matrix of users by items: what values are above ``items`` times ``users`` plus ``zero``, clipped.
+
+        Values and ``items`` are in ranges. Entries are whole: `STEPS` is a residual of ``clip`` ranges or more. Times whole
+        feature vectors the matrix gives exact sums.
+        """
         from scipy import sparse
 
-        shape = (len(self.starts) - 1, self.item_count)
-        return sparse.csr_matrix((residuals, self.items, self.starts), shape=shape)
-
-
-def whole_residuals(values: Floats, expected: Floats, clip: float) -> Floats:
-    """Residuals clipped to ``clip``, as whole numbers up to `STEPS`. Overwrites ``expected``."""
-    np.subtract(values, expected, out=expected)
-    expected *= STEPS / clip
-    np.rint(expected, out=expected)
-    np.clip(expected, -STEPS, STEPS, out=expected)
-    return expected
+        counts = np.diff(self.starts)
+        expected = np.repeat(users * (STEPS / clip), counts)
+        offset = zero * STEPS / clip
+        for start in range(0, len(expected), _ROWS_AT_ONCE):
+            here = slice(start, start + _ROWS_AT_ONCE)
+            part = expected[here]
+            # numpy takes by its own integers much faster than by others.
+            part *= items.take(self.items[here].astype(np.intp))
+            part += offset
+            np.subtract(self.steps[here] * (1 / clip), part, out=part)
+            np.rint(part, out=part)
+            np.minimum(part, STEPS, out=part)
+            np.maximum(part, -STEPS, out=part)
+        return sparse.csr_matrix((expected, self.items, self.starts), shape=(len(counts), self.item_count))
 
 
 def _totals(counts: NDArray[Any], sums: Floats) -> Integers:
     return np.stack([counts.astype(np.int64) * COUNT_UNITS, sums.astype(np.int64)], axis=1)
-
-
-def _joined(columns: Iterable[Columns]) -> Columns:
-    """All pieces in one; small types, for all records are in memory at once."""
-    parts = list(columns)
-    kinds = (np.int32, np.int32, np.uint16)
-    if not parts:
-        return tuple(np.zeros(0, kind) for kind in kinds)  # type: ignore[return-value]
-    return tuple(np.concatenate([part[place] for part in parts]) for place in range(3))  # type: ignore[return-value]

@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.privacy.sampler import rounded_gaussian
-from ptklib.privacy.source import BitSource
+from ptklib.privacy.source import BitSource, require_secure
 from ptklib.ptk import Arrays
-from ptklib.ptks.hpf import RESOLUTION, SPREAD, balance, information, shrunk, variance_of, whitened, whole
-from ptklib.ptks.hpf_events import Events, Integers, whole_residuals
+from ptklib.ptks.hpf import RESOLUTION, SPREAD, balance, information, shrunk, times, variance_of, whitened, whole
+from ptklib.ptks.hpf_events import Events, Integers
 from ptklib.ptks.hpf_plan import COUNT_UNITS, SQUARE_UNITS, STEPS, Plan
 from ptklib.ptks.hpf_side import Side
 
@@ -42,6 +41,7 @@ _LEVEL_VARIANCE = 1 / 12
 _LEAST_LEVEL = 1e-3
 # A user's own mean and tastes are shrunk as by this many records at the mean.
 _OWN_RECORDS = 5.0
+_OWN_VARIANCE = 0.01
 _SPREAD_RECORDS = 200.0
 
 Floats = NDArray[np.float64]
@@ -94,8 +94,7 @@ class Training:
 
     def _user_activity(self, state: State, before: State, level: float) -> Floats:
         """What is known of each user's activity; and the counts of this window alone."""
-        expected = self._expected(state, level)[self.events.items]
-        residuals = whole_residuals(self.events.values, expected, self.clip)
+        residuals = self._residuals(state, level, np.zeros(len(self.events.starts) - 1))
         every, told, noise = self._counted(self.events.user_totals(residuals), self.clip / STEPS)
         counts, sums = every[:-1], told[:-1]
         above = information(sums[:, None], counts, noise)
@@ -129,49 +128,42 @@ class Training:
             partner.turn(made.axes)
             units = whole(made.features)
         state["item_tastes"] = units / RESOLUTION
-        for name, side in (("item", items), ("user", users)):
-            state[f"{name}_sums"], state[f"{name}_weights"] = side.sums, side.weights
+        state["item_sums"], state["item_weights"] = times(items.sums, made.axes), items.weights
+        state["user_sums"], state["user_weights"] = users.sums, users.weights
 
     def _items_alone(self, state: State, before: State, item_counts: Floats, level: float) -> None:
         """Items on what the own records of their users say, several times."""
         state["spread"] = before.get("spread", np.zeros(2))
         events, items = self.events, self._side("item", item_counts, state, before)
         own = np.diff(events.starts).astype(np.float64)
-        above = events.matrix(events.values - self._expected(state, level)[events.items]) @ np.ones(len(item_counts))
+        plain = self._residuals(state, level, np.zeros(len(own)))
+        above = plain @ np.full(len(item_counts), self.clip / STEPS)
         matrix = self._residuals(state, level, own_activity(above, own))
         features = self._start(before, len(item_counts))
         for _ in range(self.rounds):
-            tastes = own_tastes(matrix @ features * (self.clip / STEPS), own)
+            tastes = own_direction(matrix @ features * (self.clip / STEPS), own)
             # The mean square of raw features is not known: a guess, which only scales what is whitened anyway.
             items.learn(*self._measured(matrix.T @ whole(tastes)), 1 / (2 * self.tastes), np.eye(self.tastes), None)
             made = items.features()
             items.turn(made.axes)
             features = made.features
-        state |= {"item_tastes": features, "item_sums": items.sums, "item_weights": items.weights}
+        state |= {"item_tastes": features, "item_sums": times(items.sums, made.axes), "item_weights": items.weights}
 
     def _side(self, name: str, counts: Floats, state: State, before: State) -> Side:
-        sums = before.get(f"{name}_sums", np.zeros((len(counts), self.tastes)))
-        weights = before.get(f"{name}_weights", np.zeros(len(counts)))
-        return Side(counts, state[f"{name}_counts"], sums, weights, spread_of(state))
-
-    def _expected(self, state: State, level: float) -> Floats:
-        """Of each item, for a user of activity 0, as a share of the range."""
-        return level - self.floor + activity_of(state, "item", self.floor)
+        old = before.get(f"{name}_sums"), before.get(f"{name}_weights")
+        return Side(counts, state[f"{name}_counts"], *old, spread_of(state))
 
     def _residuals(self, state: State, level: float, users: Floats) -> Any:
         """The matrix of whole residuals: each depends on its record, on releases, and on ``users`` of its own user."""
-        expected = (self._expected(state, level) + self.floor)[self.events.items]
-        expected *= self.events.by_user(1.0 + users / level)
-        expected -= self.floor
-        return self.events.matrix(whole_residuals(self.events.values, expected, self.clip))
+        items = level + activity_of(state, "item", self.floor)
+        return self.events.residuals(items, 1.0 + users / level, -self.floor, self.clip)
 
     def _start(self, before: State, items: int) -> Floats:
         """The last features, or random ones."""
         if "item_tastes" in before:
             return np.asarray(before["item_tastes"], dtype=np.float64)
-        return whitened(
-            rounded_gaussian((items, self.tastes), 2**20, source=self.noise) * 2.0**-20, np.ones(items)
-        ).features
+        words = require_secure(self.noise).words(items * self.tastes).astype(np.float64)
+        return whitened(words.reshape(items, self.tastes) * 2.0**-63 - 1.0, np.ones(items)).features
 
     def _counted(self, totals: Integers, unit: float) -> tuple[Floats, Floats, float]:
         """Noisy counts and sums, and the standard deviation of the noise of a sum. Cost: one `activity` release."""
@@ -216,10 +208,22 @@ def own_activity(above: Floats, counts: Floats) -> Floats:
     return above / (counts + _OWN_RECORDS)
 
 
-def own_tastes(sums: Floats, counts: Floats) -> Floats:
+def own_direction(sums: Floats, counts: Floats) -> Floats:
     """Of length below 1: the direction of a user's own sums, shorter the more of it may be chance."""
     square = np.einsum("nk,nk->n", sums, sums) + counts * SPREAD
     found: Floats = sums / np.sqrt(np.maximum(square, 1e-30))[:, None]
+    return found
+
+
+def own_tastes(sums: Floats, counts: Floats, state: Arrays) -> Floats:
+    """A user's tastes from sums of her own residuals times the tastes of items, shrunk where those are mostly noise."""
+    weights, spread = state["item_weights"], spread_of(state)
+    share = np.maximum(state["item_counts"], 0.0)
+    share = share / max(float(share.sum()), 1e-30)
+    variance = variance_of(state["item_sums"], weights, spread)
+    certain = share @ (weights[:, None] / (weights[:, None] + spread / variance))
+    square = float(share @ np.square(state["item_tastes"]).mean(axis=1))
+    found: Floats = certain * sums / (counts * square + spread / _OWN_VARIANCE)[:, None]
     return found
 
 
