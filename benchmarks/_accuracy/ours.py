@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks._accuracy.tasks import Task
+from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.forest import Forest
 from ptklib.ptks.forest_codes import Number
@@ -64,13 +65,7 @@ def _forest(task: Task) -> Callable[[float], Output]:
 
 def _components(task: Task) -> Callable[[float], Output]:
     # Bounds are -1 and 1 in every column, so the scaled units of the PTK are those of the task.
-    ptk = Covariance(
-        values=tuple(
-            Bounded(column=f"x{place}", lower=float(low), upper=float(high))
-            for place, (low, high) in enumerate(zip(task.lower, task.upper, strict=True))
-        ),
-        components=task.size,
-    )
+    ptk = Covariance(values=_bounded(task), components=task.size)
     rows = pa.RecordBatch.from_pydict(_columns(task.values))
     return lambda epsilon: ptk.train_dp([rows], epsilon=epsilon)["components"]
 
@@ -79,13 +74,23 @@ def _columns(values: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     return {f"x{place}": np.ascontiguousarray(column) for place, column in enumerate(values.T)}
 
 
-def _missing(task: Task) -> Callable[[float], Output]:
-    raise NotImplementedError(task.method)
+def _centres(task: Task) -> Callable[[float], Output]:
+    # Distances in the units of the task, as those of diffprivlib.
+    ptk = Clusters(values=_bounded(task), clusters=task.size, scaling="common")
+    rows = pa.RecordBatch.from_pydict(_columns(task.values))
+    return lambda epsilon: ptk.centres(ptk.train_dp([rows], epsilon=epsilon))
+
+
+def _bounded(task: Task) -> tuple[Bounded, ...]:
+    return tuple(
+        Bounded(column=f"x{place}", lower=float(low), upper=float(high))
+        for place, (low, high) in enumerate(zip(task.lower, task.upper, strict=True))
+    )
 
 
 _MAKERS: dict[str, Callable[[Task], Callable[[float], Output]]] = {
     "forest": _forest,
-    "k-means": _missing,
+    "k-means": _centres,
     "PCA": _components,
     "histogram": _histogram,
 }

@@ -155,7 +155,7 @@ def _without_noise(ptk: Ptk, source: pa.Table) -> Arrays:
 
 
 def _with_logs(values: Floats, width: int) -> NDArray[np.float32]:
-    chances = np.clip(values[:, width:], 1e-4, 1)
+    chances = np.clip(values[:, width:], 0.01, 1)
     return np.hstack([values[:, :width], np.log(chances)]).astype(np.float32)
 
 

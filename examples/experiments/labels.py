@@ -64,7 +64,7 @@ def clicks(data: Path, fast: bool, say: Say) -> Outcome:
         loss=lambda chances, labels: 1 - float(roc_auc_score(labels, chances)),
         fractions=(0.03, 0.1, 0.3, 1.0),
     )
-    return _run(experiment, ptk, frame, own, source=0.5, target=0.3, seeds=2 if fast else 12, fast=fast, say=say)
+    return _run(experiment, ptk, frame, own, source=0.5, target=0.3, seeds=2 if fast else 30, fast=fast, say=say)
 
 
 def adult(data: Path, fast: bool, say: Say) -> Outcome:

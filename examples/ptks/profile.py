@@ -150,6 +150,22 @@ def _embeddings() -> Case:
     )
 
 
+def _clusters() -> Case:
+    from ptklib.ptks.clusters import Clusters
+    from ptklib.ptks.vectors import Bounded
+
+    ptk = Clusters(
+        values=(Bounded(column="x", lower=0.0, upper=1.0), Bounded(column="y", lower=0.0, upper=1.0)), clusters=8
+    )
+    middles = np.random.default_rng(105).uniform(0.1, 0.9, (8, 2))
+
+    def rows(count: int, rng: np.random.Generator) -> pa.Table:
+        values = middles[rng.integers(0, 8, count)] + rng.normal(0, 0.04, (count, 2))
+        return pa.table({"x": np.ascontiguousarray(values[:, 0]), "y": np.ascontiguousarray(values[:, 1])})
+
+    return Case(ptk=ptk, rows=rows, words="Eight clouds in the plane.")
+
+
 def _covariance() -> Case:
     from ptklib.ptks.covariance import Covariance
     from ptklib.ptks.vectors import Bounded
@@ -205,6 +221,7 @@ def _quantiles() -> Case:
 
 
 CASES: dict[str, Callable[[], Case]] = {
+    "clusters": _clusters,
     "counts": _counts,
     "covariance": _covariance,
     "embeddings": _embeddings,
