@@ -4,9 +4,9 @@ What is released
 ----------------
 Numerator and denominator become whole numbers u and v of steps between 0 and public bounds, and a record's own ratio has a
 public bound too: a larger numerator is clipped to it. Every key has two totals, of two *forms* a u + b v that
-`ratios_forms` chooses from the bounds alone so that the ratio has the least noise. With tight bounds and a good ``expected`` that
-is less than half, in standard deviation, of what a split of epsilon between the two sums leaves; with a loose bound on
-the ratio and no ``expected`` it can be more. All totals get noise of one scale, empty keys too.
+`ratios_forms` chooses from the bounds alone so that the ratio has the least noise. With tight bounds and a good ``expected``
+that is less than half, in standard deviation, of what a split of epsilon between the two sums leaves; with a loose bound
+on the ratio and no ``expected`` it can be more. All totals get noise of one scale, empty keys too.
 
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records. *Neighbours:* add or remove one.
 *Sensitivity:* a record is in one key or none, u and v are whole, 0 to D, with u <= slope v in exact arithmetic; so it moves
