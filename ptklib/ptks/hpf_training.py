@@ -41,7 +41,9 @@ _LEVEL_VARIANCE = 1 / 12
 _LEAST_LEVEL = 1e-3
 # A user's own mean and tastes are shrunk as by this many records at the mean.
 _OWN_RECORDS = 5.0
+# Of the tastes of a user whose history is projected.
 _OWN_VARIANCE = 0.01
+# Squares and records behind the spread are kept in units of so many records.
 _SPREAD_RECORDS = 200.0
 
 Floats = NDArray[np.float64]
@@ -107,7 +109,7 @@ class Training:
         explained = float(variance_of(above[0], above[1])[0])
         records = max(float(counts.sum()), 0.0)
         squares = float(told[-1]) * self.clip * STEPS / SQUARE_UNITS - records * explained
-        state["spread"] = _added(np.array([squares, records]), before.get("spread"))
+        state["spread"] = _added(np.array([squares, records]) / _SPREAD_RECORDS, before.get("spread"))
         return counts
 
     def _by_turns(self, state: State, before: State, item_counts: Floats, level: float) -> None:
@@ -192,9 +194,9 @@ def activity_of(state: Arrays, side: str, floor: float) -> Floats:
 
 
 def spread_of(state: Arrays) -> float:
-    """The variance of a residual, as a share of the squared range; `SPREAD` counts as some records."""
+    """The variance of a residual, as a share of the squared range; `SPREAD` counts as `_SPREAD_RECORDS` records."""
     squares, records = (float(one) for one in state["spread"])
-    found = (squares + _SPREAD_RECORDS * SPREAD) / (max(records, 0.0) + _SPREAD_RECORDS)
+    found = (squares + SPREAD) / (max(records, 0.0) + 1.0)
     return min(max(found, SPREAD / 10), 4 * SPREAD)
 
 
