@@ -48,20 +48,19 @@ class Assigned:
     delta: str
     samples: int
     target: float
-    tag_start: int
-    tag_stop: int
+    ranges: tuple[tuple[int, int], ...]
     previous: str | None
     previous_oldest: str | None
     version: int
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""
-        return asdict(self) | {"tag_start": str(self.tag_start), "tag_stop": str(self.tag_stop)}
+        return asdict(self) | {"ranges": [[str(start), str(stop)] for start, stop in self.ranges]}
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Assigned:
         """Read `as_json` back."""
-        return cls(**(body | {"tag_start": int(body["tag_start"]), "tag_stop": int(body["tag_stop"])}))
+        return cls(**(body | {"ranges": tuple((int(start), int(stop)) for start, stop in body["ranges"])}))
 
 
 def assign(home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candidate], available: int) -> list[Assigned]:
@@ -87,8 +86,7 @@ def assign(home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candid
                     delta=show(charge_delta(spec, by_name[one.id].ptk)),
                     samples=one.samples,
                     target=row.target,
-                    tag_start=tags.start,
-                    tag_stop=tags.stop,
+                    ranges=((tags.start, tags.stop),),
                     previous=latest.digest if latest is not None and same else None,
                     previous_oldest=latest.manifest["windows"][0] if latest is not None and same else None,
                     version=tx.states.next_version(row.id),
@@ -105,7 +103,7 @@ def requests_of(
     for one in assigned:
         ptk = ptk_of(one.kind, one.config)
         cost = ptk.cost(one.epsilon, one.delta, records_per_unit=records_per_unit(spec))
-        slices = [Slice(tuple(blocks), TagRange(one.tag_start, one.tag_stop))]
+        slices = [Slice(tuple(blocks), TagRange(start, stop)) for start, stop in one.ranges]
         found.append(
             home.ledger.request(
                 spec.name,
@@ -153,8 +151,7 @@ def train(
             config=one.config,
             epsilon=one.epsilon,
             delta=one.delta,
-            tag_start=one.tag_start,
-            tag_stop=one.tag_stop,
+            ranges=one.ranges,
             records_per_unit=units,
             previous=home.lake.get(one.previous)[0] if one.previous else None,
         )

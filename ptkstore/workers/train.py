@@ -37,15 +37,14 @@ _FEW_CUTS = 12
 
 @dataclass(frozen=True)
 class Lesson:
-    """One PTK to train. ``previous`` are the arrays of its last state, as safetensors."""
+    """One PTK to train on disjoint ranges of tags. ``previous`` are the arrays of its last state, as safetensors."""
 
     name: str
     kind: str
     config: dict[str, Any]
     epsilon: str
     delta: str
-    tag_start: int
-    tag_stop: int
+    ranges: tuple[tuple[int, int], ...]
     records_per_unit: int
     previous: bytes | None
 
@@ -74,20 +73,22 @@ class _Records:
 
     def __init__(self, opened: Opened | None, lessons: Sequence[Lesson]) -> None:
         self.opened = opened
-        ends = sorted({end for one in lessons for end in (one.tag_start, one.tag_stop)})
+        ends = sorted({end for one in lessons for stretch in one.ranges for end in stretch})
         # No tag reaches 2**64: what would begin there is empty.
         self._cuts = np.array([end for end in ends if end < 2**64], dtype=np.uint64)
         self._place = {end: place for place, end in enumerate(ends)}
         self._columns = sorted({column for one in lessons for column in _wanted(one)})
         self._kept: list[_Grouped] | None = None
 
-    def within(self, columns: Sequence[str], start: int, stop: int) -> Batches:
-        """The columns of the records whose tag lies in ``[start, stop)``, ends of a lesson."""
-        first, last = self._place[start], self._place[stop]
+    def within(self, columns: Sequence[str], ranges: Sequence[tuple[int, int]]) -> Batches:
+        """The columns of the records whose tag lies in one of the ranges ``[start, stop)`` of a lesson."""
+        places = [(self._place[start], self._place[stop]) for start, stop in ranges]
         for one in self:
-            begin, end = int(one.begins[first]), int(one.begins[last])
-            if begin < end:
-                yield one.batch.select(list(columns)).slice(begin, end - begin)
+            batch = one.batch.select(list(columns))
+            for first, last in places:
+                begin, end = int(one.begins[first]), int(one.begins[last])
+                if begin < end:
+                    yield batch.slice(begin, end - begin)
 
     def __iter__(self) -> Iterator[_Grouped]:
         if self._kept is not None:
@@ -132,9 +133,10 @@ def _train(records: _Records, lesson: Lesson) -> Trained:
     try:
         ptk = _ptk(lesson.kind, canonical(lesson.config))
         if records.opened is not None:
-            require_open(records.opened, lesson.tag_start, lesson.tag_stop)
+            for start, stop in lesson.ranges:
+                require_open(records.opened, start, stop)
         arrays = ptk.train_dp(
-            records.within(ptk.columns(), lesson.tag_start, lesson.tag_stop),
+            records.within(ptk.columns(), lesson.ranges),
             epsilon=lesson.epsilon,
             delta=lesson.delta,
             previous=safetensors.numpy.load(lesson.previous) if lesson.previous is not None else None,

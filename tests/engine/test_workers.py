@@ -21,9 +21,10 @@ from ptkstore.workers.train import Lesson, train_all
 COUNTS = {"keys": [{"kind": "integers", "column": "zone", "first": 0, "last": 9}], "statistics": ["count"]}
 
 
-def lesson(name: str, start: int, stop: int) -> Lesson:
+def lesson(name: str, *ends: int) -> Lesson:
     # So much epsilon that noise is rounded away: what is counted shows.
-    return Lesson(name, "statistics", COUNTS, "50", "0", start, stop, 1, None)
+    ranges = tuple(zip(ends[::2], ends[1::2], strict=True))
+    return Lesson(name, "statistics", COUNTS, "50", "0", ranges, 1, None)
 
 
 def test_every_lesson_sees_its_range_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,6 +62,16 @@ def test_many_ranges_take_the_other_way_through(monkeypatch: pytest.MonkeyPatch)
         assert safetensors.numpy.load(trained.arrays)["totals"].sum() == stop - start
 
 
+def test_a_lesson_may_have_several_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    tags = np.arange(100, dtype=np.uint64)
+    batches = [Tagged(pa.RecordBatch.from_pydict({"zone": np.arange(100) // 10}), tags)]
+    monkeypatch.setattr(train_module, "read_opened", lambda opened: iter(batches))
+    monkeypatch.setattr(train_module, "require_open", lambda *ranges: None)
+    found = train_all("opened", [lesson("a", 5, 12, 40, 41, 90, 100), lesson("b", 0, 100)])  # type: ignore[arg-type]
+    totals = [safetensors.numpy.load(one.arrays or b"")["totals"][:, 0].tolist() for one in found]
+    assert totals == [[5, 2, 0, 0, 1, 0, 0, 0, 0, 10], [10] * 10]
+
+
 def test_a_worker_that_dies_fails_its_lessons_and_is_replaced() -> None:
     pool = WorkerPool(2)
     try:
@@ -77,7 +88,7 @@ def test_a_worker_that_dies_fails_its_lessons_and_is_replaced() -> None:
 
 
 def test_a_failure_says_where_and_never_what() -> None:
-    (failed,) = train_all(None, [Lesson("a", "statistics", {"keys": "secret"}, "1", "0", 0, 1, 1, None)])
+    (failed,) = train_all(None, [Lesson("a", "statistics", {"keys": "secret"}, "1", "0", ((0, 1),), 1, None)])
     assert failed.arrays is None
     assert "secret" not in failed.failure
     assert failed.failure.startswith("InvalidInput CONFIG_FIELDS at ")

@@ -91,8 +91,8 @@ def test_a_worker_trains_on_no_tag_that_was_not_spent_for(store: Store) -> None:
         "records_per_unit": 1,
         "previous": None,
     }
-    inside = Lesson(name="inside", tag_start=tags.start, tag_stop=tags.stop, **fields)  # type: ignore[arg-type]
-    beyond = Lesson(name="beyond", tag_start=tags.start, tag_stop=tags.stop + 1, **fields)  # type: ignore[arg-type]
+    inside = Lesson(name="inside", ranges=((tags.start, tags.stop),), **fields)  # type: ignore[arg-type]
+    beyond = Lesson(name="beyond", ranges=((tags.start, tags.stop + 1),), **fields)  # type: ignore[arg-type]
     trained = {one.name: one for one in train_all(opened, [inside, beyond])}
     assert trained["beyond"].arrays is None
     assert "OPENED_TOO_FAR" in trained["beyond"].failure
