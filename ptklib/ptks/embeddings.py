@@ -11,9 +11,10 @@ numbers). Here a record enters by its *residual*, activities cost two sums, tast
 told from noise is shrunk to the mean.
 
 **Proof note.** *Unit:* one event (``records_per_unit=1``), or a user with at most r = ``records_per_unit`` events, for item
-vectors alone. *Neighbours:* add or remove one. *Sensitivity and cost:* those of the releases of `hpf_plan`; sums are
-exact integers. Everything else in the state is post-processing of them (`hpf_training`). *Windows:* sums of the last state are
-added and its features are the first ones, which is post-processing; its records are others.
+vectors alone; the column of ``users`` must be what tells one unit from another (`unit_column`). *Neighbours:* add or remove
+one. *Sensitivity and cost:* those of the releases of `hpf_plan`; sums are exact integers. Everything else in the state is
+post-processing of them (`hpf_training`). *Windows:* sums of the last state are added and its features are the first ones,
+which is post-processing; its records are others.
 
 **Users.** A vector of each user cannot be private at user level: it would have to be the same whatever the user did. So
 ``publish="both"`` is for event level and refuses records_per_unit above 1; ``publish="items"`` publishes items alone, at
@@ -56,6 +57,8 @@ __all__ = ["MAX_NUMBERS", "Embeddings"]
 
 # Numbers of the vectors of a state; more is a mistake.
 MAX_NUMBERS = 2**25
+# Bounds of values, numbers of a state and numbers of vectors: far beyond what training makes, and products stay finite.
+_MOST_VALUE, _MOST_STATE, _MOST_VECTOR = 1e100, 2.0**60, 1e150
 _ROWS_AT_ONCE = 1 << 15
 
 Domain = Categories | IntegerRange
@@ -78,7 +81,7 @@ class Embeddings(Ptk):
     publish: Literal["both", "items"] = "both"
     factors: int = 8
     rounds: int = 2  # of turns between users and items
-    share: float = 0.5  # of the budget that goes to activities
+    share: float = 0.65  # of the budget that goes to activities
     clip: float = 0.4  # of residuals, as a share of the range
     give: tuple[Feature, ...] | None = None  # what `features` gives; everything published when None
     prefix: str | None = None  # of feature names; the columns when None
@@ -86,7 +89,8 @@ class Embeddings(Ptk):
     def check(self) -> None:
         """Bounds of values that a Poisson model can have, sizes that make sense, features that are published."""
         _demand(self.users.column != self.items.column, "users and items must be in different columns")
-        _demand(0 <= self.lower < self.upper, f"bounds must be 0 <= lower < upper, got {self.lower} and {self.upper}")
+        fits = 0 <= self.lower < self.upper <= _MOST_VALUE
+        _demand(fits, f"bounds must be 0 <= lower < upper <= {_MOST_VALUE:g}, got {self.lower} and {self.upper}")
         _demand(2 <= self.factors <= 256, f"factors must be 2 to 256, got {self.factors}")
         numbers = (self.users.size + self.items.size) * self.factors
         _demand(numbers <= MAX_NUMBERS, f"(users + items) * factors must be at most {MAX_NUMBERS}, got {numbers}")
@@ -122,6 +126,10 @@ class Embeddings(Ptk):
     def feature_columns(self) -> tuple[str, ...]:
         """User and item, where users are published; else the item."""
         return (self.users.column, self.items.column) if self.publish == "both" else (self.items.column,)
+
+    def unit_column(self) -> str:
+        """That of users: at user level only records of one user with one item count as one."""
+        return self.users.column
 
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
         """That of all releases of the plan."""
@@ -212,7 +220,7 @@ class Embeddings(Ptk):
         return vectors_of(above / level, own)
 
     def validate(self, arrays: Arrays) -> None:
-        """Names, dtypes and shapes follow from the configuration; weights are not negative, windows at least 1."""
+        """Names, dtypes and shapes follow from the configuration; weights are not negative, numbers in range."""
         shapes = self._shapes()
         wanted = {name: ("int64" if name == "windows" else "float64", shape) for name, shape in shapes.items()}
         check_arrays(arrays, wanted, kind=self.kind)
@@ -220,6 +228,8 @@ class Embeddings(Ptk):
         weights += [arrays[name] for name in shapes if name.endswith("weights")]
         if any(np.any(one < 0) for one in weights) or not 1 <= arrays["windows"][0] <= 2**60:
             raise InvalidInput("PTK_MISMATCH", "weights must not be negative and windows at least 1")
+        if any(np.abs(arrays[name]).max() > _MOST_STATE for name in shapes if name != "windows"):
+            raise InvalidInput("PTK_MISMATCH", "numbers of a state must be within 2**60")
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform users and items, values of two tastes between the bounds, some of them on a bound."""
@@ -250,11 +260,12 @@ class Embeddings(Ptk):
         level = level_of(arrays, self._floor)
         items = vectors_of(activity_of(arrays, "item", self._floor) / level, arrays["item_tastes"] / level)
         items = np.vstack([items, np.eye(1, self.factors)]) * (level * self._width)
+        items = np.clip(items, -_MOST_VECTOR, _MOST_VECTOR)
         if self.publish == "items":
             return np.eye(1, self.factors).repeat(self.users.size + 1, axis=0), items
         tastes = best_guess(arrays["user_sums"], arrays["user_weights"], spread_of(arrays))
         users = vectors_of(activity_of(arrays, "user", self._floor) / level, tastes)
-        return np.vstack([users, np.eye(1, self.factors)]), items
+        return np.vstack([np.clip(users, -_MOST_VECTOR, _MOST_VECTOR), np.eye(1, self.factors)]), items
 
     def _known(self, batches: Batches) -> Iterator[Columns]:
         """The records that contribute."""

@@ -88,7 +88,7 @@ def test_vectors_of_users_are_refused_at_user_level_with_the_reason() -> None:
 def test_the_price_is_that_of_the_plan_with_or_without_a_previous_state(records: int) -> None:
     ptk = make(publish="items")
     cost = ptk.cost(1, DELTA, records_per_unit=records)
-    assert cost == plan_of(1, DELTA, records, share=0.5, rounds=2).cost
+    assert cost == plan_of(1, DELTA, records, share=0.65, rounds=2).cost
     assert 0.999 < cost.epsilon(DELTA) <= 1
     with pytest.raises(InvalidInput, match="DELTA_NEEDED"):
         ptk.cost(1, records_per_unit=records)
@@ -111,7 +111,7 @@ def test_each_window_makes_it_better_at_the_same_price() -> None:
     ptk = make(60, 50, factors=3)
     arrays, losses = None, []
     for window in range(4):
-        arrays = train(ptk, invented(60, 50, 4_000, window), "1.5", previous=arrays)
+        arrays = train(ptk, invented(60, 50, 4_000, window), 2, previous=arrays)
         losses.append(ptk.eval(arrays, fresh.to_batches()))
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < 0.8 * losses[0]
