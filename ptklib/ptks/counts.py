@@ -15,7 +15,8 @@ sum has the least noise.
 *Sensitivity:* a record whose label is known adds 1 to exactly one cell of every table, any other record to none; so r
 records move each table by at most r in L1 and in L2. *Cost:* the tables compose; shares of the budget and the price are
 those of `counts_budget.plan`. Cells are whole numbers and the sum of noise and counts is the same in either order, so
-laying the noise first changes nothing. With 32 bits, cells are exact modulo 2**32: a function of the exact sum.
+laying the noise first changes nothing. Cells of 32 bits stop at `counts_tables.TOP_32`: a function of the exact sum. (Their
+noise is cut at 2**30, which is beyond 1024 times its scale: less likely than exp(-1024).)
 The variance of the noise is in the state too: a public number. *Windows:* the cells of the last state are added, which is
 post-processing; their records are others.
 
@@ -27,7 +28,7 @@ Rules
   unseen value has counts near 0 and the probabilities of the prior.
 * Loss: half the Brier score of the conditional probabilities, averaged over the features. Exact counts minimise its
   mean where no hashed feature has several rows.
-* Cells of 32 bits take half the memory and stop at 2**31 - 1 when windows are summed; a window must stay below that.
+* Cells of 32 bits take half the memory and stop at 2**31 - 2**26 - 1, in a window and when windows are summed.
 
 Reasons: those of `ptk`, `keys`, `hashing`, `counts_budget`.
 """
@@ -58,9 +59,11 @@ from ptklib.ptks.counts_budget import Plan, plan
 from ptklib.ptks.counts_tables import (
     PIECE,
     ROWS_AT_ONCE,
+    STRETCH,
     Feature,
     Table,
     add_saturated,
+    hold,
     name_of,
     pieces,
     rows_of,
@@ -78,8 +81,9 @@ FEW_LINES = 1024
 # 32 GB of cells with 64 bits; more is a mistake.
 MAX_TOTAL_CELLS = 2**32
 _TOTALS_WEIGHT = Fraction(1, 10)
-# 32 bits hold the noise of any scale below, and counts as large again, with room to spare.
-_MAX_SCALE_32 = 2**24
+# Noise of any scale below is beyond the second number, which 32 bits hold, with a probability below exp(-1024).
+_MAX_SCALE_32 = 2**20
+_MAX_NOISE_32 = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,7 +307,7 @@ class Counts(Ptk):
         made = plan(self.mechanism, weights, rows, epsilon=epsilon, delta=delta, records_per_unit=records_per_unit)
         if self.cell_bits == 32 and max(_scale(one) for one in made.releases) > _MAX_SCALE_32:
             raise InvalidInput(
-                "SCALE_TOO_LARGE", "noise in cells of 32 bits must have a scale of at most 2**24: take 64"
+                "SCALE_TOO_LARGE", "noise in cells of 32 bits must have a scale of at most 2**20: take 64"
             )
         return made
 
@@ -318,7 +322,9 @@ class Counts(Ptk):
                 continue
             for at in range(start, end, PIECE):
                 size = min(PIECE, end - at)
-                cells[at : at + size] = release.release(zeros[:size], source=noise).values
+                drawn = release.release(zeros[:size], source=noise).values
+                narrow = self.cell_bits == 32
+                cells[at : at + size] = np.clip(drawn, -_MAX_NOISE_32, _MAX_NOISE_32) if narrow else drawn
             start = end
         return cells
 
@@ -327,7 +333,12 @@ class Counts(Ptk):
         classes = self.label.size
         totals = cells[self._tables[-1].stop :]
         scratch = np.empty(ROWS_AT_ONCE, dtype=np.intp)
+        left = 0
         for piece in pieces(batches):
+            if left < piece.num_rows:
+                hold(cells)
+                left = STRETCH
+            left -= piece.num_rows
             labels = self.label.codes(column_of(piece, self.label.column))
             keep = labels < classes
             everyone = bool(keep.all())
@@ -338,6 +349,7 @@ class Counts(Ptk):
                     tally(table.row(cells, row), index if everyone else index[keep])
             if self._has_totals:
                 tally(totals, labels if everyone else labels[keep])
+        hold(cells)
 
     def _prior(self, arrays: Arrays) -> Floats:
         """Class shares from the class totals, or from the table whose sum has the least noise."""

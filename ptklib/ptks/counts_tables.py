@@ -20,11 +20,27 @@ from ptklib.ptks.counts_estimate import combined
 from ptklib.ptks.hashing import Hashed
 from ptklib.ptks.keys import Bins, Categories, Codes, IntegerRange, TimePart
 
-__all__ = ["PIECE", "ROWS_AT_ONCE", "Feature", "Table", "add_saturated", "name_of", "pieces", "rows_of", "tally"]
+__all__ = [
+    "PIECE",
+    "ROWS_AT_ONCE",
+    "STRETCH",
+    "TOP_32",
+    "Feature",
+    "Table",
+    "add_saturated",
+    "hold",
+    "name_of",
+    "pieces",
+    "rows_of",
+    "tally",
+]
 
 # Cells are filled, and records counted, in pieces that stay near the processor.
 PIECE = 1 << 15
 ROWS_AT_ONCE = 1 << 16
+# Cells of 32 bits stop here. They are held after so many records at most, which cannot carry one past its end.
+STRETCH = 1 << 26
+TOP_32 = 2**31 - 1 - STRETCH
 # Counting into a table of its own and adding that is faster while the table is so much smaller than the piece.
 _SMALL = 8
 
@@ -87,7 +103,7 @@ def pieces(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def tally(cells: Integers, places: Codes) -> None:
-    """Add one to the cell at every place. Wraps around like the integers of its type."""
+    """Add one to the cell at every place. Wraps around like the integers of its type: see `hold`."""
     if len(cells) * _SMALL <= len(places):
         found = np.bincount(places, minlength=len(cells))
         np.add(cells, found, out=cells, casting="unsafe")
@@ -95,9 +111,15 @@ def tally(cells: Integers, places: Codes) -> None:
         np.add.at(cells, places, cells.dtype.type(1))
 
 
+def hold(cells: Integers) -> None:
+    """Stop cells of 32 bits at `TOP_32`. Counts only rise, so stopping on the way is the same as stopping their sum."""
+    if cells.dtype == np.int32:
+        np.minimum(cells, TOP_32, out=cells)
+
+
 def add_saturated(cells: Integers, others: Integers) -> None:
     """``cells += others``, held within their range, without a copy of the whole."""
-    limit = LIMIT if cells.dtype == np.int64 else int(np.iinfo(np.int32).max)
+    limit = LIMIT if cells.dtype == np.int64 else TOP_32
     for at in range(0, len(cells), PIECE):
         part = cells[at : at + PIECE]
         # Each is at most 2**60, so the sum fits.

@@ -17,6 +17,7 @@ from ptklib.privacy.costs import DiscreteLaplaceCost, GaussianCost
 from ptklib.privacy.sampler import discrete_laplace, rounded_gaussian
 from ptklib.ptks import counts_profile
 from ptklib.ptks.counts import FEW_LINES, Counts
+from ptklib.ptks.counts_tables import TOP_32
 from ptklib.ptks.hashing import Hashed
 from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.profile import smallest_count
@@ -199,7 +200,7 @@ def test_windows_add_up_and_get_better() -> None:
 
 
 def test_previous_cells_are_added_and_stop_at_the_limit() -> None:
-    for bits, limit in ((32, 2**31 - 1), (64, 2**60)):
+    for bits, limit in ((32, TOP_32), (64, 2**60)):
         ptk = make(keys=(CITY,), cell_bits=bits)
         before = state(ptk, [limit, -limit, 5, 0, 0, 0, 0, 0])
         batch = rows(*[("a", 1.0, "x", 0)] * 40, *[("b", 1.0, "x", 0)] * 3)
@@ -208,6 +209,27 @@ def test_previous_cells_are_added_and_stop_at_the_limit() -> None:
         assert found[1] == -limit
         assert found[2] == 8
         assert before["cells"][2] == 5
+
+
+@pytest.mark.parametrize("count", [9, 900])
+def test_cells_of_32_bits_stop_instead_of_wrapping_around_in_one_window(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    # As after two thousand million records: few of them here go one by one, many through a table of their own.
+    ptk = make(keys=(CITY,), cell_bits=32)
+    full = np.full(ptk.cells, 2**31 - 4, dtype=np.int32)
+    full[2:] = 0
+    monkeypatch.setattr(Counts, "_noise", lambda *_: full.copy())
+    found = ptk.train_dp(rows(*[("a", 1.0, "x", 0)] * count, ("b", 1.0, "x", 0)), epsilon=1)["cells"]
+    assert found.tolist() == [TOP_32, TOP_32, 1, 0, 0, 0, 0, 0]
+
+
+def test_cells_of_32_bits_are_held_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptklib.ptks.counts.STRETCH", 100)
+    ptk = make(keys=(CITY,), cell_bits=32)
+    monkeypatch.setattr(Counts, "_noise", lambda *_: np.full(ptk.cells, TOP_32 - 250, dtype=np.int32))
+    batches = rows(*[("a", 1.0, "x", 0)] * 100) * 5
+    assert ptk.train_dp(batches, epsilon=1)["cells"][:2].tolist() == [TOP_32, TOP_32 - 250]
 
 
 def test_exact_probabilities_are_plain_shares_and_counts_plain_counts() -> None:
