@@ -7,7 +7,8 @@ and no state; what training gives is a mapping of names to numeric arrays, and e
 
 * **The price is known before the data**: `cost` takes no data, and `train_dp` spends exactly that, whatever the data.
 * **Neighbours** differ in one unit: one record (``records_per_unit=1``), or one user with at most ``records_per_unit`` records
-  in the batches. `train_dp` is (epsilon, delta)-DP for that pair; the caller bounds the records per unit.
+  in the batches. `train_dp` is (epsilon, delta)-DP for that pair; the caller bounds the records per unit, by `unit_column`
+  where the PTK names one.
 * **Everything public is fixed by the configuration**: names, shapes and dtypes of the arrays, feature names, bounds, keys. A
   state of an empty stream looks like any other.
 * **Noise comes from the source that was given** (``None``: the system's) and from nowhere else.
@@ -82,6 +83,14 @@ class Ptk(ABC):
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """The columns that training reads, in a fixed order."""
+
+    def unit_column(self) -> str | None:
+        """The column that must name the user where records_per_unit is above 1; None where the proof needs none.
+
+        A proof may use that records of one user agree in a column. It then holds only where that column is the one by which
+        the caller bounds the records of a user.
+        """
+        return None
 
     @abstractmethod
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:

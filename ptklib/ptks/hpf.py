@@ -143,10 +143,11 @@ def whitened(vectors: Floats, weights: Floats) -> Whitened:
 def whole(features: Floats) -> Floats:
     """The features in units of 1/`RESOLUTION`, as whole float64 numbers; no row is longer than `RESOLUTION`, exactly.
 
-    Rows are first cut to slightly less, then rounded towards zero, which makes none longer.
+    Rows are first cut to slightly less, then rounded towards zero, which makes none longer. Rows that are no numbers are 0.
     """
-    rounded: Floats = np.trunc(features * (_kept(features) * (RESOLUTION * (1 - 2.0**-30)))[:, None])
-    return rounded
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded: Floats = np.trunc(features * (_kept(features) * (RESOLUTION * (1 - 2.0**-30)))[:, None])
+    return np.nan_to_num(rounded, copy=False)
 
 
 def vectors_of(activity: Floats, tastes: Floats) -> Floats:

@@ -103,7 +103,8 @@ class Events:
             part += offset
             np.subtract(self.steps[here] * (1 / clip), part, out=part)
             np.rint(part, out=part)
-            np.minimum(part, STEPS, out=part)
+            # What is no number is within the bounds too: `fmin` takes the other one.
+            np.fmin(part, STEPS, out=part)
             np.maximum(part, -STEPS, out=part)
         return sparse.csr_matrix((expected, self.items, self.starts), shape=(len(counts), self.item_count))
 

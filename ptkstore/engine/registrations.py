@@ -44,6 +44,13 @@ def check_fit(spec: StreamSpec, ptk: Ptk) -> None:
             "UNIT_UNSUPPORTED",
             f"a PTK of kind {ptk.kind} cannot be private at {spec.unit} level, it can at: {', '.join(ptk.tags.units)}",
         )
+    wanted = ptk.unit_column()
+    if spec.unit == "user" and spec.records_per_user > 1 and wanted not in (None, spec.user_column):
+        raise InvalidInput(
+            "UNIT_UNSUPPORTED",
+            f"a PTK of kind {ptk.kind} must take users from the user column of stream {spec.name!r}, which is "
+            f"{spec.user_column!r}, got {wanted!r}",
+        )
 
 
 def register(
