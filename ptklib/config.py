@@ -2,8 +2,8 @@
 
 A field may be ``str``, ``int``, ``float``, ``bool``, a ``Literal``, ``tuple[X, ...]``, ``X | None``, a union, or another
 dataclass with a ``kind: ClassVar[str]``, which is written into its JSON form. Nothing else: a configuration travels as
-JSON, is hashed into certificates, and must mean the same everywhere. Floats are finite. A list given for a tuple is
-accepted; an int given for a float becomes one.
+JSON, is hashed into certificates, and must mean the same everywhere. Floats are finite, texts can be written as UTF-8. A list
+given for a tuple is accepted; an int given for a float becomes one.
 
 Reasons: CONFIG_INVALID (a wrong value; the message names the field), CONFIG_FIELDS (a field too many or too few).
 """
@@ -83,11 +83,21 @@ def _value(value: Any, kind: Any, where: str) -> Any:
             return from_json(kind, {name: one for name, one in value.items() if name != "kind"})  # type: ignore[arg-type]
     elif kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
-    elif kind in _SCALARS and type(value) is kind and kind is not float:
+    elif kind in _SCALARS and type(value) is kind and kind is not float and _writable(value):
         return value
     elif kind is type(None) and value is None:
         return None
     raise InvalidInput("CONFIG_INVALID", f"{where} must be {_words(kind)}, got {value!r:.80}")
+
+
+def _writable(value: Any) -> bool:
+    """Texts must be characters: half of a surrogate pair would fail later, where it is first compared with data."""
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return False
+    return True
 
 
 def _any_of(value: Any, kinds: tuple[Any, ...], where: str) -> Any:

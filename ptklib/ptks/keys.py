@@ -178,11 +178,13 @@ class Bins:
         edges = np.array(self.edges)
         inside = (values >= edges[0]) & (values <= edges[-1])
         even = np.linspace(edges[0], edges[-1], len(edges))
+        with np.errstate(over="ignore"):
+            rate = self.size / (edges[-1] - edges[0])
         # The guess is off by one bin at most where no edge is further than a third of a bin from its even place.
-        if np.all(3 * np.abs(edges - even) < even[1] - even[0]):
+        if np.isfinite(rate) and np.all(3 * np.abs(edges - even) < even[1] - even[0]):
             guess = np.where(inside, values, edges[0])
             guess -= edges[0]
-            guess *= self.size / (edges[-1] - edges[0])
+            guess *= rate
             found = np.minimum(guess.astype(np.intp), self.size - 1)
             found -= values < edges[found]
             found += (values >= edges[found + 1]) & (found < self.size - 1)

@@ -61,6 +61,7 @@ def test_json_and_back() -> None:
         ({"parts": [], "share": True}, "Whole.share must be a finite number"),
         ({"parts": [], "mode": "medium"}, "Whole.mode must be one of 'fast', 'slow'"),
         ({"parts": [], "title": 3}, "Whole.title must be str or null"),
+        ({"parts": [], "title": "half a pair \ud800"}, "Whole.title must be str or null"),
         ({"parts": [], "strict": 1}, "Whole.strict must be bool"),
         ({"parts": "ab"}, "Whole.parts must be a list of Part or Other"),
         ({"parts": [{"kind": "none"}]}, r"Whole.parts\[0\] must be Part or Other"),

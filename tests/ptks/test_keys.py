@@ -61,12 +61,13 @@ def test_categories(kind: pa.DataType) -> None:
         assert key.codes(coded.slice(2)).tolist() == wanted[2:]
 
 
-# Few edges, many even ones, many that are nearly even, many that are not.
+# Few edges, many even ones, many that are nearly even, many that are not, and even ones too near to divide by.
 EDGES = [
     (-1.0, 0.0, 2.5, 10.0),
     tuple(np.linspace(-1, 10, 60).tolist()),
     tuple((np.linspace(-1, 10, 56) + np.r_[0, np.tile([0.06, -0.06], 27), 0]).tolist()),
     tuple((np.linspace(0, 1, 60) ** 2 * 11 - 1).tolist()),
+    tuple(place * 5e-324 for place in range(60)),
 ]
 
 
