@@ -59,12 +59,13 @@ from ptklib.privacy.amounts import Number as Amount
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
-from ptklib.privacy.source import BitSource, require_secure
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays
-from ptklib.ptks.forest_budget import Plan, Shape, plan_of
+from ptklib.privacy.source import BitSource
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays
+from ptklib.ptks.forest_budget import Plan, Shape, deviation_of, plan_of
 from ptklib.ptks.forest_codes import MAX_BINS, Feature, feature_codes
 from ptklib.ptks.forest_estimate import from_ancestors, from_expected
-from ptklib.ptks.forest_guided import Tables, grow, leaf_counts
+from ptklib.ptks.forest_guided import Tables, expected_leaves, grow, ranked_bins
+from ptklib.ptks.forest_records import count_leaves, count_tables, drawn_trees, pieces, read
 from ptklib.ptks.forest_splits import grow_privately
 from ptklib.ptks.forest_target import Classes, Steps, Target
 from ptklib.ptks.forest_trees import Integers, leaves_of, random_splits
@@ -198,25 +199,26 @@ class Forest(Ptk):
         plan = self._plan(epsilon, delta, records_per_unit)
         if previous is not None:
             self.validate(previous)
-        codes, label = self._read(batches)
-        tree = self._drawn_trees(codes.shape[1], noise)
+        target = self._target
+        codes, label = read(self.inputs, target, batches)
+        tree = drawn_trees(codes.shape[1], self.trees, noise) if self.mechanism == "laplace" else None
         made: dict[str, NDArray[Any]] = {}
         if plan.tables is not None:
-            noisy = plan.tables.release(self._table_counts(codes, label), source=noise).values
+            counts = count_tables(target, self._sizes, codes, label)
+            noisy = plan.tables.release(counts, source=noise).values
             made["tables"] = noisy if previous is None else _added(noisy, previous["tables"])
         if previous is not None:
             made |= {name: previous[name] for name in ("splits", "order") if name in previous}
-        elif self.method == "guided":
-            sizes = np.array(self._sizes)
-            tables = self._tables(made["tables"], None)
-            made["order"] = tables.order
-            made["splits"] = grow(
-                tables, trees=self.trees, depth=self.depth, sizes=sizes, count=self._tried, seed=self.seed
+        elif plan.tables is not None:
+            made |= self._guided(made["tables"], deviation_of(plan.tables))
+        elif plan.levels and tree is not None:
+            options: dict[str, Any] = {"trees": self.trees, "count": self._tried, "seed": self.seed, "noise": noise}
+            made["splits"] = grow_privately(
+                plan.levels, target, codes, label, tree, sizes=np.array(self._sizes), **options
             )
-        elif plan.levels:
-            made["splits"] = self._chosen(plan, codes, label, tree, noise)
-        leaves = plan.leaves.release(self._leaf_counts(made, codes, label, tree), source=noise).values
-        deviation = plan.leaf_deviation / self._target.weight
+        counts = count_leaves(target, self._splits(made), self._ranked(made, codes), label, tree)
+        leaves = plan.leaves.release(counts, source=noise).values
+        deviation = deviation_of(plan.leaves) / self._target.weight
         made["leaves"] = leaves if previous is None else _added(leaves, previous["leaves"])
         made["variance"] = np.array([deviation**2]) + (0.0 if previous is None else previous["variance"])
         made["windows"] = np.ones(1, dtype=np.int64) + (0 if previous is None else previous["windows"])
@@ -227,7 +229,7 @@ class Forest(Ptk):
         self.validate(arrays)
         losses = [np.zeros(0)]
         shares, target = self._shares(arrays), self._target
-        for piece in _pieces(batches, self._rows_at_once):
+        for piece in pieces(batches, self._rows_at_once):
             label, bad = target.read(piece)
             losses.append(np.where(bad, 0.0, target.losses(self._answers(arrays, shares, piece), label)))
         return np.clip(np.concatenate(losses), 0.0, 1.0)
@@ -247,7 +249,7 @@ class Forest(Ptk):
         self.validate(arrays)
         shares = self._shares(arrays) if self.output == "prediction" else None
         parts: list[list[NDArray[Any]]] = [[] for _ in self.feature_names()]
-        for piece in [table.slice(0, 0), *_pieces(table, self._rows_at_once)]:
+        for piece in [table.slice(0, 0), *pieces(table, self._rows_at_once)]:
             for part, column in zip(parts, self._feature_columns(arrays, shares, piece), strict=True):
                 part.append(column)
         return pa.table([pa.array(np.concatenate(one)) for one in parts], names=list(self.feature_names()))
@@ -308,61 +310,20 @@ class Forest(Ptk):
         )
         return plan_of(shape, epsilon, delta, records_per_unit)
 
-    def _read(self, batches: Batches) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Codes [inputs, records] and labels (class, or steps) of the records that have one. Raw."""
-        codes = [np.zeros((len(self.inputs), 0), dtype=np.uint8)]
-        labels = [np.zeros(0, dtype=np.int32)]
-        for piece in _pieces(batches, _ROWS_AT_ONCE):
-            label, bad = self._target.read(piece)
-            one = feature_codes(self.inputs, piece)
-            if bad.any():
-                one, label = one[:, ~bad], label[~bad]
-            codes.append(one)
-            labels.append(label)
-        return np.concatenate(codes, axis=1), np.concatenate(labels)
-
-    def _drawn_trees(self, count: int, noise: BitSource | None) -> NDArray[np.intp]:
-        """The one tree of each record. Drawn with the noise, though privacy does not rest on it: see the proof note."""
-        if self.mechanism == "gaussian" or self.trees == 1:
-            return np.zeros(count, dtype=np.intp)
-        words = require_secure(noise).words(-(-count // 4)).view(np.uint16)[:count]
-        return (words % np.uint16(self.trees)).astype(np.intp)
-
-    def _table_counts(self, codes: NDArray[Any], label: NDArray[np.int32]) -> Wide:
-        """The exact counts of all bins of all inputs. Raw."""
-        made = [self._target.count(codes[place].astype(np.intp), size, label) for place, size in enumerate(self._sizes)]
-        return self._target.corners(np.concatenate(made))
-
-    def _leaf_counts(
-        self, arrays: Arrays, codes: NDArray[Any], label: NDArray[np.int32], tree: NDArray[np.intp]
-    ) -> Wide:
-        """The exact counts of all leaves of all trees. Raw."""
-        splits, leaves = self._splits(arrays), 2**self.depth
-        ranked = self._ranked(arrays, codes)
-        target = self._target
-        if self.mechanism == "laplace":
-            cell = tree * leaves + leaves_of(splits, ranked, tree)
-            made = target.count(cell, self.trees * leaves, label)
-        else:
-            each = (leaves_of(splits, ranked, one).astype(np.intp) for one in range(self.trees))
-            made = np.concatenate([target.count(cell, leaves, label) for cell in each])
-        return target.corners(made).reshape(self.trees, leaves, target.channels)
-
-    def _chosen(
-        self, plan: Plan, codes: NDArray[Any], label: NDArray[np.int32], tree: NDArray[np.intp], noise: BitSource | None
-    ) -> Integers:
-        return grow_privately(
-            plan.levels,
-            self._target,
-            codes,
-            label,
-            tree,
+    def _guided(self, noisy: Wide, deviation: float) -> dict[str, NDArray[Any]]:
+        """Order of bins and splits from noisy tables."""
+        counts, spread = noisy / self._target.weight, deviation / self._target.weight
+        order = ranked_bins(counts, self._sizes, self._sorted, spread)
+        splits = grow(
+            Tables.of(counts, self._sizes, order),
             trees=self.trees,
+            depth=self.depth,
             sizes=np.array(self._sizes),
             count=self._tried,
             seed=self.seed,
-            noise=noise,
+            deviation=spread,
         )
+        return {"order": order, "splits": splits}
 
     def _splits(self, arrays: Arrays) -> Integers:
         if self.method == "random":
@@ -374,17 +335,15 @@ class Forest(Ptk):
         if "order" not in arrays:
             return codes
         made = codes.copy()
-        for place, rank in enumerate(np.split(arrays["order"], np.cumsum(self._sizes)[:-1])):
-            if self._is_sorted(place):
-                made[place] = rank.astype(codes.dtype)[codes[place]]
+        ranks = np.split(arrays["order"], np.cumsum(self._sizes)[:-1])
+        for place in self._sorted:
+            made[place] = ranks[place].astype(codes.dtype)[codes[place]]
         return made
 
-    def _is_sorted(self, place: int) -> bool:
-        return isinstance(self.inputs[place], Categories)
-
-    def _tables(self, noisy: Wide, order: Integers | None) -> Tables:
-        sorted_features = tuple(place for place in range(len(self.inputs)) if self._is_sorted(place))
-        return Tables.of(noisy / self._target.weight, self._sizes, sorted_features, order)
+    @property
+    def _sorted(self) -> tuple[int, ...]:
+        """Inputs whose bins have no order of their own."""
+        return tuple(place for place, one in enumerate(self.inputs) if isinstance(one, Categories))
 
     def _shares(self, arrays: Arrays) -> Floats:
         """The shares of the classes in each leaf: [trees, leaves, classes]."""
@@ -392,8 +351,8 @@ class Forest(Ptk):
         deviation = float(np.sqrt(arrays["variance"][0]))
         if self.method != "guided":
             return from_ancestors(counts, deviation)
-        tables = self._tables(arrays["tables"], arrays["order"])
-        return from_expected(counts, deviation, leaf_counts(tables, arrays["splits"], np.array(self._sizes)))
+        tables = Tables.of(arrays["tables"] / self._target.weight, self._sizes, arrays["order"])
+        return from_expected(counts, deviation, expected_leaves(tables, arrays["splits"], np.array(self._sizes)))
 
     @property
     def _rows_at_once(self) -> int:
@@ -425,13 +384,6 @@ class Forest(Ptk):
                 yield leaf
             else:
                 yield from (leaf == np.arange(2**self.depth)[:, None]).astype(np.uint8)
-
-
-def _pieces(batches: Batches | pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
-    """The batches in pieces that fit a cache."""
-    for batch in batches_of(batches):
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
 
 
 def _added(one: Wide, other: Wide) -> Wide:

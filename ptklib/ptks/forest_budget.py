@@ -16,7 +16,7 @@ from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.mechanisms.selection import NoisyMax
 from ptklib.ptk import count_of
 
-__all__ = ["Plan", "Shape", "plan_of"]
+__all__ = ["Plan", "Shape", "deviation_of", "plan_of"]
 
 Release = LaplaceRelease | GaussianRelease
 
@@ -33,13 +33,6 @@ class Plan:
     levels: tuple[NoisyMax | LargeMargin, ...]
     leaves: Release
     cost: Cost
-
-    @property
-    def leaf_deviation(self) -> float:
-        """The standard deviation of the noise of a leaf's cell, in the unit of the data."""
-        if isinstance(self.leaves, LaplaceRelease):
-            return math.sqrt(2) * float(self.leaves.scale)
-        return float(self.leaves.sigma)
 
 
 @dataclass(frozen=True)
@@ -93,6 +86,11 @@ def _plan(shape: Shape, epsilon: Fraction, delta: Fraction, records: int) -> Pla
         one = NoisyMax(epsilon=level, sensitivity=moved)
         spent = one.cost
     return Plan(None, (one,) * shape.depth, leaves, Composed(parts=[leaves.cost, *[spent] * shape.depth]))
+
+
+def deviation_of(release: Release) -> float:
+    """The standard deviation of the noise of a cell, in the unit of the data."""
+    return math.sqrt(2) * float(release.scale) if isinstance(release, LaplaceRelease) else float(release.sigma)
 
 
 def _gaussian(sigma: float, reach: int, times: int, part: Fraction) -> GaussianRelease:

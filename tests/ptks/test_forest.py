@@ -15,7 +15,7 @@ from ptklib.errors import InvalidInput
 from ptklib.ptks.forest import Forest
 from ptklib.ptks.forest_codes import MAX_BINS, STEPS, Number, feature_codes
 from ptklib.ptks.forest_estimate import from_ancestors, from_expected
-from ptklib.ptks.forest_guided import Tables, leaf_counts, simplex
+from ptklib.ptks.forest_guided import Tables, expected_leaves, simplex
 from ptklib.ptks.forest_trees import leaves_of, random_splits
 from ptklib.ptks.keys import Categories, IntegerRange
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -153,10 +153,10 @@ def test_guided_splits_find_the_inputs_that_matter_and_order_categories() -> Non
 
 def test_tables_expect_what_independence_says() -> None:
     counts = np.array([[30.0, 10.0], [10.0, 10.0], [0.0, 0.0], [20.0, 5.0], [20.0, 15.0]])
-    tables = Tables.of(counts, (3, 2), (), None)
+    tables = Tables.of(counts, (3, 2), np.array([0, 1, 2, 0, 1], dtype=np.int32))
     assert tables.classes.tolist() == [40, 20]
     splits = np.array([[[0, 0], [1, 0], [1, 0]]], dtype=np.int32)
-    expected = leaf_counts(tables, splits, np.array([3, 2]))
+    expected = expected_leaves(tables, splits, np.array([3, 2]))
     assert np.allclose(expected[0], [[15, 2.5], [15, 7.5], [5, 2.5], [5, 7.5]])
 
 
