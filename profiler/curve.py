@@ -1,0 +1,135 @@
+"""A monotone curve n(epsilon) through a few measured levels. Post-processing of DP results: free.
+
+The noise of a mechanism falls as 1/(epsilon n) and the sampling error does not depend on epsilon, so n(epsilon) = a +
+c/epsilon, with a and c not negative, is tried first (least squares of relative errors). Where that misses a measured level
+by more than `TOLERANCE`, the curve is the isotonic regression of the measured points, joined by straight lines on
+logarithmic scales. Nothing is claimed below the lowest measured level that was reached; above the highest the curve only
+falls.
+
+The band holds what was seen: at each measured level the target was witnessed at ``samples`` and missed at the size before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from profiler.measure import REACHED, LevelResult
+
+__all__ = ["FORMS", "TOLERANCE", "Curve", "Point", "fit", "points_of"]
+
+TOLERANCE = 2.5
+FORMS = ("a + c/epsilon", "isotonic")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A level that was reached: the estimate, the last size that missed and the witnessed one."""
+
+    level: Fraction
+    estimate: int
+    missed: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class Curve:
+    """n at any level. ``below`` and ``above`` are the factors of the band."""
+
+    form: str
+    points: tuple[Point, ...]
+    heights: tuple[float, ...]
+    a: float
+    c: float
+    below: float
+    above: float
+
+    def at(self, level: Fraction) -> float | None:
+        """The estimate at a level; None below the lowest measured one."""
+        first = self.points[0].level
+        if level < first:
+            return None
+        if self.form == FORMS[0]:
+            return self.a + self.c / float(level)
+        return _interpolated([float(one.level) for one in self.points], self.heights, float(level))
+
+    def band(self, level: Fraction) -> tuple[float, float] | None:
+        """Between what was missed and what was witnessed."""
+        middle = self.at(level)
+        return None if middle is None else (middle * self.below, middle * self.above)
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in numbers."""
+        return {"form": self.form, "a": self.a, "c": self.c, "below": self.below, "above": self.above}
+
+
+def points_of(results: Sequence[LevelResult]) -> tuple[Point, ...]:
+    """The levels that were reached, rising."""
+    found = []
+    for one in sorted(results, key=lambda one: one.level):
+        if one.status == REACHED and one.samples is not None:
+            missed = max((look.samples for look in one.looks if look.samples < one.samples), default=1)
+            found.append(Point(one.level, one.estimate or one.samples, missed, one.samples))
+    return tuple(found)
+
+
+def fit(points: Sequence[Point]) -> Curve | None:
+    """The curve through the points; None without any."""
+    if not points:
+        return None
+    places = [1 / float(one.level) for one in points]
+    wanted = [float(one.estimate) for one in points]
+    a, c = _line(places, wanted)
+    form, heights = FORMS[0], [a + c * place for place in places]
+    if max(max(height / want, want / height) for height, want in zip(heights, wanted, strict=True)) > TOLERANCE:
+        form, heights, a, c = FORMS[1], _falling(wanted), 0.0, 0.0
+    below = min(one.missed / height for one, height in zip(points, heights, strict=True))
+    above = max(one.samples / height for one, height in zip(points, heights, strict=True))
+    return Curve(form, tuple(points), tuple(heights), a, c, min(1.0, below), max(1.0, above))
+
+
+def _line(places: Sequence[float], wanted: Sequence[float]) -> tuple[float, float]:
+    """a and c of the least sum of squared errors of ln(a + c place), both not negative.
+
+    For a ratio a/c the best c is a mean of logarithms; the ratios tried are so close that another would change n by a
+    percent.
+    """
+    flat = _mean([math.log(want) for want in wanted])
+    best = (sum((math.log(want) - flat) ** 2 for want in wanted), math.exp(flat), 0.0)
+    low, high = min(places) / 100, max(places) * 100
+    steps = 400
+    for step in range(steps + 1):
+        ratio = low * (high / low) ** (step / steps) if step else 0.0
+        shape = [math.log(ratio + place) for place in places]
+        scale = _mean([math.log(want) - one for want, one in zip(wanted, shape, strict=True)])
+        error = sum((math.log(want) - one - scale) ** 2 for want, one in zip(wanted, shape, strict=True))
+        if error < best[0] - 1e-12:
+            best = (error, ratio * math.exp(scale), math.exp(scale))
+    return best[1], best[2]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _falling(values: Sequence[float]) -> list[float]:
+    """The closest falling sequence (pool adjacent violators), in logarithms."""
+    groups: list[tuple[float, int]] = []
+    for value in values:
+        groups.append((math.log(value), 1))
+        while len(groups) > 1 and groups[-2][0] < groups[-1][0]:
+            (one, size), (other, more) = groups[-2], groups[-1]
+            groups[-2:] = [((one * size + other * more) / (size + more), size + more)]
+    return [math.exp(value) for value, size in groups for _ in range(size)]
+
+
+def _interpolated(levels: Sequence[float], heights: Sequence[float], level: float) -> float:
+    for (one, low), (other, high) in pairwise(zip(levels, heights, strict=True)):
+        if one <= level <= other:
+            along = (math.log(level) - math.log(one)) / (math.log(other) - math.log(one))
+            return math.exp(math.log(low) * (1 - along) + math.log(high) * along)
+    return heights[-1]

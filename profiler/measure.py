@@ -1,0 +1,290 @@
+"""Measure levels: the doubling loop of Fig. 3, for several levels side by side.
+
+A level trains a few states on pieces of its smallest size, looks at the worst of them on its validation piece, and goes on
+to twice the size until the upper test passes (REACHED, with a state as witness), the lower test does (RISK_ABOVE_TARGET),
+or the pieces are used up (NOT_REACHED). Each decision depends on DP numbers only, so what is charged next is
+post-processing of what was released before.
+
+Rounds are the same whatever runs them: every active level trains the next ``ahead`` sizes, then looks at the states in
+their order. ``ahead`` above 1 shortens the way at the price of trainings that a longer way would have saved; it is part of
+the terms, not of the machine, so that results and charges are the same for any number of workers.
+
+A level that fails does not touch the others. Results: REACHED, RISK_ABOVE_TARGET, NOT_REACHED, FAILED (type and place, or
+LOSS_INVALID), TOO_LITTLE_DATA, CANCELLED, REFUSED, SKIPPED (another level's result says it all).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from profiler.bench import Bench
+from profiler.bounds import UNIT, UPPER_FAILURE, lower_centre, upper_centre
+from profiler.pieces import Charge
+from profiler.schedule import LevelSchedule, Schedule
+from profiler.tasks import INVALID, Answer, LookTask, Noise, TrainTask
+from ptklib.privacy.amounts import exact, show
+from ptklib.ptk import Arrays, Ptk
+
+__all__ = [
+    "CANCELLED",
+    "CONFIDENCE",
+    "FAILED",
+    "NOT_REACHED",
+    "REACHED",
+    "REFUSED",
+    "RISK_ABOVE_TARGET",
+    "SKIPPED",
+    "TOO_LITTLE_DATA",
+    "LevelResult",
+    "Look",
+    "Progress",
+    "measure",
+]
+
+REACHED = "REACHED"
+RISK_ABOVE_TARGET = "RISK_ABOVE_TARGET"
+NOT_REACHED = "NOT_REACHED"
+FAILED = "FAILED"
+TOO_LITTLE_DATA = "TOO_LITTLE_DATA"
+CANCELLED = "CANCELLED"
+REFUSED = "REFUSED"
+SKIPPED = "SKIPPED"
+
+CONFIDENCE = 1 - Fraction(UPPER_FAILURE).limit_denominator(1000)
+# A right PTK is called invalid this often, at most.
+_INVALID_FAILURE = 1e-6
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Look:
+    """The risk of the state of one sample size, estimated from the noisy sum and the planned number of records."""
+
+    samples: int
+    risk: float
+
+
+@dataclass(frozen=True)
+class LevelResult:
+    """What one level gave. ``samples`` have a witness; ``estimate`` reads the looks between the last two sizes.
+
+    ``state`` is DP and may be published: its risk is at most ``promised`` with probability ``confidence``. ``charged``
+    names what was spent, in order.
+    """
+
+    level: Fraction
+    status: str
+    samples: int | None = None
+    estimate: int | None = None
+    promised: Fraction | None = None
+    confidence: Fraction | None = None
+    looks: tuple[Look, ...] = ()
+    charged: tuple[str, ...] = ()
+    reason: str = ""
+    state: Arrays | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def trainings(self) -> int:
+        """How many DP trainings ran."""
+        return sum("/train-" in one for one in self.charged)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values, without the state."""
+        return {
+            "level": show(self.level),
+            "status": self.status,
+            "samples": self.samples,
+            "estimate": self.estimate,
+            "promised": None if self.promised is None else show(self.promised),
+            "confidence": None if self.confidence is None else show(self.confidence),
+            "looks": [[one.samples, one.risk] for one in self.looks],
+            "charged": list(self.charged),
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> LevelResult:
+        """Read `as_json` back; without the state."""
+        return cls(
+            level=exact(body["level"], name="level"),
+            status=body["status"],
+            samples=body["samples"],
+            estimate=body["estimate"],
+            looks=tuple(Look(samples, risk) for samples, risk in body["looks"]),
+            charged=tuple(body["charged"]),
+            reason=body["reason"],
+            promised=None if body["promised"] is None else exact(body["promised"], name="promised"),
+            confidence=None if body["confidence"] is None else exact(body["confidence"], name="confidence"),
+        )
+
+
+def measure(
+    ptk: Ptk,
+    plan: Schedule,
+    levels: Sequence[Fraction],
+    bench: Bench,
+    noise: Noise,
+    *,
+    first: int = 0,
+    ahead: int = 1,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    finished: Callable[[LevelResult], None] | None = None,
+) -> list[LevelResult]:
+    """Measure these levels of a schedule whose charges are reserved; sizes below ``first`` are left out.
+
+    Costs what the results' ``charged`` name. Charges that were not used are left to the caller to release. ``finished``
+    hears of each level whose end came from data, as it ends.
+    """
+    chains = [_Chain(ptk, plan, plan.at(level), noise, first) for level in levels]
+    while active := [one for one in chains if one.result is None]:
+        if cancelled is not None and cancelled():
+            for one in active:
+                one.end(CANCELLED)
+            break
+        trains = [(one, task) for one in active for task in one.trains(ahead)]
+        for (one, task), answer in zip(trains, bench.run([task for _, task in trains]), strict=True):
+            one.trained(task, answer)
+        for turn in range(ahead):
+            looks = [(one, look) for one in active if (look := one.look(turn)) is not None]
+            for (one, look), answer in zip(looks, bench.run([look for _, look in looks]), strict=True):
+                one.looked(look, answer)
+        for one in active:
+            one.advance(ahead)
+            if progress is not None:
+                progress(one.told())
+            if finished is not None and one.result is not None:
+                finished(one.result)
+    found = [one.result for one in chains]
+    return [one for one in found if one is not None]
+
+
+class _Chain:
+    """One level on its way."""
+
+    def __init__(self, ptk: Ptk, plan: Schedule, level: LevelSchedule, noise: Noise, first: int) -> None:
+        self._ptk, self._plan, self._level, self._noise = ptk, plan, level, noise
+        sizes = level.sizes
+        # Never past the last one: that one is always tried.
+        self._next = min(sum(size < first for size in sizes), max(0, len(sizes) - 1))
+        self._begin = self._next
+        self._states: dict[int, list[Answer]] = {}
+        self._looks: list[Look] = []
+        self._charged: list[str] = []
+        self.result: LevelResult | None = None
+        if not sizes:
+            needed = f"at least {level.needed_records} records are needed at this level"
+            self.end(TOO_LITTLE_DATA, reason=needed)
+
+    def end(self, status: str, *, reason: str = "", place: int | None = None) -> None:
+        size = None if place is None else self._level.sizes[place]
+        states = self._states[place] if place is not None else []
+        terms = self._plan.terms
+        self.result = LevelResult(
+            level=self._level.level,
+            status=status,
+            samples=size,
+            estimate=self._estimate(size) if size is not None else None,
+            promised=terms.promised if size is not None else None,
+            confidence=CONFIDENCE if size is not None else None,
+            looks=tuple(self._looks),
+            charged=tuple(self._charged),
+            reason=reason,
+            state=states[0].arrays if states else None,
+        )
+
+    def trains(self, ahead: int) -> list[TrainTask]:
+        terms = self._plan.terms
+        return [
+            TrainTask(
+                charge=charge,
+                ptk=self._ptk,
+                epsilon=self._level.level,
+                delta=terms.delta,
+                records_per_unit=terms.records_per_unit,
+                lower=self._level.lower if k == 0 else None,
+                lower_centre=lower_centre(terms.target),
+                noise=self._noise,
+            )
+            for size in self._level.trains[self._next : self._next + ahead]
+            for k, charge in enumerate(size)
+        ]
+
+    def trained(self, task: TrainTask, answer: Answer) -> None:
+        self._spent(task.charge, answer)
+        place = next(k for k, size in enumerate(self._level.trains) if task.charge in size)
+        self._states.setdefault(place, []).append(answer)
+
+    def look(self, turn: int) -> LookTask | None:
+        place = self._next + turn
+        if self.result is not None or place not in self._states:
+            return None
+        states = [one.arrays for one in self._states[place] if one.arrays is not None]
+        if len(states) < len(self._states[place]):
+            self.end(FAILED, reason=next(one.failure for one in self._states[place] if one.arrays is None))
+            return None
+        return LookTask(
+            charge=self._level.looks[place],
+            ptk=self._ptk,
+            states=tuple(states),
+            centre=upper_centre(self._plan.terms.target),
+            release=self._level.look,
+            count=self._level.count if place == 0 else None,
+            noise=self._noise,
+        )
+
+    def looked(self, task: LookTask, answer: Answer) -> None:
+        self._spent(task.charge, answer)
+        place = self._level.looks.index(task.charge)
+        if answer.value is None:
+            self.end(FAILED, reason=answer.failure)
+            return
+        if answer.invalid is not None and answer.invalid > self._most_invalid():
+            self.end(FAILED, reason=INVALID)
+            return
+        planned = task.charge.piece.planned_records
+        risk = (task.centre - answer.value / planned) / UNIT
+        self._looks.append(Look(self._level.sizes[place], round(min(1.0, max(0.0, risk)), 6)))
+        lower = self._states[place][0].value
+        if answer.value >= self._level.upper_threshold:
+            self.end(REACHED, place=place)
+        elif lower is not None and lower >= self._level.lower_threshold:
+            self.end(RISK_ABOVE_TARGET, reason="no state of this kind can reach the target, with confidence 99.99%")
+
+    def advance(self, ahead: int) -> None:
+        kept = {} if self.result is None else self._states
+        self._states = kept
+        self._next += ahead
+        if self.result is None and self._next >= len(self._level.sizes):
+            self.end(NOT_REACHED, reason=f"not reached by {self._level.sizes[-1]} samples")
+
+    def told(self) -> str:
+        size = self._level.sizes[min(self._next, len(self._level.sizes)) - 1]
+        status = self.result.status if self.result is not None else "going on"
+        return f"epsilon {show(self._level.level)}, {size} samples: {status}"
+
+    def _spent(self, charge: Charge, answer: Answer) -> None:
+        if answer.charged:
+            self._charged.append(charge.name)
+
+    def _most_invalid(self) -> int:
+        return math.ceil(float(self._level.count.scale) * -math.log(_INVALID_FAILURE))
+
+    def _estimate(self, size: int) -> int:
+        """Where the risk crossed what passes, between the last two sizes, on the logarithmic scale of samples."""
+        if len(self._looks) < 2:
+            return size
+        assert self._level.validation is not None
+        centre = upper_centre(self._plan.terms.target)
+        passes = (centre - self._level.upper_threshold / self._level.validation.planned_records) / UNIT
+        before, now = self._looks[-2].risk, self._looks[-1].risk
+        if before <= now or before <= passes:
+            return size
+        along = min(1.0, max(0.0, (before - passes) / (before - now)))
+        smaller = self._looks[-2].samples
+        return max(1, min(size, math.ceil(float(smaller * (size / smaller) ** along))))

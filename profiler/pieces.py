@@ -1,0 +1,65 @@
+"""Pieces: disjoint stretches of the profile slice, and the charges that are laid on them.
+
+The profile slice of a stream is a range of tags; a piece is the part ``[start, stop)`` of it, in exact fractions. Pieces of
+one profile never overlap, so they hold different records whatever the data is, and what runs on one costs the others nothing
+(parallel composition). Several charges may lie on one piece; they add up there.
+
+Reason: PIECE_INVALID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.costs import Cost
+
+__all__ = ["Charge", "Piece", "check_disjoint", "price_at"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the profile slice, and how many records it is planned to hold. The real number is random and private."""
+
+    name: str
+    start: Fraction
+    stop: Fraction
+    planned_records: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no stretch of the slice."""
+        if not 0 <= self.start < self.stop <= 1:
+            raise InvalidInput("PIECE_INVALID", f"piece {self.name!r} must have 0 <= start < stop <= 1")
+
+    @property
+    def share(self) -> Fraction:
+        """Of the profile slice."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one step of a profile costs at every point of one piece. ``name`` is unique in a profile."""
+
+    name: str
+    piece: Piece
+    cost: Cost
+
+
+def check_disjoint(pieces: Iterable[Piece]) -> None:
+    """Refuse pieces that share a point (PIECE_INVALID)."""
+    ordered = sorted(pieces, key=lambda one: one.start)
+    for one, other in pairwise(ordered):
+        if other.start < one.stop:
+            raise InvalidInput("PIECE_INVALID", f"pieces {one.name!r} and {other.name!r} must not overlap")
+
+
+def price_at(charges: Iterable[Charge]) -> dict[Piece, Cost]:
+    """What charges cost at the points of each piece, added up."""
+    found: dict[Piece, Cost] = {}
+    for one in charges:
+        found[one.piece] = found[one.piece] + one.cost if one.piece in found else one.cost
+    return found

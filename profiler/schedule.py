@@ -1,0 +1,235 @@
+"""The schedule of a profile, before anything runs: pieces, charges and the worst-case price. Public numbers only.
+
+For each measured level: one validation piece of m records, and for each sample size n = first, 2 first, 4 first, ... up to
+``n_max`` a few train pieces (``repeats``). Every train piece may be charged one training (the first of a size also one
+lower-bound number), the validation piece one look for each sample size. All pieces are disjoint; sizes are those planned from
+the number of records that the slice is expected to hold, which is public or DP.
+
+*Repeats.* One state may be lucky: at a size where a third of all trainings succeed, Fig. 3 as written stops once in three
+times. A size counts as enough when the worst of ``repeats`` states, trained on different records, passes; one look tells.
+
+*First size.* A state that is epsilon-DP hardly depends on fewer than 1/epsilon records, and a target t is about t n of
+them, so no doubling begins below 1/(2 epsilon t), rounded to a power of two.
+
+A level gets fewer doublings where the slice is too small for all of them; where not even its validation and one training
+fit, its schedule is empty and the result will be TOO_LITTLE_DATA, at no cost.
+
+Reasons: PRICES_INVALID, LEVELS_INVALID, and those of `bounds` and `amounts`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from profiler import bounds
+from profiler.pieces import Charge, Piece, check_disjoint, price_at
+from profiler.tasks import cost_of_look, look_release, lower_release
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, show
+from ptklib.privacy.costs import Cost
+from ptklib.privacy.mechanisms.release import LaplaceRelease
+from ptklib.ptk import Ptk, count_of
+
+__all__ = ["REPEATS", "LevelSchedule", "Prices", "Schedule", "Terms", "schedule"]
+
+REPEATS = 3
+# Of the price of all looks, what the number of invalid losses may take.
+_COUNT_PART = Fraction(1, 10)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Epsilons of what a profile releases beside the trainings: of all looks at a level together, and of one lower test."""
+
+    looks: Fraction
+    lower: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Number, *, looks: Number = "1/2", lower: Number = "1/8") -> Prices:
+        """Shares of a stream's epsilon."""
+        whole = epsilon_exact(epsilon)
+        return cls(whole * epsilon_exact(looks, name="looks"), whole * epsilon_exact(lower, name="lower"))
+
+    def __post_init__(self) -> None:
+        """Both positive."""
+        if not (self.looks > 0 and self.lower > 0):
+            raise InvalidInput("PRICES_INVALID", "the prices of looks and of the lower test must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What is asked of a profile. ``target`` is that of Fig. 3: a witness promises a risk of at most twice as much."""
+
+    target: Fraction
+    delta: Fraction = Fraction(0)
+    records_per_unit: int = 1
+    prices: Prices
+    first: int | None = None
+    repeats: int = REPEATS
+    n_max: int = 1 << 20
+
+    @classmethod
+    def of(
+        cls,
+        target: Number,
+        epsilon: Number,
+        *,
+        promise: str = "2tau",
+        delta: Number = 0,
+        records_per_unit: int = 1,
+        n_max: int = 1 << 20,
+        first: int | None = None,
+        repeats: int = REPEATS,
+        prices: Prices | None = None,
+    ) -> Terms:
+        """Terms on a stream of that epsilon. ``promise="tau"`` profiles at half the target, to promise the target itself."""
+        if promise not in ("2tau", "tau"):
+            raise InvalidInput("PRICES_INVALID", f"promise must be '2tau' or 'tau', got {promise!r:.40}")
+        wanted = bounds.target_exact(target)
+        return cls(
+            target=wanted if promise == "2tau" else wanted / 2,
+            delta=delta_exact(delta),
+            records_per_unit=count_of(records_per_unit),
+            prices=prices or Prices.of(epsilon),
+            first=None if first is None else count_of(first, name="first"),
+            repeats=count_of(repeats, name="repeats"),
+            n_max=count_of(n_max, name="n_max"),
+        )
+
+    @property
+    def promised(self) -> Fraction:
+        """The risk that a witness stays within."""
+        return min(Fraction(1), 2 * self.target)
+
+    def sizes(self, level: Fraction) -> tuple[int, ...]:
+        """The sample sizes at a level: doublings of the first up to ``n_max``."""
+        size = self.first or 2 ** max(0, round(-math.log2(2 * level * self.target)))
+        found = []
+        while size <= self.n_max:
+            found.append(size)
+            size *= 2
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class LevelSchedule:
+    """One level: its pieces with their charges (trainings and one look for each sample size), and the thresholds of its
+    tests.
+
+    ``needed_records`` is what the schedule takes, or for an empty one what the least schedule would.
+    """
+
+    level: Fraction
+    sizes: tuple[int, ...]
+    validation: Piece | None
+    trains: tuple[tuple[Charge, ...], ...]
+    looks: tuple[Charge, ...]
+    look: LaplaceRelease
+    count: LaplaceRelease
+    lower: LaplaceRelease | None
+    upper_threshold: int
+    lower_threshold: int
+    needed_records: int
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """All charges in the worst case."""
+        return tuple(charge for size in self.trains for charge in size) + self.looks
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All levels of a profile. What it can cost at most is known from here."""
+
+    terms: Terms
+    levels: tuple[LevelSchedule, ...]
+    expected_records: int
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Everything that may be charged: reserve it as a whole before anything runs."""
+        return tuple(charge for one in self.levels for charge in one.charges)
+
+    @property
+    def worst_case(self) -> dict[Piece, Cost]:
+        """The price at the points of each piece if everything runs."""
+        return price_at(self.charges)
+
+    def at(self, level: Fraction) -> LevelSchedule:
+        """The schedule of one level."""
+        return next(one for one in self.levels if one.level == level)
+
+
+def schedule(ptk: Ptk, terms: Terms, levels: Sequence[Number], expected_records: int) -> Schedule:
+    """Lay out the pieces of all levels. Levels share the slice evenly: each gets as many doublings as fit its part."""
+    grid = tuple(epsilon_exact(one, name="level") for one in levels)
+    if not grid or list(grid) != sorted(set(grid)):
+        raise InvalidInput("LEVELS_INVALID", "levels must be epsilons in rising order, at least one")
+    part = max(0, expected_records) // len(grid)
+    found = []
+    begin = Fraction(0)
+    for level in grid:
+        one, begin = _level(ptk, terms, level, part, begin, max(1, expected_records))
+        found.append(one)
+    whole = Schedule(terms, tuple(found), expected_records)
+    check_disjoint({charge.piece for charge in whole.charges})
+    return whole
+
+
+def _level(
+    ptk: Ptk, terms: Terms, level: Fraction, part: int, begin: Fraction, expected: int
+) -> tuple[LevelSchedule, Fraction]:
+    sizes = terms.sizes(level)
+    plan = _numbers(ptk, terms, level, len(sizes) or 1)
+    needed = plan.needed_records + terms.repeats * sum(sizes)
+    while sizes and needed > part:
+        sizes = sizes[:-1]
+        plan = _numbers(ptk, terms, level, len(sizes) or 1)
+        needed = plan.needed_records + terms.repeats * sum(sizes) if sizes else needed
+    if not sizes:
+        return replace(plan, needed_records=needed), begin
+    name = f"level {show(level)}"
+
+    def piece(what: str, records: int) -> Piece:
+        nonlocal begin
+        start, begin = begin, begin + Fraction(records, expected)
+        return Piece(f"{name}/{what}", start, begin, records)
+
+    validation = piece("validation", plan.needed_records)
+    price = ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
+    tested = price if plan.lower is None else price + plan.lower.cost
+    trains = []
+    for size in sizes:
+        found = [piece(f"train-{size}-{k + 1}", size) for k in range(terms.repeats)]
+        trains.append(tuple(Charge(one.name, one, price if k else tested) for k, one in enumerate(found)))
+    looks = tuple(
+        Charge(f"{name}/look-{size}", validation, cost_of_look(plan.look, plan.count if size == sizes[0] else None))
+        for size in sizes
+    )
+    done = replace(plan, sizes=sizes, validation=validation, trains=tuple(trains), looks=looks)
+    return replace(done, needed_records=needed), begin
+
+
+def _numbers(ptk: Ptk, terms: Terms, level: Fraction, looks: int) -> LevelSchedule:
+    """The mechanisms and thresholds of a level with so many looks; no pieces yet."""
+    units = terms.records_per_unit
+    count = LaplaceRelease(epsilon=terms.prices.looks * _COUNT_PART, sensitivity=units)
+    each = terms.prices.looks * (1 - _COUNT_PART) / looks
+    look = look_release(each, units)
+    lower = lower_release(terms.prices.lower, units) if ptk.tags.exact_minimiser else None
+    return LevelSchedule(
+        level=level,
+        sizes=(),
+        validation=None,
+        trains=(),
+        looks=(),
+        look=look,
+        count=count,
+        lower=lower,
+        upper_threshold=bounds.upper_threshold(terms.target, look.scale, looks, units),
+        lower_threshold=bounds.lower_threshold(terms.target, lower.scale, looks, units) if lower is not None else 0,
+        needed_records=bounds.validation_records(terms.target, look.scale, looks, each, units),
+    )

@@ -1,0 +1,227 @@
+"""What touches raw records: two kinds of tasks, each on one piece, each with a price that is known before it runs.
+
+A task is a value that can travel to a worker process; `run` turns it and the records of its piece into an answer that is DP.
+
+**Proof notes.** *Unit:* one record, or a user with at most r records. *Neighbours:* add or remove one.
+
+*Train* runs `Ptk.train_dp` (its own cost) and, for a PTK whose `exact` minimises the loss, one number: the least sum of
+losses minus c for each record, in units. Adding a record to S never lowers the least sum (drop the record's loss, which is
+not negative, from the sum of the new minimiser) and raises it by at most one loss, at most 1 (keep the old minimiser). So the
+number moves by between -c and 1-c, at most one record in size, or r for a user. Rounding the sum down once keeps that; the
+floating-point error of the computed minimum is allowed for with `TOLERANCE` records on both sides. Without an exact
+minimiser this would not hold, and the number is not computed.
+
+*Look* releases the least, over a few states of one sample size, of the sum of ``c - loss`` over the records of the validation
+piece. Each loss is rounded up to units by itself and one that is not a number from 0 to 1 counts as 1: exact integers, each
+at most `UNIT` in size, so r `UNIT` is the sensitivity of each sum, and of the least of them. The first look of a level also
+releases how many losses of its first state were not in [0, 1] (sensitivity r).
+
+What a PTK raises may carry data: only its type and place leave (`place_of`).
+
+Reason: LOSS_INVALID (a PTK whose losses are not one number for each record).
+"""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.bounds import UNIT
+from profiler.pieces import Charge
+from ptklib.errors import InvalidInput, SageError
+from ptklib.privacy.costs import Cost
+from ptklib.privacy.mechanisms.release import LaplaceRelease
+from ptklib.privacy.source import BitSource
+from ptklib.ptk import Arrays, Batches, Ptk
+
+__all__ = [
+    "INVALID",
+    "TOLERANCE",
+    "Answer",
+    "LookTask",
+    "Noise",
+    "Records",
+    "SystemNoise",
+    "Task",
+    "TrainTask",
+    "check_losses",
+    "cost_of_look",
+    "look_release",
+    "lower_release",
+    "place_of",
+    "run",
+]
+
+# Records that the computed minimum may be off by, for any number of records that fits a machine.
+TOLERANCE = Fraction(1, 1024)
+
+INVALID = "LOSS_INVALID: the PTK gives losses that are not numbers from 0 to 1"
+
+Records = Callable[[], Batches]
+
+
+class Noise(Protocol):
+    """Where the noise of a task comes from; travels to workers."""
+
+    def source(self, name: str) -> BitSource | None:
+        """The source for the task of that name; None for the system's."""
+
+
+class SystemNoise:
+    """The system's source for every task: the only choice outside tests."""
+
+    def source(self, name: str) -> None:  # noqa: ARG002
+        """None: the system's."""
+        return
+
+
+@dataclass(frozen=True)
+class TrainTask:
+    """Train on one piece; with ``lower``, also release the least sum for the lower test."""
+
+    charge: Charge
+    ptk: Ptk
+    epsilon: Fraction
+    delta: Fraction
+    records_per_unit: int
+    lower: LaplaceRelease | None
+    lower_centre: int
+    noise: Noise
+
+
+@dataclass(frozen=True)
+class LookTask:
+    """The noisy sum of losses of the worst state on the validation piece; with ``count``, also the number of invalid losses."""
+
+    charge: Charge
+    ptk: Ptk
+    states: tuple[Arrays, ...] = field(repr=False)
+    centre: int
+    release: LaplaceRelease
+    count: LaplaceRelease | None
+    noise: Noise
+
+
+Task = TrainTask | LookTask
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a task released. ``value`` is the noisy sum, ``invalid`` the noisy number of invalid losses.
+
+    ``charged`` is False where the charge was refused and nothing ran.
+    """
+
+    arrays: Arrays | None = field(default=None, repr=False)
+    value: int | None = None
+    invalid: int | None = None
+    failure: str = ""
+    charged: bool = True
+
+
+def lower_release(epsilon: Fraction, records_per_unit: int) -> LaplaceRelease:
+    """The mechanism of the lower test. Unit: 1/`UNIT` of a loss. Sensitivity: see the module."""
+    reach = records_per_unit * UNIT + math.ceil(2 * TOLERANCE * UNIT)
+    return LaplaceRelease(epsilon=epsilon, sensitivity=reach)
+
+
+def look_release(epsilon: Fraction, records_per_unit: int) -> LaplaceRelease:
+    """The mechanism of one look. Unit: 1/`UNIT` of a loss. Sensitivity: see the module."""
+    return LaplaceRelease(epsilon=epsilon, sensitivity=records_per_unit * UNIT)
+
+
+def cost_of_look(release: LaplaceRelease, count: LaplaceRelease | None) -> Cost:
+    """What a look costs."""
+    return release.cost + count.cost if count is not None else release.cost
+
+
+def run(task: Task, records: Records) -> Answer:
+    """Do the task on the records of its piece, which may be read more than once. What comes back is DP at its charge."""
+    try:
+        return _train(task, records) if isinstance(task, TrainTask) else _look(task, records)
+    except Exception as error:  # whatever a PTK raises may carry data: only its type and place leave
+        return Answer(failure=place_of(error))
+
+
+def check_losses(ptk: Ptk, epsilon: Fraction, delta: Fraction, *, rows: int = 64) -> str:
+    """Rehearse on invented records, where the PTK has some: what is wrong with it, or nothing. No data, no cost."""
+    try:
+        batch = ptk.example(rows)
+        if batch is None:
+            return ""
+        losses = _losses(ptk, ptk.train_dp([batch], epsilon=epsilon, delta=delta), lambda: iter([batch]))
+        return "" if _valid(losses).all() else INVALID
+    except Exception as error:  # on invented records, but one rule for all
+        return place_of(error)
+
+
+def place_of(error: Exception) -> str:
+    """The type of an error and the place in the code, without its text."""
+    reason = f" {error.reason}" if isinstance(error, SageError) else ""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{reason}{where}"
+
+
+def _train(task: TrainTask, records: Records) -> Answer:
+    arrays = task.ptk.train_dp(
+        records(),
+        epsilon=task.epsilon,
+        delta=task.delta,
+        noise=task.noise.source(f"{task.charge.name}/train"),
+        records_per_unit=task.records_per_unit,
+    )
+    task.ptk.validate(arrays)
+    if task.lower is None:
+        return Answer(arrays=arrays)
+    least = task.ptk.exact(records())
+    losses = np.zeros(0) if least is None else _losses(task.ptk, least, records)
+    # Summed by pairs: far more exact than TOLERANCE. A loss that is none counts as 0: the test errs to the safe side.
+    total = math.floor(float(np.where(_valid(losses), losses, 0.0).sum()) * UNIT)
+    value = total - task.lower_centre * len(losses)
+    noisy = task.lower.release([value], source=task.noise.source(f"{task.charge.name}/lower")).values
+    return Answer(arrays=arrays, value=int(noisy[0]))
+
+
+def _look(task: LookTask, records: Records) -> Answer:
+    sums, wrong = [], 0
+    for place, arrays in enumerate(task.states):
+        losses = _losses(task.ptk, arrays, records)
+        valid = _valid(losses)
+        units = np.ceil(np.where(valid, losses, 1.0) * UNIT).astype(np.int64)
+        sums.append(int(task.centre * len(units) - units.sum()))
+        wrong = int(len(losses) - valid.sum()) if place == 0 else wrong
+    noisy = task.release.release([min(sums)], source=task.noise.source(f"{task.charge.name}/sum")).values
+    invalid = None
+    if task.count is not None:
+        invalid = int(task.count.release([wrong], source=task.noise.source(f"{task.charge.name}/count")).values[0])
+    return Answer(value=int(noisy[0]), invalid=invalid)
+
+
+def _losses(ptk: Ptk, arrays: Arrays, records: Records) -> NDArray[np.float64]:
+    """One loss for each record. The losses of all batches at once, or PTKs that need several passes would differ."""
+    count = 0
+
+    def counted() -> Batches:
+        nonlocal count
+        for batch in records():
+            count += batch.num_rows
+            yield batch
+
+    found = np.asarray(ptk.loss(arrays, counted()), dtype=np.float64)
+    if found.ndim != 1 or len(found) != count:
+        raise InvalidInput("LOSS_INVALID", f"a PTK of kind {ptk.kind} must give one loss for each record")
+    return found
+
+
+def _valid(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        found: NDArray[np.bool_] = (losses >= 0) & (losses <= 1)
+    return found

@@ -1,0 +1,153 @@
+"""Curves through few levels, which levels to measure, what is reused, and when a profile is too old."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks._profiler.problems import problem
+from profiler.analytic import Profile
+from profiler.cache import cache_key, reused
+from profiler.curve import FORMS, Point, fit
+from profiler.grid import chosen, first_size
+from profiler.levels import privacy_levels
+from profiler.measure import LevelResult, Look
+from profiler.picture import profile_svg, profile_text
+from profiler.research import research_profile, research_svg
+from profiler.schedule import Terms
+from profiler.staleness import Made, stale
+from ptklib.errors import InvalidInput, Refused
+
+GRID = privacy_levels(1)
+
+
+def points(samples: dict[str, int]) -> list[Point]:
+    return [Point(Fraction(level), n, max(1, n // 2), n) for level, n in samples.items()]
+
+
+class TestCurve:
+    @pytest.mark.parametrize(("a", "c"), [(100, 0), (0, 50), (200, 30), (10, 1000)])
+    def test_the_form_is_found_where_it_holds(self, a: int, c: int) -> None:
+        found = fit(points({level: round(a + c / float(level)) for level in ("0.01", "0.05", "0.2", "1")}))
+        assert found is not None
+        assert found.form == FORMS[0]
+        for level in GRID:
+            assert found.at(level) == pytest.approx(a + c / float(level), rel=0.05)
+
+    def test_other_shapes_are_joined_and_fall(self) -> None:
+        found = fit(points({"0.01": 100_000, "0.1": 60, "1": 50}))
+        assert found is not None
+        assert found.form == FORMS[1]
+        heights = [found.at(level) for level in GRID]
+        assert heights == sorted(heights, key=lambda one: -(one or 0))
+
+    def test_nothing_is_claimed_below_the_lowest_level(self) -> None:
+        found = fit(points({"0.1": 60, "1": 50}))
+        assert found is not None
+        assert found.at(Fraction(1, 20)) is None
+        assert found.band(Fraction(1, 20)) is None
+        assert fit([]) is None
+
+    @given(st.lists(st.integers(1, 10**7), min_size=1, max_size=6))
+    def test_any_points_give_a_falling_curve_within_its_band(self, samples: list[int]) -> None:
+        found = fit([Point(Fraction(k + 1, 10), n, max(1, n // 2), n) for k, n in enumerate(samples)])
+        assert found is not None
+        heights = [found.at(point.level) or 0.0 for point in found.points]
+        assert all(one >= other * (1 - 1e-9) for one, other in pairwise(heights))
+        for point in found.points:
+            low, high = found.band(point.level) or (0, 0)
+            assert low <= point.samples <= high * (1 + 1e-9)
+
+
+class TestGrid:
+    def test_the_ends_are_among_the_chosen(self) -> None:
+        found = chosen(GRID, 4)
+        assert (len(found), found[0], found[-1]) == (4, GRID[0], GRID[-1])
+        assert chosen(GRID, 99) == GRID
+        assert chosen(GRID, 1) == (GRID[-1],)
+        assert max(chosen(GRID, 4, highest=Fraction(1, 2))) <= Fraction(1, 2)
+
+    def test_refused(self) -> None:
+        with pytest.raises(InvalidInput):
+            chosen(GRID, 0)
+        with pytest.raises(InvalidInput):
+            chosen(GRID, 2, highest=Fraction(1, 1000))
+
+    def test_lower_levels_begin_at_half_of_what_the_highest_needs(self) -> None:
+        assert (first_size(None), first_size(1), first_size(100)) == (0, 1, 50)
+
+
+class TestReuse:
+    reached = LevelResult(
+        Fraction(1, 10), "REACHED", 400, 350, Fraction(1, 5), looks=(Look(100, 0.4), Look(200, 0.25), Look(400, 0.12))
+    )
+    above = LevelResult(Fraction(1, 10), "RISK_ABOVE_TARGET")
+
+    def test_a_witness_holds_for_looser_targets_and_a_finding_for_tighter_ones(self) -> None:
+        target = Fraction(1, 10)
+        assert reused([self.reached], target, target / 2) == {}
+        looser = reused([self.reached], target, 2 * target)[Fraction(1, 10)]
+        assert (looser.samples, looser.estimate, looser.charged) == (400, 200, ())
+        assert reused([self.above], target, target / 2) != {}
+        assert reused([self.above], target, 2 * target) == {}
+
+    def test_the_key_is_public_and_the_same_for_all_targets(self) -> None:
+        one = cache_key("mean", {"a": 1}, "rides", "event", Terms.of("0.1", 1))
+        assert one == cache_key("mean", {"a": 1}, "rides", "event", Terms.of("0.2", 1))
+        assert one != cache_key("mean", {"a": 2}, "rides", "event", Terms.of("0.1", 1))
+        assert one != cache_key("mean", {"a": 1}, "rides", "event", Terms.of("0.1", 1, records_per_unit=2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, ""),
+        ({"config_version": 2}, "CONFIG_CHANGED"),
+        ({"target": 0.2}, "TARGET_CHANGED"),
+        ({"now_ms": 10**6}, "TOO_OLD"),
+        ({"dp_records": [900, 2500, 2600, 2700]}, "RECORDS_DRIFTED"),
+        ({"dp_records": [300, 200, 100]}, "RECORDS_DRIFTED"),
+        ({"dp_records": [2500, 900, 2600]}, ""),
+        ({"dp_losses": [0.3, 0.3, 0.3]}, "LOSS_DRIFTED"),
+        ({"dp_losses": [0.3, 0.1, 0.3]}, ""),
+    ],
+)
+def test_a_profile_grows_old(changes: dict[str, object], reason: str) -> None:
+    given_values = {"now_ms": 100, "max_age_ms": 1000, "config_version": 1, "target": 0.1, "promised": Fraction(1, 5)}
+    made = Made(at_ms=0, config_version=1, target=0.1, dp_records=1000)
+    assert stale(made, **(given_values | changes)) == reason  # type: ignore[arg-type]
+
+
+def test_pictures() -> None:
+    profile = Profile(GRID, (None, *range(900, 0, -100)), Fraction(1, 10), Fraction(19, 20))
+    text = profile_text(profile)
+    assert "not reached" in text
+    assert "900" in text
+    assert len(text.splitlines()) == 1 + len(GRID)
+    for svg in (
+        profile_svg(profile, title="a < b"),
+        profile_svg(Profile(GRID, (None,) * 10, Fraction(1), Fraction(1, 2))),
+    ):
+        ElementTree.fromstring(svg)
+
+
+def test_a_research_profile_takes_public_data_only() -> None:
+    one = problem("mean", 0.02)
+    table = pa.Table.from_batches([one.draw(np.random.default_rng(0), 3000)])
+    options = {"samples": (10, 300), "levels": ("0.1", "1"), "repeats": 5}
+    found = research_profile(one.ptk, table, **options)  # type: ignore[arg-type]
+    assert [(point.epsilon, point.samples) for point in found] == [(0.1, 10), (0.1, 300), (1.0, 10), (1.0, 300)]
+    assert found[-1].loss == pytest.approx(0.02, abs=0.01)
+    ElementTree.fromstring(research_svg(found, title="mean"))
+    with pytest.raises(Refused) as refused:
+        research_profile(one.ptk, table, stream="rides", **options)  # type: ignore[arg-type]
+    assert refused.value.reason == "RESEARCH_REFUSED"
+    with pytest.raises(InvalidInput):
+        research_profile(one.ptk, table, samples=(), levels=("1",))

@@ -1,0 +1,95 @@
+"""Pieces are disjoint, and the worst case is known and priced before anything runs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from benchmarks._profiler.ptks import ClosedMean, Mean
+from profiler.pieces import Piece, check_disjoint, price_at
+from profiler.schedule import Prices, Terms, schedule
+from profiler.sizing import MOST_SHARE, needed_records, recommend_profile
+from ptklib.errors import InvalidInput
+
+LEVELS = ("0.1", "0.3", "1")
+
+
+def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
+    plan = schedule(Mean(), Terms.of("0.1", 1, n_max=512), LEVELS, 200_000)
+    pieces = {charge.piece for charge in plan.charges}
+    check_disjoint(pieces)
+    assert max(one.stop for one in pieces) <= 1
+    for level in plan.levels:
+        assert len(level.trains) == len(level.looks) == len(level.sizes)
+        assert {charge.piece for charge in level.looks} == {level.validation}
+        assert all(len(size) == plan.terms.repeats for size in level.trains)
+    names = [charge.name for charge in plan.charges]
+    assert len(names) == len(set(names))
+
+
+def test_the_worst_case_is_the_sum_of_what_may_run() -> None:
+    terms = Terms.of("0.1", 1, n_max=512, prices=Prices(looks=Fraction(1, 2), lower=Fraction(1, 8)))
+    plan = schedule(Mean(), terms, LEVELS, 200_000)
+    for level in plan.levels:
+        at = {piece.name: cost.epsilon(0) for piece, cost in price_at(level.charges).items()}
+        assert at.pop(f"level {float(level.level):g}/validation") == pytest.approx(0.5)
+        for name, epsilon in at.items():
+            tested = name.endswith("-1")
+            assert epsilon == pytest.approx(float(level.level) + (0.125 if tested else 0))
+    assert set(plan.worst_case) == {charge.piece for charge in plan.charges}
+
+
+def test_a_small_slice_has_fewer_doublings_and_a_tiny_one_none() -> None:
+    terms = Terms.of("0.1", 1, n_max=1 << 20)
+    sizes = [len(schedule(Mean(), terms, ["1"], records).levels[0].sizes) for records in (20_000, 100_000, 10**7)]
+    assert 0 < sizes[0] < sizes[1] < sizes[2]
+    empty = schedule(Mean(), terms, ["1"], 100)
+    assert empty.charges == ()
+    assert empty.levels[0].needed_records > 100
+
+
+def test_a_promise_of_the_target_itself_profiles_at_half_of_it() -> None:
+    assert Terms.of("0.1", 1, promise="tau").promised == Fraction(1, 10)
+    assert Terms.of("0.1", 1).promised == Fraction(1, 5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Terms.of("0.1", 1, promise="3tau"),
+        lambda: Terms.of("0", 1),
+        lambda: Terms.of("1", 1),
+        lambda: Prices(looks=Fraction(0), lower=Fraction(1)),
+        lambda: schedule(Mean(), Terms.of("0.1", 1), [], 1000),
+        lambda: schedule(Mean(), Terms.of("0.1", 1), ["0.3", "0.1"], 1000),
+        lambda: Piece("x", Fraction(1, 2), Fraction(1, 2), 5),
+        lambda: check_disjoint([Piece("x", Fraction(0), Fraction(1), 5), Piece("y", Fraction(1, 2), Fraction(1), 5)]),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong: object) -> None:
+    with pytest.raises(InvalidInput):
+        wrong()  # type: ignore[operator]
+
+
+def test_the_profile_share_is_told_before_any_data() -> None:
+    terms = Terms.of("0.1", 1, n_max=1024)
+    found = recommend_profile(
+        {"a": (Mean(), terms), "b": (ClosedMean(variance=0.01), terms)},
+        LEVELS,
+        records_per_second=10,
+        window_seconds=86_400,
+    )
+    assert found.lines["b"] == 0, "a closed form takes no records"
+    assert found.fits
+    assert found.records == found.lines["a"] == needed_records(Mean(), terms, LEVELS)
+    assert found.share == Fraction(-(-found.records * 1000 // 864_000), 1000)
+    # What was recommended is enough: no level goes without its doublings.
+    plan = schedule(Mean(), terms, LEVELS, found.records)
+    assert all(level.sizes == terms.sizes(level.level) for level in plan.levels)
+    tight = recommend_profile({"a": (Mean(), terms)}, LEVELS, records_per_second=1, window_seconds=3600)
+    assert not tight.fits
+    assert tight.share == MOST_SHARE
+    assert tight.window_seconds * MOST_SHARE >= tight.records
+    with pytest.raises(InvalidInput):
+        recommend_profile({}, LEVELS, records_per_second=0, window_seconds=1)
