@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ptklib.ptks import hpf
 from ptklib.ptks.hpf_events import Events
 from ptklib.ptks.hpf_plan import COUNT_UNITS, SQUARE_UNITS, STEPS, Plan, plan_of
+from ptklib.ptks.hpf_side import Side
 from ptklib.ptks.hpf_training import Training
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -93,6 +94,16 @@ def test_the_balance_cuts_strong_directions_to_the_mean() -> None:
     square, evened = hpf.balance(features, np.ones(10))
     assert square == pytest.approx(0.5)
     assert np.allclose(evened, np.diag([0.5 / 0.9, 1.0]))
+
+
+def test_old_sums_follow_a_rotation_and_are_added_to_new_ones() -> None:
+    axes = np.array([[0.6, -0.8], [0.8, 0.6]])
+    old, counts = np.array([[3.0, 4.0], [0.0, 5.0]]), np.full(2, 10.0)
+    side = Side(counts, counts, old, np.array([2.0, 2.0]), hpf.SPREAD)
+    side.turn(axes)
+    side.learn(np.zeros((2, 2)), 1.0, 0.5, np.eye(2), None)
+    assert np.allclose(side.sums, [[5.0, 0.0], [4.0, 3.0]])
+    assert np.all(side.weights > 2)
 
 
 def test_events_are_sorted_by_user_and_none_is_lost() -> None:
