@@ -16,6 +16,7 @@ listed         the place of each whole number in a list
 integers       the distance of each whole number from ``first``
 bins           the bin of each number between rising edges
 scaled         the bin of each number between bounds, clipped to them
+measured       the distance of each number from the middle of its bounds, in units of ``half``, clipped; ``missing`` for none
 time_part      the hour or the weekday of each time, in UTC
 hashed         for each row of a hashed key, the cell of each text or whole number; ``width`` where it is missing
 =============  ===================================================================================================
@@ -28,6 +29,10 @@ times          products, number by number
 row_product    the product of two lines, between bounds
 part           one column of lines
 affine         offset plus scale times each number
+along          the coordinate along a direction, from an origin
+squares        the squared distances from centres
+nearest        the place of the nearest centre
+distance       the distance from one centre
 walk           the leaf of each row in each tree, from the codes of all features
 mean_leaves    the mean over trees of the lines that leaves have
 tree, is_leaf  the leaves of one tree; whether they are one leaf

@@ -129,6 +129,18 @@ def _scaled(column: Column, lower: float, upper: float, bins: int) -> Array:
     return column.places(codes, bins)
 
 
+def _measured(column: Column, middle: float, half: float, top: float, missing: float) -> Array:
+    values = column.numeric("numbers")
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Array = np.subtract(
+            values.astype(np.uint8) if values.dtype.kind == "b" else values, middle, dtype=np.float64
+        )
+        found = np.divide(found, half)
+    nowhere = np.isnan(found) if column.missing is None else np.isnan(found) | column.missing
+    found[nowhere] = missing
+    return np.clip(found, -top, top)
+
+
 def _time_part(column: Column, part: str) -> Array:
     values = column.values
     if values.dtype.kind == "O" and all(one is None for one in values.tolist()):
@@ -213,6 +225,7 @@ COLUMN_STEPS: dict[str, Callable[..., Array]] = {
     "hashed": _hashed,
     "integers": _integers,
     "listed": _listed_numbers,
+    "measured": _measured,
     "scaled": _scaled,
     "time_part": _time_part,
 }

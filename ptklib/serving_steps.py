@@ -112,17 +112,48 @@ def _is_leaf(parts: Sequence[Array], place: int, leaf: int) -> Array:
     return found
 
 
+def _along(parts: Sequence[Array], weights: Array, origin: Array, divisor: float | None) -> Array:
+    along = np.zeros(len(parts[0]))
+    for weight, part, middle in zip(weights, parts, origin, strict=True):
+        along += weight * (part - middle)
+    if divisor is not None:
+        along /= divisor
+    return along
+
+
+def _squares(parts: Sequence[Array], centres: Array) -> Array:
+    found = np.zeros((len(centres), len(parts[0])))
+    for row, centre in zip(found, centres, strict=True):
+        for part, place in zip(parts, centre, strict=True):
+            row += np.square(part - place)
+    return found
+
+
+def _nearest(parts: Sequence[Array]) -> Array:
+    found: Array = parts[0].argmin(axis=0).astype(np.int64)
+    return found
+
+
+def _distance(parts: Sequence[Array], place: int) -> Array:
+    found: Array = np.sqrt(parts[0][place])
+    return found
+
+
 STEPS: dict[str, Callable[..., Array]] = {
     "affine": _affine,
+    "along": _along,
     "class_shares": _class_shares,
     "combine": _combine,
+    "distance": _distance,
     "is_leaf": _is_leaf,
     "look_up": _look_up,
     "mean_leaves": _mean_leaves,
     "median_rows": _median_rows,
+    "nearest": _nearest,
     "part": _part,
     "row_product": _row_product,
     "shrunk_counts": _shrunk_counts,
+    "squares": _squares,
     "times": _times,
     "tree": _tree,
     "walk": _walk,

@@ -26,7 +26,7 @@ def plan(ptk: Forest, arrays: Arrays) -> ServingPlan:
         steps.append(step)
         kept |= more
         codes.append(step["into"])
-        if ranks is not None and ptk._is_sorted(place):
+        if ranks is not None and place in ptk._sorted:
             kept[f"rank_{place}"] = ranks[place]
             codes[-1] = f"ranked_{place}"
             steps.append({"do": "look_up", "from": [step["into"]], "into": codes[-1], "table": f"@rank_{place}"})

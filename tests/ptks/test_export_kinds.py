@@ -15,7 +15,9 @@ from ptklib import registry
 from ptklib.export import export
 from ptklib.featurize import feature_table
 from ptklib.ptk import Ptk
+from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
+from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
 from ptklib.ptks.forest_codes import Number
@@ -25,6 +27,7 @@ from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ranking import Ranking
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.vectors import Bounded
 from ptklib.state import State
 from ptklib.testing.noise import SeededSource, planted_noise
 from tests.ptks.test_export import run_exported
@@ -36,6 +39,11 @@ SPEED = Bins(column="speed", edges=(0, 1, 2.5))
 WORD = Hashed(column="word", width=64, salt=5)
 USERS = IntegerRange(column="user", first=0, last=40)
 ITEMS = Categories(column="item", values=tuple("abcdefgh"))
+VALUES = (
+    Bounded(column="fare", lower=-3, upper=70),
+    Bounded(column="speed", lower=-1, upper=1),
+    Bounded(column="tip", lower=0, upper=1000),
+)
 INPUTS = (Number(column="speed", lower=-1, upper=1, bins=7), CITY, ZONE, TimePart(column="time", part="weekday"))
 
 PTKS: dict[str, Ptk] = {
@@ -62,6 +70,10 @@ PTKS: dict[str, Ptk] = {
     "statistics, ranked": Statistics(
         keys=(CITY, ZONE), statistics=("in_top", "rank", "share", "count"), ranking=Ranking(top=5)
     ),
+    "covariance": Covariance(values=VALUES, components=2),
+    "covariance, whitened": Covariance(values=VALUES, components=3, output="whitened", scaling="common"),
+    "clusters": Clusters(values=VALUES[:2], clusters=4),
+    "clusters, many": Clusters(values=VALUES, clusters=9, method="lloyd"),
     "embeddings": Embeddings(users=USERS, items=ITEMS, value="v", lower=0, upper=5),
     "embeddings, everything": Embeddings(
         users=USERS, items=ITEMS, value="v", lower=1, upper=5, give=("rate", "product", "item", "user"), factors=3
@@ -70,7 +82,7 @@ PTKS: dict[str, Ptk] = {
 }
 
 # `export` refuses these, as docs/guides/export.md says.
-WITHOUT_A_PLAN = {"clusters", "covariance"}
+WITHOUT_A_PLAN: set[str] = set()
 
 
 def state_of(ptk: Ptk) -> State:
