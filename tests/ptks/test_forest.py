@@ -104,7 +104,7 @@ def test_records_without_a_label_change_nothing_and_have_no_loss() -> None:
     ptk = make()
     arrays = train(ptk, table)
     # The trees of the others are drawn alike, because the odd records come last.
-    again = train(ptk, pa.concat_tables([table, odd]))
+    again = train(ptk, pa.concat_tables([table, odd]).combine_chunks())
     assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
     assert ptk.loss(arrays, odd.to_batches()).tolist() == [0.0] * 60
     pay = make(label="pay", lower=0, upper=100)
