@@ -41,7 +41,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -108,24 +108,24 @@ class Clusters(Ptk):
         tags = replace(type(self).tags, needs_delta=self.mechanism == "gaussian", mergeable=self._on_grid)
         object.__setattr__(self, "tags", tags)
 
-    @property
+    @cached_property
     def _space(self) -> Space:
         return space_of(self.values, self.scaling)
 
-    @property
+    @cached_property
     def _on_grid(self) -> bool:
         """Chosen by the number of columns alone: the shape of a state must not depend on a budget."""
         return self.method == "grid" or (self.method == "auto" and len(self.values) <= _GRID_COLUMNS)
 
-    @property
+    @cached_property
     def _nodes(self) -> int:
         return GRID_NODES[self._space.size] if self.nodes is None else self.nodes
 
-    @property
+    @cached_property
     def _grid(self) -> Grid:
         return Grid(self._space.size, self._nodes)
 
-    @property
+    @cached_property
     def _tops(self) -> Floats:
         """The largest scaled value of each column."""
         return np.asarray(self._space.reach / STEPS, dtype=np.float64)
@@ -204,7 +204,8 @@ class Clusters(Ptk):
             "windows": ("int64", (1,)),
         }
         check_arrays(arrays, wanted, kind=self.kind)
-        if np.any(np.abs(arrays["totals"]) > LIMIT) or not 1 <= arrays["windows"][0] <= LIMIT:
+        totals = arrays["totals"]
+        if np.any((totals < -LIMIT) | (totals > LIMIT)) or not 1 <= arrays["windows"][0] <= LIMIT:
             raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
         if np.any(np.abs(arrays["centres"]) > self._tops + 1e-9) or arrays["variance"][0] < 0:
             raise InvalidInput("PTK_MISMATCH", "centres must be in the box, and the variance not negative")
@@ -291,7 +292,7 @@ class Clusters(Ptk):
         ]
         return [(partial(_noisy, one, self._count_weight, source), (float(one.sigma) / STEPS) ** 2) for one in parts]
 
-    @property
+    @cached_property
     def _count_weight(self) -> int:
         """What stands for one record beside its sums under Gaussian noise: near the least error of a mean."""
         return max(1, round(STEPS * math.sqrt(math.sqrt(self._space.size / 3))))

@@ -44,7 +44,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -106,16 +106,16 @@ class Covariance(Ptk):
             raise InvalidInput("CONFIG_INVALID", f"components must be from 1 to {size}, got {self.components}")
         object.__setattr__(self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian"))
 
-    @property
+    @cached_property
     def _space(self) -> Space:
         return space_of(self.values, self.scaling, self.norm)
 
-    @property
+    @cached_property
     def _constant(self) -> int:
         """c: what stands for one record."""
         return max(1, math.isqrt(self._space.limit) * _CONSTANT_TENTHS // 10)
 
-    @property
+    @cached_property
     def _trace(self) -> int:
         """T: the largest |y|^2."""
         return self._constant**2 + self._space.limit
@@ -205,7 +205,7 @@ class Covariance(Ptk):
         }
         check_arrays(arrays, wanted, kind=self.kind)
         totals, components = arrays["totals"], arrays["components"]
-        if np.any(np.abs(totals) > LIMIT) or not 1 <= arrays["windows"][0] <= LIMIT:
+        if np.any((totals < -LIMIT) | (totals > LIMIT)) or not 1 <= arrays["windows"][0] <= LIMIT:
             raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
         if not np.array_equal(totals, totals.T):
             raise InvalidInput("PTK_MISMATCH", "totals must be symmetric")

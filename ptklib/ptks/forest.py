@@ -268,7 +268,7 @@ class Forest(Ptk):
             wanted |= {"tables": ("int64", (bins, self._target.channels)), "order": ("int32", (bins,))}
         check_arrays(arrays, wanted, kind=self.kind)
         counts = [arrays[name] for name in ("leaves", "tables") if name in arrays]
-        fits = all(np.all(np.abs(one) <= LIMIT) for one in counts)
+        fits = all(np.all((one >= -LIMIT) & (one <= LIMIT)) for one in counts)
         if not fits or arrays["windows"][0] < 1 or not arrays["variance"][0] > 0:
             raise InvalidInput("PTK_MISMATCH", "counts must be within 2**60, windows at least 1, variance above 0")
         if "splits" in arrays:

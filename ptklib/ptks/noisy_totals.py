@@ -63,7 +63,8 @@ def merged(totals: NDArray[np.int64], previous: Arrays | None) -> dict[str, NDAr
 def check_totals(arrays: Arrays, shape: tuple[int, ...], *, kind: str) -> None:
     """Refuse arrays that `merged` cannot have made: names, dtypes, shapes, ranges (PTK_MISMATCH)."""
     check_arrays(arrays, {"totals": ("int64", shape), "windows": ("int64", (1,))}, kind=kind)
-    if np.any(np.abs(arrays["totals"]) > LIMIT) or not 1 <= arrays["windows"][0] <= LIMIT:
+    totals = arrays["totals"]
+    if np.any((totals < -LIMIT) | (totals > LIMIT)) or not 1 <= arrays["windows"][0] <= LIMIT:
         raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
 
 

@@ -53,9 +53,11 @@ from ptklib.ptks.noisy_totals import Release, check_totals, merged, release_of, 
 from ptklib.ptks.profile import CONFIDENCE, MAX_RECORDS
 from ptklib.ptks.quantiles_tree import Tree, default_branching, spread, tails
 
-__all__ = ["MAX_BINS", "Quantiles"]
+__all__ = ["MAX_BINS", "MAX_EDGE", "Quantiles"]
 
 MAX_BINS = 4096
+# Beyond, squares of distances leave float64.
+MAX_EDGE = 1e100
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -98,6 +100,7 @@ class Quantiles(Ptk):
             demand(3 <= len(self.edges) <= MAX_BINS + 1, f"edges must be 3 to {MAX_BINS + 1}, got {len(self.edges)}")
         steps = np.diff(self._edges)
         demand(bool(np.all((steps > 0) & np.isfinite(steps))), "edges must rise, by amounts that are finite")
+        demand(bool(np.all(np.abs(self._edges) <= MAX_EDGE)), f"edges must lie within {MAX_EDGE:g} of zero")
         demand(self.branching is None or self.branching >= 2, "branching must be at least 2")
         demand(self.min_share is None or 0 < self.min_share <= 1, "min_share must be above 0 and at most 1")
         self._cells.check(arrays=self._tree.nodes)
