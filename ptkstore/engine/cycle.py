@@ -20,6 +20,7 @@ from ptklib.errors import BudgetExceeded
 from ptkstore.engine.counting import count_blocks
 from ptkstore.engine.home import Home
 from ptkstore.engine.planning import Candidate, plan_view, settle_plan
+from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
 from ptkstore.engine.training import Assigned, assign, requests_of, train
 from ptkstore.metadata.rows import Block
@@ -28,7 +29,7 @@ from ptkstore.views import CycleView, TrainedLine
 
 __all__ = ["STEPS", "Cycle", "cycle_view"]
 
-STEPS = ("sealed", "planned", "reserved", "trained", "published", "notified", "expired")
+STEPS = ("sealed", "profiled", "planned", "reserved", "trained", "published", "notified", "expired")
 
 Progress = Callable[[str], None]
 
@@ -51,6 +52,9 @@ class Cycle:
             done = tx.cycles.get(self.id).status != "RUNNING"
         if not done:
             sealed = self._step("sealed", self._seal)
+            self._step(
+                "profiled", lambda: profile_due(self.home, self.spec, self.window, self.id, sealed, self.progress)
+            )
             planned = self._step("planned", lambda: self._plan(sealed))
             reserved = self._step("reserved", lambda: self._reserve(sealed, planned))
             trained = self._step("trained", lambda: self._train(sealed, planned, reserved))
@@ -99,7 +103,8 @@ class Cycle:
         share = Fraction(self.spec.profile_share)
         available = int(sealed["dp_records"] * (1 - share))
         judge = self.home.judge(self.spec.name)
-        loss = self.home.ledger.peak(self.spec.name, sealed["blocks"])
+        # Profiles were charged to the tags of the profile slice; the plan's begin after it.
+        loss = train_peak(self.home, self.spec, sealed["blocks"])
         settled = settle_plan(self.spec, judge, loss, due, available=available)
         rate = Fraction(sealed["dp_records"], self.spec.window_seconds)
         view = plan_view(
@@ -224,7 +229,7 @@ def cycle_view(tx: Any, cycle: int) -> CycleView:
         stream=row.stream,
         window=row.window,
         status=row.status,
-        steps=tuple(step for step in steps if not step.startswith("trained:")),
+        steps=tuple(step for step in steps if not step.startswith(("trained:", "profiled:"))),
         plan_status=steps["planned"]["view"]["status"] if "planned" in steps else "",
         dp_records=steps["sealed"]["dp_records"] if "sealed" in steps else 0,
         trained=tuple(

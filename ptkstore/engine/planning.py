@@ -19,7 +19,7 @@ from typing import Any
 from allocator.currency import Offer, PtkOffers, Settled, settle
 from allocator.recommend import recommend
 from allocator.single import solve
-from profiler.analytic import profile
+from profiler.analytic import Profile, profile
 from profiler.levels import privacy_levels
 from ptklib import registry
 from ptklib.ledger.canonical import canonical
@@ -47,10 +47,11 @@ _LOOSEST = 999
 
 @dataclass(frozen=True)
 class Candidate:
-    """A PTK that wants to train: its row, its configuration as an object, its target."""
+    """A PTK that wants to train: its row, its configuration as an object, its target; its measured profile if it has one."""
 
     row: rows.Ptk
     ptk: Ptk
+    measured: Profile | None = None
 
     @classmethod
     def of(cls, row: rows.Ptk) -> Candidate:
@@ -93,13 +94,21 @@ def offers_of(spec: StreamSpec, judge: Filter, candidate: Candidate, *, target: 
     """The levels at which a PTK can reach its target, with samples and price. None at all is possible."""
     wanted = candidate.row.target if target is None else target
     delta = charge_delta(spec, candidate.ptk)
-    return PtkOffers(candidate.row.name, _offers(candidate.ptk, judge, wanted, delta, records_per_unit(spec)))
+    measured = candidate.measured
+    if measured is not None and wanted < measured.promised:
+        # It was measured for a looser target, and says nothing of this one.
+        return PtkOffers(candidate.row.name, ())
+    offers = _offers(candidate.ptk, judge, wanted, delta, records_per_unit(spec), measured)
+    return PtkOffers(candidate.row.name, offers)
 
 
 @lru_cache(maxsize=4096)
-def _offers(ptk: Ptk, judge: Filter, target: float, delta: Fraction, units: int) -> tuple[Offer, ...]:
+def _offers(
+    ptk: Ptk, judge: Filter, target: float, delta: Fraction, units: int, measured: Profile | None
+) -> tuple[Offer, ...]:
     """Public numbers of a configuration and a target: the same in every window."""
-    found = profile(ptk, target, privacy_levels(judge.epsilon), delta, records_per_unit=units)
+    levels = privacy_levels(judge.epsilon)
+    found = measured if measured is not None else profile(ptk, target, levels, delta, records_per_unit=units)
     return tuple(
         Offer(show(level), samples, judge.demand(ptk.cost(level, delta, records_per_unit=units)))
         for level, samples in zip(found.levels, found.samples, strict=True)

@@ -1,33 +1,51 @@
 """Who may train: a PTK is accepted when a plan for all accepted PTKs and itself exists in a fresh window, or REJECTED.
 
-A rejection says why, the nearest target that would be accepted, and what else would admit it. Nothing here looks at data.
-Reasons: PTK_EXISTS, PTK_UNKNOWN, PTK_RETIRED, UNIT_UNSUPPORTED, COLUMN_UNKNOWN, and those of the PTK's configuration.
+A rejection says why, the nearest target that would be accepted, and what else would admit it. Nothing here looks at data: a
+PTK without a closed form for its samples is WAITING until it has been profiled in a window (`profiling`), then accepted or
+not. Reasons: PTK_EXISTS, PTK_UNKNOWN, PTK_RETIRED, UNIT_UNSUPPORTED, COLUMN_UNKNOWN, and those of the PTK's configuration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+from profiler.analytic import Profile
+from profiler.levels import privacy_levels
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
-from ptkstore.engine.planning import Candidate, fresh_loss, nearest, settle_plan
+from ptkstore.engine.planning import Candidate, charge_delta, fresh_loss, nearest, records_per_unit, settle_plan
 from ptkstore.metadata import Metadata, rows
 from ptkstore.metadata.store import Transaction
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.views import Registration
 
-__all__ = ["active", "change", "check_fit", "deregister", "register"]
+__all__ = ["active", "candidate", "change", "check_fit", "decide", "deregister", "has_closed_form", "register"]
 
 SpecOf = Callable[[str], StreamSpec]
 
 
 def active(tx: Transaction, stream: str) -> list[Candidate]:
     """The accepted PTKs of a stream, by id."""
-    return [Candidate.of(row) for row in tx.ptks.list(stream) if row.status in ("ACTIVE", "FAILED")]
+    return [candidate(tx, row) for row in tx.ptks.list(stream) if row.status in ("ACTIVE", "FAILED")]
+
+
+def candidate(tx: Transaction, row: rows.Ptk, ptk: Ptk | None = None) -> Candidate:
+    """A PTK with the measured profile of its configuration and target, if it has one."""
+    found = tx.profiles.latest(row.id, row.config_version, row.target)
+    measured = Profile.from_json(found.samples["profile"]) if found is not None and found.source == "measured" else None
+    return replace(Candidate.of(row) if ptk is None else Candidate(row, ptk), measured=measured)
+
+
+def has_closed_form(spec: StreamSpec, judge: Filter, one: Candidate) -> bool:
+    """True when the samples follow from public numbers: there is nothing to profile."""
+    levels, units = privacy_levels(judge.epsilon), records_per_unit(spec)
+    delta = charge_delta(spec, one.ptk)
+    return one.ptk.analytic_profile(one.row.target, levels, delta, records_per_unit=units) is not None
 
 
 def check_fit(spec: StreamSpec, ptk: Ptk) -> None:
@@ -70,7 +88,7 @@ def register(
     check_fit(spec, ptk)
     with metadata.write() as tx:
         row = _fresh_row(tx, name, spec.name, kind, ptk.as_json(), target, train_every, now_ms)
-        return _judge(tx, spec, judge, Candidate(row, ptk), now_ms)
+        return decide(tx, spec, judge, candidate(tx, row, ptk), now_ms)
 
 
 def change(
@@ -93,12 +111,14 @@ def change(
         config=registry.make(row.kind, config).as_json() if config is not None else row.config,
         target=row.target if target is None else float(target),
     )
-    candidate = Candidate.of(wanted)
-    check_fit(spec, candidate.ptk)
+    newcomer = Candidate.of(wanted)
+    check_fit(spec, newcomer.ptk)
     with metadata.write() as tx:
         judge = spec.policy.filter()
         others = [one for one in active(tx, spec.name) if one.row.id != row.id]
-        answer = _answer(spec, judge, others, candidate)
+        if wanted.config == row.config:
+            newcomer = candidate(tx, wanted, newcomer.ptk)
+        answer = _answer(spec, judge, others, newcomer)
         if answer.status == "REJECTED":
             return answer
         etag = row.etag
@@ -106,7 +126,7 @@ def change(
             etag = tx.ptks.update_config(row.id, wanted.config, etag=etag, at_ms=now_ms).etag
         if wanted.target != row.target:
             etag = tx.ptks.update_target(row.id, wanted.target, etag=etag, at_ms=now_ms).etag
-        tx.ptks.set_status(row.id, "ACTIVE", etag=etag, at_ms=now_ms)
+        tx.ptks.set_status(row.id, answer.status, reason=answer.reason, etag=etag, at_ms=now_ms)
         tx.events.add("ptk.changed", name, answer.as_json(), at_ms=now_ms)
         return answer
 
@@ -139,7 +159,8 @@ def _fresh_row(
     return tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms)
 
 
-def _judge(tx: Transaction, spec: StreamSpec, judge: Filter, newcomer: Candidate, now_ms: int) -> Registration:
+def decide(tx: Transaction, spec: StreamSpec, judge: Filter, newcomer: Candidate, now_ms: int) -> Registration:
+    """Accept or reject a PTK with what is known of it now, or let it wait for its profile."""
     others = [one for one in active(tx, spec.name) if one.row.id != newcomer.row.id]
     answer = _answer(spec, judge, others, newcomer)
     suggestion = {"nearest_target": answer.nearest_target, "changes": list(answer.changes)}
@@ -150,13 +171,18 @@ def _judge(tx: Transaction, spec: StreamSpec, judge: Filter, newcomer: Candidate
         suggestion=suggestion if answer.status == "REJECTED" else None,
         at_ms=now_ms,
     )
-    kind = "ptk.accepted" if answer.status == "ACTIVE" else "ptk.rejected"
-    tx.events.add(kind, newcomer.row.name, answer.as_json(), at_ms=now_ms)
+    kinds = {"ACTIVE": "ptk.accepted", "WAITING": "ptk.waiting", "REJECTED": "ptk.rejected"}
+    tx.events.add(kinds[answer.status], newcomer.row.name, answer.as_json(), at_ms=now_ms)
     return answer
 
 
 def _answer(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcomer: Candidate) -> Registration:
     name = newcomer.row.name
+    if newcomer.measured is None and not has_closed_form(spec, judge, newcomer):
+        if Fraction(spec.profile_share) == 0:
+            reason = f"a PTK of kind {newcomer.ptk.kind} must be profiled, and the stream has no profile_share"
+            return Registration(name, "REJECTED", reason=reason)
+        return Registration(name, "WAITING", reason="to be profiled when the next window closes")
     settled = settle_plan(spec, judge, fresh_loss(spec, judge), [*others, newcomer])
     plan = settled.plan
     if plan.total_samples is not None:
