@@ -48,7 +48,7 @@ class Events:
         users, both = [np.zeros(0, np.int32)], [np.zeros(0, kind)]
         for user, item, steps in columns:
             users.append(user.astype(np.int32))
-            both.append(item.astype(kind) << _STEP_BITS | steps.astype(kind))
+            both.append(np.left_shift(item.astype(kind), _STEP_BITS) | steps.astype(kind))
         rows = np.concatenate(users)
         # One entry for each record in a matrix of users by records: turning it around is a count sort. It carries the rest.
         one_each = np.arange(len(rows) + 1, dtype=np.int32)
@@ -73,7 +73,7 @@ class Events:
         """(count, sum of 2 value - 1) of each item, in units: one row per item."""
         counts = np.bincount(self.items, minlength=self.item_count)
         sums = np.bincount(self.items, weights=self.steps, minlength=self.item_count)
-        return _totals(counts, 2 * sums - STEPS * counts)
+        return _totals(counts, np.asarray(2 * sums - STEPS * counts, dtype=np.float64))
 
     def user_totals(self, residuals: Any) -> Integers:
         """(count, sum of residuals) of each user, in units, and in a last row the sum of squares.

@@ -170,13 +170,16 @@ class Training:
     def _counted(self, totals: Integers, unit: float) -> tuple[Floats, Floats, float]:
         """Noisy counts and sums, and the standard deviation of the noise of a sum. Cost: one `activity` release."""
         noisy = self.plan.activity.release(totals, source=self.noise).values
-        return noisy[:, 0] / COUNT_UNITS, noisy[:, 1] * unit, float(self.plan.activity.sigma) * unit
+        counts: Floats = noisy[:, 0] / COUNT_UNITS
+        sums: Floats = noisy[:, 1].astype(np.float64) * unit
+        return counts, sums, float(self.plan.activity.sigma) * unit
 
     def _measured(self, sums: Floats) -> tuple[Floats, float]:
         """Sums on features with noise, and the standard deviation of it. Cost: one `tastes` release."""
         unit = self.clip / (STEPS * RESOLUTION)
         noisy = self.plan.tastes.release(sums.astype(np.int64), source=self.noise).values
-        return noisy * unit, float(self.plan.tastes.sigma) * unit
+        found: Floats = noisy.astype(np.float64) * unit
+        return found, float(self.plan.tastes.sigma) * unit
 
 
 def level_of(state: Arrays, floor: float) -> float:
