@@ -121,6 +121,84 @@ _STATISTICS = [
     ),
 ]
 
+_FOREST = [
+    *_in(
+        "ptks/forest_budget.py",
+        ("forest_privacy",),
+        ("forest: all inputs for the price of one", "sensitivity=reach * shape.features)", "sensitivity=reach)"),
+        (
+            "forest: all levels for the price of one",
+            "level, chance, moved = epsilon * part / shape.depth,",
+            "level, chance, moved = epsilon * part,",
+        ),
+        ("forest: a user's delta not divided", "delta=chance / records, sensitivity", "delta=chance, sensitivity"),
+        ("forest: gaussian shares all at the whole", "/ math.sqrt(part) * (1 + _MARGIN)", "* (1 + _MARGIN)"),
+    ),
+    *_in(
+        "ptks/forest_splits.py",
+        ("forest_privacy",),
+        (
+            "forest: half the sensitivity of squared errors",
+            "HALF_RANGE_STEPS = STEPS**2 // 2",
+            "HALF_RANGE_STEPS = STEPS**2 // 4",
+        ),
+        (
+            "forest: half the sensitivity of impurities",
+            "HALF_RANGE_CLASSES = _UNITS",
+            "HALF_RANGE_CLASSES = _UNITS // 2",
+        ),
+    ),
+    *_in(
+        "ptks/forest_records.py",
+        ("forest", "forest_privacy"),
+        ("forest: records without a label count", "if bad.any():", "if bad.all():"),
+    ),
+    *_in(
+        "ptks/forest_trees.py",
+        ("forest",),
+        ("forest: trees walked the other way", "node += code > threshold[place]", "node += code >= threshold[place]"),
+    ),
+]
+
+_EMBEDDINGS = [
+    *_in(
+        "ptks/hpf_plan.py",
+        ("hpf",),
+        (
+            "embeddings: a user's events for the price of one",
+            "math.isqrt(square * records - 1) + 1",
+            "math.isqrt(square - 1) + 1",
+        ),
+        ("embeddings: one update priced", "(self.tastes.cost,) * self.updates)", "(self.tastes.cost,))"),
+        ("embeddings: every update at the whole", "(1 - whole) / updates)", "1 - whole)"),
+        ("embeddings: counts for free", "STEPS**2 + COUNT_UNITS**2 + SQUARE_UNITS**2,", "STEPS**2,"),
+    ),
+    *_in(
+        "ptks/hpf.py",
+        ("hpf",),
+        ("embeddings: features rounded up", "np.trunc(features", "np.rint(features"),
+    ),
+    *_in(
+        "ptks/embeddings.py",
+        ("embeddings",),
+        (
+            "embeddings: pairs counted often",
+            "make = Events.of if plan.records == 1 else Events.pairs",
+            "make = Events.of",
+        ),
+        ("embeddings: vectors of users at user level", 'if self.publish == "both" and plan.records > 1:', "if False:"),
+    ),
+    *_in(
+        "ptks/hpf_training.py",
+        ("hpf",),
+        (
+            "embeddings: tastes without noise",
+            "noisy = self.plan.tastes.release(sums.astype(np.int64), source=self.noise).values",
+            "noisy = sums.astype(np.int64)",
+        ),
+    ),
+]
+
 _SERVING = [
     *_in(
         "featurize.py",
@@ -145,4 +223,4 @@ _SERVING = [
     ),
 ]
 
-OF_PTKS: list[Mutation] = [*_COUNTS, *_STATISTICS, *_SERVING]
+OF_PTKS: list[Mutation] = [*_COUNTS, *_STATISTICS, *_FOREST, *_EMBEDDINGS, *_SERVING]
