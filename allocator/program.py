@@ -23,7 +23,7 @@ from typing import Any
 from allocator.problem import Option, Problem
 from ptklib.errors import InvalidInput
 
-__all__ = ["SOLVERS", "Found", "available", "choose", "require"]
+__all__ = ["SOLVERS", "Found", "available", "choose", "require", "solver_of"]
 
 SOLVERS = ("cbc", "highs", "gurobi")
 _NAMES = {"cbc": "COIN_CMD", "highs": "HiGHS", "gurobi": "GUROBI"}
@@ -43,12 +43,12 @@ class Found:
 
 def available() -> tuple[str, ...]:
     """The solvers that answer on this machine."""
-    return tuple(name for name in SOLVERS if _solver(name, 1.0) is not None)
+    return tuple(name for name in SOLVERS if solver_of(name, 1.0) is not None)
 
 
 def require(name: str) -> None:
     """Refuse a solver that is unknown or not installed (SOLVER_UNAVAILABLE)."""
-    if name not in SOLVERS or _solver(name, 1.0) is None:
+    if name not in SOLVERS or solver_of(name, 1.0) is None:
         there = ", ".join(("exact", *available()))
         raise InvalidInput(
             "SOLVER_UNAVAILABLE",
@@ -105,7 +105,7 @@ def _stage(
     model.addConstraint(pulp.lpSum(one.demand // unit * x for x, one in flat) <= problem.capacity // unit)
     if most is not None:
         model.addConstraint(pulp.lpSum(one.samples * x for x, one in flat) <= most)
-    engine = _solver(name, seconds)
+    engine = solver_of(name, seconds)
     try:
         answer = model.solve(engine)
     except Exception:
@@ -122,7 +122,7 @@ def _stage(
     return (tuple(options) if fits else None), spent
 
 
-def _solver(name: str, seconds: float) -> Any:
+def solver_of(name: str, seconds: float) -> Any:
     """PuLP's object for a solver, or None when it is not there."""
     try:
         pulp = importlib.import_module("pulp")

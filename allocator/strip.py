@@ -27,17 +27,21 @@ from allocator.heights import Heights
 from allocator.plan import Plan
 from allocator.problem import Problem
 from allocator.table import Ints, Table, table_of, why_no_table
+from allocator.whole_records import is_small, settled
 
-__all__ = ["EFFORT", "GAP", "NAME", "solve_strip"]
+__all__ = ["GAP", "NAME", "effort_for", "solve_strip"]
 
 NAME = "strip"
 # Good enough: a plan within this of its bound is not improved further.
 GAP = 1e-4
-# Steps to spend when nothing else is said.
-EFFORT = 3e9
 # The linear program over PTKs is for at most so many; beyond, heights are enough.
 _FEW = 80
 _DUST = 2e-5
+
+
+def effort_for(ptks: int) -> float:
+    """Steps to spend when nothing else is said: about 3, 3, 5, 10 and 50 seconds for 13, 50, 200, 1,000 and 5,000 PTKs."""
+    return float(np.interp(ptks, [13, 50, 200, 1000, 5000], [2.5e9, 2.5e9, 4e9, 8e9, 4e10]))
 
 
 def solve_strip(problem: Problem, *, effort: Effort | None = None, gap: float = GAP, start: Plan | None = None) -> Plan:
@@ -45,7 +49,7 @@ def solve_strip(problem: Problem, *, effort: Effort | None = None, gap: float = 
 
     ``start`` is a plan of the same problem, of any form, that the answer will not be longer than.
     """
-    effort = effort or Effort(EFFORT)
+    effort = effort or Effort(effort_for(len(problem.ptks)))
     table = table_of(problem)
     if table is None:
         return no_plan(why_no_table(problem), NAME)
@@ -58,7 +62,7 @@ def solve_strip(problem: Problem, *, effort: Effort | None = None, gap: float = 
     best = _first(table, bound)
     if start is not None and start.total_samples is not None and start.total_samples < best.packed.total:
         best = as_found(table, start)
-    if best.packed.total > bound * (1 + gap):
+    if best.packed.total > (bound if is_small(table, best.packed.total) else bound * (1 + gap)):
         best, bound = _better(table, best, bound, gap, effort)
     if most is not None and best.packed.total > most:
         if bound > most:
@@ -96,6 +100,8 @@ def _serial(table: Table, choice: Ints) -> int:
 def _better(table: Table, best: Found, bound: int, gap: float, effort: Effort) -> tuple[Found, int]:
     if len(table) > _FEW:
         return _by_heights(table, best, bound, gap, effort)
+    if is_small(table, best.packed.total):
+        return settled(table, best, bound, effort)
     kept = _main_part(table, bound)
     part = Table(table.capacity, tuple(table.ids[i] for i in kept), tuple(table.rows[i] for i in kept))
     # A plan of the whole is a plan of the part, and a bound of the part holds for the whole.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from allocator.problem import Option, Problem
 
-__all__ = ["Floats", "Ints", "Table", "table_of", "why_no_table"]
+__all__ = ["Floats", "Ints", "Table", "rows_of", "table_of", "why_no_table"]
 
 Ints = NDArray[np.int64]
 _NAMED = 3
@@ -81,6 +81,11 @@ def table_of(problem: Problem) -> Table | None:
             return None
         rows.append(tuple(kept))
     return Table(problem.capacity, tuple(one.id for one in ptks), tuple(rows))
+
+
+def rows_of(table: Table, places: Ints) -> Table:
+    """The table of some of the PTKs."""
+    return Table(table.capacity, tuple(table.ids[i] for i in places), tuple(table.rows[i] for i in places))
 
 
 def why_no_table(problem: Problem) -> str:

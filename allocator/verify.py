@@ -3,7 +3,9 @@
 `faults` checks any plan (one partition or many, PTKs in one or several of them) against its problem: every PTK exactly once,
 with an option it has; partitions within the capacity and large enough for their members; totals that add up; a status
 that its numbers support. `faults_of_single` also checks the *claim* of a plan with one partition, that nothing smaller exists,
-by trying everything smaller at the members' cheapest. Both answer with sentences; an empty tuple means sound.
+by trying everything smaller at the members' cheapest; `faults_of_shelf` that every PTK is in one partition. All answer with
+sentences; an empty tuple means sound. `least_possible` is a lower bound on plans of every form, computed afresh: a lower
+bound up to it needs no trust in any solver, and a total below it is impossible.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from allocator.plan import STATUSES, Plan
+from allocator.plan import STATUSES, Assignment, Plan
 from allocator.problem import Problem
 
-__all__ = ["faults", "faults_of_single"]
+__all__ = ["faults", "faults_of_shelf", "faults_of_single", "least_possible"]
 
 
 def faults(problem: Problem, plan: Plan) -> tuple[str, ...]:
@@ -24,6 +26,44 @@ def faults(problem: Problem, plan: Plan) -> tuple[str, ...]:
     if plan.status in ("INFEASIBLE", "REJECTED"):
         return tuple(_no_plan(plan))
     return (*_assignments(problem, plan), *_partitions(problem, plan), *_numbers(problem, plan))
+
+
+def faults_of_shelf(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """What is wrong with a shelf plan: each PTK in exactly one partition, which is as large as its members need."""
+    found = list(faults(problem, plan))
+    found += [f"{one.id} is in {len(one.partitions)} partitions" for one in plan.assignments if len(one.partitions) > 1]
+    for index, partition in enumerate(plan.partitions):
+        needed = max((one.samples for one in plan.assignments if one.partitions == (index,)), default=0)
+        if needed < partition.samples:
+            found.append(f"partition {index} holds {partition.samples} samples, and its members need {needed}")
+    return tuple(found)
+
+
+def least_possible(problem: Problem) -> int | None:
+    """No plan of any form holds fewer: N records carry at most N times the capacity. None when no number is enough."""
+    low, high = 0, 1
+    while not _carries(problem, high):
+        low, high = high, high * 2
+        if high > 1 << 70:
+            return None
+    if not problem.ptks:
+        return 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _carries(problem, middle) else (middle, high)
+    return high
+
+
+def _carries(problem: Problem, size: int) -> bool:
+    area = 0
+    for ptk in problem.ptks:
+        areas = [
+            one.samples * one.demand for one in ptk.options if one.samples <= size and one.demand <= problem.capacity
+        ]
+        if not areas:
+            return False
+        area += min(areas)
+    return area <= size * problem.capacity
 
 
 def faults_of_single(problem: Problem, plan: Plan) -> tuple[str, ...]:
@@ -83,8 +123,12 @@ def _assignments(problem: Problem, plan: Plan) -> Iterator[str]:
 
 
 def _partitions(problem: Problem, plan: Plan) -> Iterator[str]:
-    for index, partition in enumerate(plan.partitions):
-        inside = [one for one in plan.assignments if index in one.partitions]
+    held: list[list[Assignment]] = [[] for _ in plan.partitions]
+    for one in plan.assignments:
+        for index in set(one.partitions):
+            if 0 <= index < len(held):
+                held[index].append(one)
+    for index, (partition, inside) in enumerate(zip(plan.partitions, held, strict=True)):
         if sorted(partition.members) != sorted(one.id for one in inside):
             yield f"partition {index} lists other members than the assignments say"
         demand = sum(one.demand for one in inside)
@@ -105,6 +149,9 @@ def _numbers(problem: Problem, plan: Plan) -> Iterator[str]:
     if plan.lower_bound is None or plan.gap is None:
         yield "the plan has no lower bound or no gap"
         return
+    possible = least_possible(problem)
+    if possible is None or total < possible:
+        yield f"the plan says {total} samples are enough, and no plan holds fewer than {possible}"
     if not 0 <= plan.lower_bound <= total:
         yield f"the lower bound {plan.lower_bound} is not between 0 and {total}"
         return

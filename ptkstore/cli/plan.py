@@ -21,7 +21,7 @@ __all__ = ["plan"]
 _STREAM = click.option("--stream", metavar="STREAM", help="This stream only. [default: all]")
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True)
+@click.group(cls=LazyGroup, invoke_without_command=True, lazy={"solve": "ptkstore.cli.plan_solve:solve"})
 @_STREAM
 @shared_options
 @pass_session
@@ -37,6 +37,7 @@ def plan(context: click.Context, session: Session, stream: str | None) -> None:
       sage plan
       sage plan --stream rides --json
       sage plan show
+      sage plan solve --input problem.json
     """
     context.meta[__name__] = stream
     if context.invoked_subcommand is None:

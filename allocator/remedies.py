@@ -1,0 +1,93 @@
+"""What would give a plan where there is none: the least of each single change that is known to be enough.
+
+Works for any form of plan: ``solve`` is asked about changed problems, in memory, and a change is named only if a plan for it
+was found. With a method that proves its answers the values are the least; otherwise a little less might do as well.
+
+==========  =====================================================================================================
+capacity    by halving between what every PTK needs at least by itself and what all need in one partition
+n_max       what the plan without that limit holds
+option      for a PTK that has none: any within the capacity would do if the others have a plan without it
+remove      for each PTK that stands in the way alone; with n_max, for those of most area first
+==========  =====================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from allocator.plan import Change, Plan
+from allocator.problem import MAX_AMOUNT, Option, Problem
+
+__all__ = ["remedies"]
+
+Solve = Callable[[Problem], Plan]
+
+_TRIED = 8
+
+
+def remedies(
+    problem: Problem, solve: Solve, *, show: Callable[[int], str] = str, steps: int = 24
+) -> tuple[Change, ...]:
+    """The changes, cheapest kind first."""
+    found: list[Change] = []
+    lost = [ptk.id for ptk in problem.ptks if not _usable(problem, ptk.options)]
+    capacity = _capacity(problem, solve, steps)
+    if capacity is not None:
+        more = show(capacity - problem.capacity)
+        found.append(Change("capacity", None, capacity, f"Raise the capacity by {more} to {show(capacity)}."))
+    if problem.n_max is not None:
+        free = solve(replace(problem, n_max=None)).total_samples
+        if free is not None and free > problem.n_max:
+            text = f"Allow {free} samples to be held instead of {problem.n_max}."
+            found.append(Change("n_max", None, free, text))
+    if len(lost) > 1:
+        return tuple(found)
+    for name in lost or _heaviest(problem):
+        without = replace(problem, ptks=tuple(ptk for ptk in problem.ptks if ptk.id != name))
+        if solve(without).total_samples is not None:
+            if lost and problem.n_max is None:
+                text = f"Loosen the target of {name} until it needs at most {show(problem.capacity)}."
+                found.append(Change("option", name, problem.capacity, text))
+            found.append(Change("remove", name, None, f"Remove {name}."))
+    return tuple(found)
+
+
+def _usable(problem: Problem, options: tuple[Option, ...]) -> list[Option]:
+    most = problem.n_max
+    return [one for one in options if one.demand <= problem.capacity and (most is None or one.samples <= most)]
+
+
+def _capacity(problem: Problem, solve: Solve, steps: int) -> int | None:
+    """The least capacity found that is enough; None when no capacity is."""
+    cheapest = []
+    for ptk in problem.ptks:
+        within = [one.demand for one in ptk.options if problem.n_max is None or one.samples <= problem.n_max]
+        if not within:
+            return None
+        cheapest.append(min(within))
+    low, high = max(problem.capacity, max(cheapest, default=0) - 1), sum(cheapest)
+    if problem.n_max is None:
+        # One partition for each PTK is a plan as soon as each fits by itself.
+        return max(cheapest) if max(cheapest) > problem.capacity else None
+    if high > MAX_AMOUNT or high <= problem.capacity:
+        return None
+    while high - low > 1 and steps > 0:
+        steps -= 1
+        middle = (low + high) // 2
+        if solve(replace(problem, capacity=middle)).total_samples is None:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _heaviest(problem: Problem) -> list[str]:
+    """PTKs by falling least area, a handful."""
+    if problem.n_max is None:
+        return []
+    areas = [
+        (-min((one.samples * one.demand for one in _usable(problem, ptk.options)), default=0), ptk.id)
+        for ptk in problem.ptks
+    ]
+    return [name for _, name in sorted(areas)[:_TRIED]]

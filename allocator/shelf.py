@@ -1,0 +1,242 @@
+"""Shelf plans: disjoint partitions, every PTK in exactly one (the form of the paper's Fig. 4), best over all numbers of them.
+
+1. a first plan: one partition if it fits, or PTKs inserted where they cost least, improved by small changes;
+2. a lower bound and good shelves by columns (`allocator.shelf_columns`); for many PTKs with tied prices and levels in groups;
+3. whole shelves from those (`allocator.shelf_rounding`), improved (`allocator.local_search`);
+4. few PTKs: branch (`allocator.shelf_branching`), or all subsets where they are few (`allocator.subsets`);
+   many: take a few shelves apart and solve for their members again, window by window.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from allocator.area import area_bound
+from allocator.branching import Found
+from allocator.building import as_found, as_plan, no_plan, nothing_asked, unsettled
+from allocator.effort import Effort
+from allocator.fluid import Packed
+from allocator.levels import Levels, coarse, levels_of
+from allocator.local_search import Shelves, improved, inserted
+from allocator.plan import Plan
+from allocator.problem import Problem
+from allocator.shelf_branching import branched
+from allocator.shelf_columns import Columns
+from allocator.shelf_diving import GROUP, dived, main_part, tied_columns
+from allocator.shelf_pricing import Pricing
+from allocator.shelf_rounding import whole
+from allocator.subsets import MOST_PTKS, best_cover
+from allocator.table import Ints, Table, rows_of, table_of, why_no_table
+
+__all__ = ["GAP", "NAME", "effort_for", "solve_shelf"]
+
+NAME = "shelf"
+GAP = 1e-4
+# Up to so many PTKs prices are free, levels single and branching worth it.
+FEW = 60
+_UNITS = 1024
+# So few that trying all is the quickest way.
+_HANDFUL = 8
+
+
+def effort_for(ptks: int) -> float:
+    """Steps to spend when nothing else is said: about 2, 5, 20 and 60 seconds for 25, 50, 200 and 1,000 PTKs."""
+    return float(np.interp(ptks, [13, 25, 50, 200, 1000], [1e9, 1.6e9, 4e9, 1.5e10, 4.5e10]))
+
+
+def solve_shelf(problem: Problem, *, effort: Effort | None = None, gap: float = 0.0, start: Plan | None = None) -> Plan:
+    """The best shelf plan found and how good one can be at best; INFEASIBLE with the proof in words when there is none.
+
+    ``start`` is a shelf plan of the same problem that the answer will not be longer than.
+    """
+    effort = effort or Effort(effort_for(len(problem.ptks)))
+    table = table_of(problem)
+    if table is None:
+        return no_plan(why_no_table(problem), NAME)
+    if not len(table):
+        return nothing_asked(NAME)
+    most = problem.n_max
+    levels = levels_of(table)
+    bound = area_bound(table)
+    if most is not None and bound > most:
+        return no_plan(f"every plan holds at least {bound} samples, and n_max is {most}", NAME)
+    shelves = _first(table, levels, effort)
+    if start is not None and start.total_samples is not None:
+        given = _given(table, start)
+        shelves = min(shelves, given, key=lambda one: total(levels, one))
+    if total(levels, shelves) > bound * (1 + gap):
+        solve = _few if len(table) <= FEW else _many
+        shelves, low = solve(table, levels, shelves, float(bound), gap, effort)
+        bound = max(bound, int(np.ceil(low - 1e-6)))
+    held = total(levels, shelves)
+    if most is not None and held > most:
+        if bound > most:
+            return no_plan(f"every shelf plan holds at least {bound} samples, and n_max is {most}", NAME)
+        return unsettled(problem, held, bound, NAME)
+    return as_plan(table, _found(table, levels, shelves), bound, NAME)
+
+
+def total(levels: Levels, shelves: Shelves) -> int:
+    """Samples of all shelves."""
+    return sum(levels.cost(one) for one in shelves)
+
+
+def _first(table: Table, levels: Levels, effort: Effort) -> Shelves:
+    everyone = np.arange(len(table))
+    rough = levels if len(table) <= FEW else coarse(levels, 1.02)
+    shelves = improved(
+        rough, inserted(rough, [], everyone, effort), effort.part(0.1 * effort.limit), swaps=len(table) <= FEW
+    )
+    together = levels.needs.sum(axis=0)
+    if (together <= levels.units).any() and levels.cost(everyone) <= total(levels, shelves):
+        return [everyone]
+    return shelves
+
+
+def _few(
+    table: Table, levels: Levels, shelves: Shelves, bound: float, gap: float, effort: Effort
+) -> tuple[Shelves, float]:
+    if len(table) <= _HANDFUL:
+        shelves = best_cover(levels, effort)
+        return shelves, float(total(levels, shelves))
+    columns = Columns(levels, Pricing(levels, most_units=_UNITS))
+    columns.add(_rows(shelves, len(table)))
+    columns.relax(enough=float(total(levels, shelves)), effort=effort.part(0.6 * effort.limit))
+    shelves = _rounded(columns, shelves, effort)
+    bound = max(bound, columns.bound)
+    if _done(levels, shelves, bound, gap):
+        return shelves, bound
+    if len(table) <= MOST_PTKS:
+        shelves = best_cover(levels, effort)
+        return shelves, float(total(levels, shelves))
+    shelves, low = branched(columns, shelves, gap, effort)
+    return shelves, max(bound, low)
+
+
+def _rounded(columns: Columns, shelves: Shelves, effort: Effort) -> Shelves:
+    levels = columns.levels
+    below = float(total(levels, shelves))
+    if np.ceil(columns.bound - 1e-6) >= below:
+        return shelves
+    found = whole(columns, effort, below=below)
+    if found is not None:
+        found = improved(levels, found, effort.part(0.1 * effort.limit))
+        if total(levels, found) < below:
+            return found
+    return shelves
+
+
+def _many(
+    table: Table, levels: Levels, shelves: Shelves, bound: float, gap: float, effort: Effort
+) -> tuple[Shelves, float]:
+    columns = tied_columns(table, levels)
+    columns.add(_rows(shelves, len(table)))
+    relaxed = columns.relax(
+        enough=float(total(levels, shelves)), effort=effort.part(0.3 * effort.limit), columns=100, gap=1e-3
+    )
+    bound = max(bound, columns.bound)
+    if _done(levels, shelves, bound, gap):
+        return shelves, bound
+    main = main_part(columns.prices)
+    if len(main) <= FEW:
+        other, low = _by_main(table, levels, main, gap, effort.part(0.6 * effort.limit))
+        bound = max(bound, low)
+    else:
+        other = dived(table, levels, columns, relaxed, FEW, _end, effort.part(0.5 * effort.limit))
+    other = improved(coarse(levels, GROUP), other, effort.part(0.05 * effort.limit), swaps=False)
+    shelves = min(shelves, other, key=lambda one: total(levels, one))
+    return _windows(table, levels, shelves, bound, max(gap, GAP), effort), bound
+
+
+def _by_main(table: Table, levels: Levels, main: Ints, gap: float, effort: Effort) -> tuple[Shelves, float]:
+    """Few PTKs make up nearly all of the price: the best for those, with the others laid where they cost least.
+
+    A bound on the plans of some PTKs holds for the plans of all.
+    """
+    part = rows_of(table, main)
+    small = levels_of(part)
+    shelves, low = _few(part, small, _first(part, small, effort), 0.0, gap, effort)
+    others = np.setdiff1d(np.arange(len(table)), main)
+    return inserted(levels, [main[one] for one in shelves], others, effort), low
+
+
+def _end(table: Table, effort: Effort) -> Shelves:
+    """Good shelves for few PTKs, without proof."""
+    levels = levels_of(table)
+    start = _first(table, levels, effort)
+    columns = Columns(levels, Pricing(levels, most_units=256))
+    columns.add(_rows(start, len(table)))
+    columns.relax(enough=float(total(levels, start)), effort=effort.part(0.2 * effort.limit), gap=2e-4)
+    return _rounded(columns, start, effort)
+
+
+def _windows(table: Table, levels: Levels, shelves: Shelves, bound: float, gap: float, effort: Effort) -> Shelves:
+    """Take neighbouring shelves apart and solve for their members again, as long as there is effort and it helps."""
+    width, shift, idle = 45, 0, 0
+    while not effort.over and not _done(levels, shelves, bound, gap) and idle < 2:
+        shelves = sorted(shelves, key=lambda one: (-levels.cost(one), int(one[0])))
+        before = total(levels, shelves)
+        windows = _cut(shelves, width, shift)
+        kept: Shelves = []
+        for window in windows:
+            kept += window if effort.over else _again(table, window, effort)
+        shelves = kept
+        idle = idle + 1 if total(levels, shelves) > before * (1 - 2e-4) else 0
+        shift += width // 2
+        width = min(FEW, width + 5)
+    return shelves
+
+
+def _cut(shelves: Shelves, width: int, shift: int) -> list[Shelves]:
+    """Runs of shelves with about ``width`` members; the first run is shorter by the shift, so that borders move."""
+    windows: list[Shelves] = [[]]
+    room = width - shift % width
+    for one in shelves:
+        if room < len(one) and windows[-1]:
+            windows.append([])
+            room = width
+        windows[-1].append(one)
+        room -= len(one)
+    return windows
+
+
+def _again(table: Table, window: Shelves, effort: Effort) -> Shelves:
+    inside = np.sort(np.concatenate(window))
+    if len(window) < 2 or len(inside) > 2 * FEW:
+        return window
+    part = rows_of(table, inside)
+    small = levels_of(part)
+    places = {int(i): k for k, i in enumerate(inside)}
+    old = [np.array([places[int(i)] for i in one], dtype=np.int64) for one in window]
+    columns = Columns(small, Pricing(small, most_units=256))
+    columns.add(_rows(old, len(inside)))
+    share = effort.part(1e9)
+    columns.relax(enough=float(total(small, old)), effort=share, gap=5e-4)
+    new = _rounded(columns, old, share)
+    return [inside[one] for one in new]
+
+
+def _done(levels: Levels, shelves: Shelves, bound: float, gap: float) -> bool:
+    return bool(total(levels, shelves) <= np.ceil(bound - 1e-6) * (1 + gap))
+
+
+def _rows(shelves: Shelves, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    rows = np.zeros((len(shelves), count), dtype=bool)
+    for k, one in enumerate(shelves):
+        rows[k, one] = True
+    return rows
+
+
+def _given(table: Table, plan: Plan) -> Shelves:
+    found = as_found(table, plan)
+    return [np.flatnonzero(row) for row in found.packed.members]
+
+
+def _found(table: Table, levels: Levels, shelves: Shelves) -> Found:
+    """Every member takes its cheapest option at the level of its shelf."""
+    choice = np.zeros(len(table), dtype=np.int64)
+    widths = np.array([levels.cost(one) for one in shelves], dtype=np.int64)
+    for one, width in zip(shelves, widths, strict=True):
+        for i in one:
+            choice[i] = next(j for j, option in enumerate(table.rows[i]) if option.samples <= width)
+    return Found(choice, Packed(widths, _rows(shelves, len(table))))

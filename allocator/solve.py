@@ -1,0 +1,131 @@
+"""One entry for plans of every form.
+
+==========  =====================================================================================================
+strip       a PTK may span partitions: the shortest plans, and the default (`allocator.strip`)
+shelf       disjoint partitions, each PTK in exactly one (`allocator.shelf`)
+fig4        the same through the paper's program and an outside solver, for comparison (`allocator.fig4`)
+==========  =====================================================================================================
+
+*Same input, same plan.* Strip and shelf are limited by counted work, never by the clock, unless a time limit and a clock are
+both given and the machine takes more than twice as long as expected; ``Plan.solver`` then ends in ", cut short by the clock".
+Outside solvers of fig4 go by the clock.
+
+*Ties.* Of the plans found that hold equally few samples: the fewest partitions, then the fewest PTKs that change their level
+against ``current``, then the least demand.
+
+*Sound.* Every plan is checked by `allocator.verify` before it is returned. Where there is none the explanation names single
+changes after which there is one. Reasons: METHOD_UNKNOWN, SOLVER_UNAVAILABLE, TIME_LIMIT_INVALID.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from allocator.effort import Clock, Effort
+from allocator.fig4 import solve_fig4
+from allocator.plan import Explanation, Plan
+from allocator.problem import Problem
+from allocator.program import SOLVERS
+from allocator.remedies import remedies
+from allocator.resolve import changed, kept
+from allocator.shelf import effort_for, solve_shelf
+from allocator.single import solve as solve_single
+from allocator.strip import effort_for as strip_effort_for
+from allocator.strip import solve_strip
+from allocator.verify import faults
+from ptklib.errors import InvalidInput
+
+__all__ = ["METHODS", "solve"]
+
+METHODS = ("strip", "shelf", "fig4")
+_FIG4_SECONDS = 60.0
+# A quick look at a changed problem.
+_LOOK = 1e8
+# A strip plan that is not proven is held against a quick shelf plan; beyond so many PTKs it never is longer.
+_COMPARED = 80
+
+
+def solve(
+    problem: Problem,
+    *,
+    method: str = "strip",
+    solver: str = "cbc",
+    time_limit_seconds: float | None = None,
+    current: Plan | None = None,
+    clock: Clock | None = None,
+    show: Callable[[int], str] = str,
+) -> Plan:
+    """The best plan found, with its certificate.
+
+    ``time_limit_seconds`` shortens the work; None: as much as the size of the problem deserves. ``clock`` tells seconds.
+    ``solver`` is asked by fig4 alone. ``show`` prints amounts in explanations.
+    """
+    if method not in METHODS:
+        raise InvalidInput("METHOD_UNKNOWN", f"method must be one of {', '.join(METHODS)}, got {method!r:.60}")
+    if solver not in SOLVERS:
+        raise InvalidInput(
+            "SOLVER_UNAVAILABLE", f"solver must be one of {', '.join(SOLVERS)}, got {solver!r:.60}", solver=solver
+        )
+    limit = time_limit_seconds
+    if limit is not None and not (math.isfinite(limit) and limit > 0):
+        raise InvalidInput("TIME_LIMIT_INVALID", f"the time limit must be a positive number of seconds, got {limit!r}")
+    begin = clock() if clock is not None else 0.0
+    if method == "fig4":
+        plan = solve_fig4(problem, solver=solver, time_limit_seconds=limit or _FIG4_SECONDS, clock=clock)
+    else:
+        plan = _ours(problem, method, limit, current, clock)
+    if plan.total_samples is None:
+        plan = _explained(problem, plan, method, show)
+    wrong = faults(problem, plan)
+    assert not wrong, wrong
+    return plan if clock is None else replace(plan, seconds=round(clock() - begin, 3))
+
+
+def _ours(problem: Problem, method: str, limit: float | None, current: Plan | None, clock: Clock | None) -> Plan:
+    size = len(problem.ptks)
+    effort = Effort(strip_effort_for(size) if method == "strip" else effort_for(size), clock=clock, seconds=limit)
+    start = None if current is None else kept(problem, current, method)
+    found = (solve_strip if method == "strip" else solve_shelf)(problem, effort=effort, start=start)
+    if found.total_samples is None:
+        return found
+    others = [found]
+    single = solve_single(problem, states=1)
+    if single.total_samples is not None and single.total_samples <= found.total_samples:
+        others.append(solve_single(problem))
+    if method == "strip" and found.status != "OPTIMAL" and size <= _COMPARED:
+        others.append(solve_shelf(problem, effort=effort.part(0.25 * effort.limit)))
+    if start is not None:
+        others.append(start)
+    best = min(
+        (one for one in others if one.total_samples is not None),
+        key=lambda one: (
+            one.total_samples,
+            len(one.partitions),
+            0 if current is None else len(changed(current, one)),
+            sum(part.demand * part.samples for part in one.partitions),
+        ),
+    )
+    total, bound = best.total_samples, found.lower_bound
+    assert total is not None
+    assert bound is not None
+    # One bound for all of them: each is a plan of the asked form.
+    bound = min(bound, total)
+    name = method + (", cut short by the clock" if effort.cut else "")
+    return replace(
+        best,
+        status="OPTIMAL" if bound == total else "FEASIBLE",
+        lower_bound=bound,
+        gap=(total - bound) / bound if bound else 0.0,
+        solver=name,
+    )
+
+
+def _explained(problem: Problem, plan: Plan, method: str, show: Callable[[int], str]) -> Plan:
+    """The changes that would help, found with quick looks."""
+    assert plan.explanation is not None
+    look = solve_shelf if method != "strip" else solve_strip
+    steps = 24 if len(problem.ptks) <= 100 else 10
+    found = remedies(problem, lambda one: look(one, effort=Effort(_LOOK)), show=show, steps=steps)
+    return replace(plan, explanation=Explanation(plan.explanation.text, found))
