@@ -108,7 +108,11 @@ _STATISTICS = [
     *_in(
         "ptks/ranking.py",
         ("ranking",),
-        ("ranking: the last are first", 'np.argsort(-totals, kind="stable")', 'np.argsort(totals, kind="stable")'),
+        (
+            "ranking: the last are first",
+            'placed[np.argsort(-totals, kind="stable")]',
+            'placed[np.argsort(totals, kind="stable")]',
+        ),
     ),
     *_in(
         "ptks/corners.py",
