@@ -3,7 +3,7 @@
 * n within a factor of 4 of the truth (the least n at which 9 of 10 DP trainings have a risk of at most R* + target);
 * "R* > target" never when it is not so, and found when R* is above twice the target;
 * the true risk of witnesses; the curve through a few levels against the full grid; closed forms against measured ones;
-* how long a profile of each kind of PTK takes.
+* the shapes of Fig. 6, and how long a profile of each kind of PTK takes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from benchmarks._profiler.problems import KINDS, needed, problem
 from benchmarks._profiler.ptks import ClosedMean, Mean
 from benchmarks._profiler.runs import EPSILON, one_level, whole
 from benchmarks.bars import Bar, Report, Say, at_least, at_most
+from examples.profiles import SHAPES
+from examples.ptks.profile import CASES
 from profiler.measure import REACHED, RISK_ABOVE_TARGET
+from profiler.research import research_profile
 from profiler.schedule import Terms
 
 TARGETS = ("0.05", "0.1", "0.2")
@@ -45,7 +48,7 @@ Row = dict[str, Any]
 def run(say: Say) -> Report:
     report = Report()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for part in (_accuracy, _reachable, _unreachable, _curves, _closed, _times):
+        for part in (_accuracy, _reachable, _unreachable, _curves, _closed, _shapes, _times):
             say(part.__name__.strip("_"))
             bars, figures = part(pool)
             report.bars += bars
@@ -182,6 +185,29 @@ def _closed(_pool: Executor) -> tuple[list[Bar], dict[str, object]]:
     return [
         at_least("closed form within a factor of 2 of the measured band (share of levels)", inside / total, 0.9)
     ], {}
+
+
+def _shapes(_pool: Executor) -> tuple[list[Bar], dict[str, object]]:
+    """At epsilon 1 embeddings still gain at the end, clusters and statistics have settled; few samples give any clusters."""
+    rows = {}
+    for kind in SHAPES:
+        case = CASES[kind]()
+        table = case.rows(SHAPES[kind][-1] * 3 // 2 + 3, np.random.default_rng(1))
+        delta = "1e-6" if case.ptk.tags.needs_delta else 0
+        rows[kind] = research_profile(
+            case.ptk, table, samples=SHAPES[kind], levels=("0.1", "1"), delta=delta, repeats=5
+        )
+    # What a doubling changes at the end.
+    last = {
+        kind: (found[-1].loss / found[-2].loss) ** (1 / math.log2(found[-1].samples / found[-2].samples))
+        for kind, found in rows.items()
+    }
+    spread = rows["clusters"][0].spread / rows["clusters"][0].loss
+    seen = [last["embeddings"] < 0.96, last["clusters"] > 0.96 and spread > 0.2, last["statistics"] > 0.97]
+    figures = {f"{kind}_last_doubling": round(one, 3) for kind, one in last.items()} | {
+        "clusters_spread": round(spread, 2)
+    }
+    return [at_least("shapes of Fig. 6 that come out, of 3", sum(seen), 3)], {"shapes": [figures]}
 
 
 def _times(_pool: Executor) -> tuple[list[Bar], dict[str, object]]:

@@ -35,7 +35,7 @@ class ResearchPoint:
 
 def research_profile(
     ptk: Ptk,
-    table: pa.Table,
+    table: pa.Table | None,
     *,
     samples: Sequence[int],
     levels: Sequence[Number],
@@ -45,7 +45,7 @@ def research_profile(
     stream: str | None = None,
 ) -> list[ResearchPoint]:
     """Losses on a held-out third of ``table``, of states trained on random parts of the rest."""
-    if stream is not None:
+    if stream is not None or table is None:
         raise Refused(
             "RESEARCH_REFUSED",
             f"stream {stream!r} is protected: a research profile reads losses without noise, and takes public data only",

@@ -36,6 +36,7 @@ from ptkstore.engine.cycle import Cycle, cycle_view
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.home import Home
 from ptkstore.engine.planning import fresh_loss, plan_view, settle_plan
+from ptkstore.engine.profile_terms import profile_view
 from ptkstore.metadata import rows
 from ptkstore.streams import StreamSpec
 from ptkstore.streams.exposure import exposure
@@ -48,6 +49,7 @@ from ptkstore.views import (
     Finding,
     PlanLine,
     PlanView,
+    ProfileView,
     PtkView,
     Registration,
     StateView,
@@ -137,7 +139,10 @@ class Store:
         target: float,
         train_every: int = 1,
     ) -> Registration:
-        """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be accepted."""
+        """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be accepted.
+
+        A PTK without a closed form for its samples is WAITING: the next window profiles it, and then it is one of the two.
+        """
         return registrations.register(
             self._home.metadata,
             self.stream(stream),
@@ -172,6 +177,12 @@ class Store:
         with self._home.metadata.read() as tx:
             row = tx.ptks.named(name)
             return _ptk_view(row, tx.states.latest(row.id))
+
+    def profile(self, name: str, levels: Sequence[str] = ()) -> ProfileView:
+        """How many samples a PTK needs at each level, as far as that is known. Reads no data, costs nothing."""
+        with self._home.metadata.read() as tx:
+            row = tx.ptks.named(name)
+            return profile_view(tx, self.stream(row.stream), row, levels)
 
     def get_state(self, reference: str, *, as_of_ms: int | None = None) -> State:
         """A state by name: the newest, ``name@v7``, or the newest as of a time. Its bytes are verified."""

@@ -14,6 +14,7 @@ __all__ = [
     "Finding",
     "PlanLine",
     "PlanView",
+    "ProfileView",
     "PtkView",
     "Registration",
     "StateView",
@@ -32,9 +33,10 @@ class View:
 
 @dataclass(frozen=True)
 class Registration(View):
-    """The answer to a registration or an update. ``status`` is ACTIVE or REJECTED; ``reason`` is for people.
+    """The answer to a registration or an update. ``status`` is ACTIVE, WAITING (for its profile) or REJECTED.
 
-    ``nearest_target`` is the best target that would be accepted now, ``changes`` what else would admit it.
+    ``reason`` is for people, ``nearest_target`` is the best target that would be accepted now, ``changes`` what else would
+    admit it.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Registration(View):
 
 @dataclass(frozen=True)
 class PtkView(View):
-    """A registered PTK. ``status``: ACTIVE, REJECTED, RETIRED or FAILED (its last training was lost)."""
+    """A registered PTK. ``status``: ACTIVE, WAITING, REJECTED, RETIRED or FAILED (its last training was lost)."""
 
     name: str
     stream: str
@@ -60,6 +62,28 @@ class PtkView(View):
     status: str
     reason: str
     latest_version: int | None
+
+
+@dataclass(frozen=True)
+class ProfileView(View):
+    """Samples of a PTK at each level, None where its target is not reached. ``source``: analytic, measured, or none yet.
+
+    ``promised`` is the loss that these samples keep with ``confidence``; ``measured`` are the results of the levels that were
+    measured; ``needed_records`` is what a profile up to 16,384 samples would take of a window, where there is none yet.
+    """
+
+    ptk: str
+    status: str
+    source: str
+    levels: tuple[str, ...]
+    samples: tuple[int | None, ...]
+    promised: str | None = None
+    confidence: str | None = None
+    trainings: int = 0
+    measured: tuple[dict[str, Any], ...] = ()
+    made_ms: int | None = None
+    needed_records: int | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ __all__ = ["main"]
         "featurize": "ptkstore.cli.featurize:featurize",
         "budget": "ptkstore.cli.budget:budget",
         "events": "ptkstore.cli.events:events",
+        "research": "ptkstore.cli.profile:research",
         "doctor": "ptkstore.cli.project:doctor",
         "version": "ptkstore.cli.project:version",
     },

@@ -1,4 +1,4 @@
-"""``sage ptk``: list, describe, versions, register, retarget, retire.
+"""``sage ptk``: list, describe, profile, versions, register, retarget, retire.
 
 Reason: FILE_UNREADABLE.
 """
@@ -6,6 +6,7 @@ Reason: FILE_UNREADABLE.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ptk"]
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, lazy={"profile": "ptkstore.cli.profile:profile"})
 @shared_options
 def ptk() -> None:
     """PTKs: differentially private feature models.
@@ -58,26 +59,33 @@ def list_ptks(session: Session, stream: str | None) -> None:
 
 @ptk.command()
 @click.argument("name")
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the profile into this file.")
 @shared_options
 @pass_session
-def describe(session: Session, name: str) -> None:
+def describe(session: Session, name: str, svg: Path | None) -> None:
     """Show one PTK.
 
-    Status, target, configuration, the columns it reads and the features it gives.
+    Status, target, configuration, the columns it reads, the features it gives, and the samples it needs at each
+    privacy level.
 
     \b
     Example:
       sage ptk describe hour-speed
     """
     from ptklib import registry
+    from ptkstore.cli.profile import draw, drawn
 
     with opened(session) as store:
         view = store.ptk(name)
+        found = store.profile(name)
     made = registry.make(view.kind, view.config)
     body = {**view.as_json(), "reads": made.feature_columns(), "features": made.feature_names()}
     rows = [(key.replace("_", " "), value) for key, value in body.items() if not isinstance(value, dict | list | tuple)]
     rows += [(key, ", ".join(body[key])) for key in ("reads", "features")]
-    show(session, body, Table(("field", "value"), rows), json.dumps(view.config, indent=2, ensure_ascii=False))
+    if svg is not None:
+        draw(found, svg)
+    config = json.dumps(view.config, indent=2, ensure_ascii=False)
+    show(session, {**body, "profile": found.as_json()}, Table(("field", "value"), rows), config, "", drawn(found))
 
 
 @ptk.command()
@@ -202,8 +210,9 @@ def _config(text: str) -> Any:
 
 
 def _show_answer(context: click.Context, session: Session, answer: Registration) -> None:
-    planned = f"epsilon {answer.planned_epsilon} on {answer.planned_samples} samples"
+    planned = f"planned with epsilon {answer.planned_epsilon} on {answer.planned_samples} samples"
     rejected = answer.status == "REJECTED"
-    show(session, answer, rejection(answer) if rejected else f"{answer.name} {answer.status}: planned with {planned}")
+    told = answer.reason if answer.status == "WAITING" else planned
+    show(session, answer, rejection(answer) if rejected else f"{answer.name} {answer.status}: {told}")
     if rejected:
         context.exit(1)

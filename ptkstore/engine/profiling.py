@@ -29,7 +29,7 @@ from profiler.levels import privacy_levels
 from profiler.measure import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
 from profiler.pieces import Charge, Piece
 from profiler.profiles import MEASURED_SOURCE, MeasuredProfile, measured_profile
-from profiler.schedule import Prices, Schedule, Terms, schedule
+from profiler.schedule import Schedule, schedule
 from profiler.staleness import Made, stale
 from profiler.tasks import Answer, Task, run
 from ptklib.errors import GrantRefused, SageError
@@ -39,7 +39,8 @@ from ptklib.ledger.slices import Slice, TagRange
 from ptklib.privacy.amounts import show
 from ptklib.ptk import Batches
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import Candidate, charge_delta, records_per_unit
+from ptkstore.engine.planning import Candidate
+from ptkstore.engine.profile_terms import terms_of
 from ptkstore.engine.registrations import candidate, decide, has_closed_form
 from ptkstore.engine.training import GRANT_SECONDS
 from ptkstore.metadata import rows
@@ -137,15 +138,7 @@ class _Part:
         """Measure, then write profile and status together."""
         epsilon = self.home.judge(self.spec.name).epsilon
         levels = privacy_levels(epsilon)
-        terms = Terms.of(
-            repr(self.one.row.target),
-            epsilon,
-            promise="tau",
-            delta=charge_delta(self.spec, self.one.ptk),
-            records_per_unit=records_per_unit(self.spec),
-            n_max=self.spec.n_max,
-            prices=Prices.of(epsilon),
-        )
+        terms = terms_of(self.spec, self.one)
         expected = int(self.dp_records * Fraction(self.spec.profile_share) / self.parts)
         # At the first pieces a training, its lower test and the window's count come together.
         highest = epsilon - terms.prices.lower - Fraction(self.spec.count_epsilon)

@@ -69,8 +69,8 @@ def test_there_are_the_commands_that_were_promised() -> None:
     assert {" ".join(path) for path in ALL} == {
         "init", "apply", "plan", "plan show", "run", "featurize", "doctor", "version",
         "stream", "stream create", "stream list", "stream push",
-        "ptk", "ptk list", "ptk describe", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
-        "budget", "budget show", "budget history", "events", "events tail",
+        "ptk", "ptk list", "ptk describe", "ptk profile", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
+        "budget", "budget show", "budget history", "events", "events tail", "research", "research profile",
     }  # fmt: skip
 
 

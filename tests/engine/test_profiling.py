@@ -264,3 +264,19 @@ def test_killed_in_a_profile(tmp_path: Path, point: str, occurrence: int) -> Non
         if view.status == "WAITING":
             assert "PROFILE_LOST" in view.reason
         assert len(spent) >= (1 if point != "reserved" else 0)
+
+
+def test_a_profile_is_shown_before_and_after(tmp_path: Path) -> None:
+    with store_with_day(tmp_path) as store:
+        before = store.profile("speed")
+        assert (before.source, before.status, set(before.samples)) == ("none", "WAITING", {None})
+        assert (before.needed_records or 0) > 1000
+        run(store)
+        after = store.profile("speed")
+        assert (after.source, after.promised, after.confidence) == ("measured", "0.5", "0.95")
+        assert after.trainings >= 3
+        assert len(after.measured) == 2
+        some = store.profile("speed", ["0.005", "0.05", "1"])
+        assert some.levels == ("0.005", "0.05", "1")
+        assert some.samples[0] is None, "nothing is known below the lowest level"
+        assert some.samples[1] is not None

@@ -1,0 +1,161 @@
+"""``sage ptk profile`` and ``sage research profile``: the samples a PTK needs, with privacy and, on public data, without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ptkstore.cli.groups import LazyGroup
+from ptkstore.cli.output import Table, moment, show
+from ptkstore.cli.session import Session, opened, pass_session, shared_options
+
+if TYPE_CHECKING:
+    from profiler.analytic import Profile
+    from ptkstore.views import ProfileView
+
+__all__ = ["draw", "drawn", "profile", "research"]
+
+_SVG = click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw it into this file.")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--levels", metavar="LIST", help="Epsilons, with commas between. [default: the stream's grid]")
+@_SVG
+@shared_options
+@pass_session
+def profile(session: Session, name: str, levels: str | None, svg: Path | None) -> None:
+    """Show how many samples a PTK needs.
+
+    One number for each privacy level: from a closed form, or measured with DP when a window closed. A PTK without
+    either is profiled in the next window. Reads no data and spends nothing.
+
+    \b
+    Examples:
+      sage ptk profile hour-speed
+      sage ptk profile hour-speed --levels 0.05,0.1,0.5 --svg hour-speed.svg
+    """
+    with opened(session) as store:
+        view = store.profile(name, _list(levels))
+    if svg is not None:
+        draw(view, svg)
+    rows = [
+        (
+            one["level"],
+            one["status"],
+            one["samples"],
+            one["estimate"],
+            sum("/train-" in each for each in one["charged"]),
+        )
+        for one in view.measured
+    ]
+    made = f"measured {moment(view.made_ms)}, {view.trainings} DP trainings" if view.measured else ""
+    columns = ("measured epsilon", "result", "samples", "estimate", "trainings")
+    show(session, view, drawn(view), made, Table(columns, rows))
+
+
+@click.group(cls=LazyGroup)
+@shared_options
+def research() -> None:
+    """Look at public data without privacy.
+
+    \b
+    Example:
+      sage research profile rides.parquet --kind statistics --config @speed.json
+    """
+
+
+@research.command("profile")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--kind", required=True, help="An installed kind, such as statistics.")
+@click.option("--config", required=True, metavar="JSON|@FILE", help="Its configuration, or the file that holds it.")
+@click.option("--samples", default="100,300,1000,3000", show_default=True, metavar="LIST", help="Sizes to train on.")
+@click.option("--levels", default="0.1,0.3,1", show_default=True, metavar="LIST", help="Epsilons to train with.")
+@click.option("--repeats", default=3, show_default=True, type=click.IntRange(min=1), help="Trainings of each.")
+@click.option("--stream", metavar="STREAM", help="Always refused: streams are protected.")
+@_SVG
+@shared_options
+@pass_session
+def research_profile(
+    session: Session,
+    file: Path,
+    kind: str,
+    config: str,
+    samples: str,
+    levels: str,
+    repeats: int,
+    stream: str | None,
+    svg: Path | None,
+) -> None:
+    """Draw losses of a PTK without privacy.
+
+    NOT PRIVATE: trains on parts of FILE and reads the real losses. For public or invented data only; a stream of a
+    store is refused.
+
+    \b
+    Example:
+      sage research profile rides.parquet --kind statistics --config @speed.json --svg speed.svg
+    """
+    from profiler.research import research_profile as measured
+    from profiler.research import research_svg
+    from ptklib import registry
+    from ptkstore.cli.files import read_table
+    from ptkstore.cli.ptk import _config
+
+    ptk = registry.make(kind, _config(config))
+    sizes = [int(one) for one in _numbers(samples)]
+    delta = "1e-6" if ptk.tags.needs_delta else 0
+    table = None if stream is not None else read_table(file)
+    found = measured(ptk, table, samples=sizes, levels=_list(levels), delta=delta, repeats=repeats, stream=stream)
+    if svg is not None:
+        svg.write_text(research_svg(found, title=f"{kind}: loss by samples, not private"))
+    rows = [(one.epsilon, one.samples, one.loss, one.spread) for one in found]
+    body = [{"epsilon": one.epsilon, "samples": one.samples, "loss": one.loss, "spread": one.spread} for one in found]
+    show(
+        session, body, "NOT PRIVATE: real losses of public data", Table(("epsilon", "samples", "loss", "spread"), rows)
+    )
+
+
+def drawn(view: ProfileView) -> str:
+    """The profile as characters, or what it waits for."""
+    from profiler.picture import profile_text
+
+    if view.source == "none":
+        told = f" ({view.reason})" if view.reason else ""
+        needed = f"up to 16,384 samples it would take {view.needed_records:,} records of a window's profile slice"
+        return f"no profile yet{told}: {needed}"
+    return profile_text(_profile(view))
+
+
+def draw(view: ProfileView, path: Path) -> None:
+    """The profile as SVG."""
+    from profiler.picture import profile_svg
+
+    path.write_text(profile_svg(_profile(view), title=f"{view.ptk}: samples by epsilon ({view.source})"))
+
+
+def _profile(view: ProfileView) -> Profile:
+    from profiler.analytic import Profile
+
+    body = {
+        "levels": list(view.levels),
+        "samples": list(view.samples),
+        "promised": view.promised or "1",
+        "confidence": view.confidence or "0.95",
+        "source": view.source,
+        "ptk_id": view.ptk,
+    }
+    return Profile.from_json(body)
+
+
+def _list(text: str | None) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()] if text else []
+
+
+def _numbers(text: str) -> list[str]:
+    found = _list(text)
+    if not found or not all(one.isdecimal() and int(one) > 0 for one in found):
+        raise click.UsageError(f"--samples must be positive whole numbers with commas between, got {text!r:.60}")
+    return found

@@ -1,0 +1,76 @@
+"""What is asked of a PTK's profile on a stream, and what is known of its samples so far. Reads no data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from profiler.analytic import profile as closed_form
+from profiler.levels import privacy_levels
+from profiler.schedule import Prices, Terms
+from profiler.sizing import needed_records
+from ptklib.privacy.amounts import epsilon_exact, show
+from ptkstore.engine.planning import Candidate, charge_delta, records_per_unit
+from ptkstore.engine.registrations import candidate
+from ptkstore.metadata import rows
+from ptkstore.metadata.store import Transaction
+from ptkstore.streams import StreamSpec
+from ptkstore.views import ProfileView
+
+__all__ = ["profile_view", "terms_of"]
+
+# The doublings that are told of when a PTK has no profile yet.
+_TOLD = 1 << 14
+
+
+def terms_of(spec: StreamSpec, one: Candidate) -> Terms:
+    """What is asked of a profile: the target itself as the promise, prices as shares of the stream's epsilon."""
+    epsilon = Fraction(spec.policy.epsilon)
+    return Terms.of(
+        repr(one.row.target),
+        epsilon,
+        promise="tau",
+        delta=charge_delta(spec, one.ptk),
+        records_per_unit=records_per_unit(spec),
+        n_max=spec.n_max,
+        prices=Prices.of(epsilon),
+    )
+
+
+def profile_view(tx: Transaction, spec: StreamSpec, row: rows.Ptk, levels: Sequence[str] = ()) -> ProfileView:
+    """What is known of the samples of a PTK; reads no data. Other levels of a measured profile are rounded to what it has."""
+    one, wanted = candidate(tx, row), tuple(epsilon_exact(level, name="level") for level in levels)
+    terms, grid = terms_of(spec, one), privacy_levels(spec.policy.epsilon)
+    asked = wanted or grid
+    told: dict[str, Any] = {"ptk": row.name, "status": row.status, "levels": tuple(show(level) for level in asked)}
+    closed = one.ptk.analytic_profile(row.target, asked, terms.delta, records_per_unit=terms.records_per_unit)
+    if closed is not None:
+        found = closed_form(one.ptk, row.target, asked, terms.delta, terms.records_per_unit)
+        return ProfileView(
+            source=found.source,
+            promised=show(found.promised),
+            confidence=show(found.confidence),
+            samples=found.samples,
+            **told,
+        )
+    if one.measured is None:
+        needed = needed_records(one.ptk, replace(terms, n_max=min(terms.n_max, _TOLD)), grid)
+        return ProfileView(
+            source="none", reason=row.reason, samples=(None,) * len(asked), needed_records=needed, **told
+        )
+    stored = tx.profiles.latest(row.id, row.config_version, row.target)
+    assert stored is not None
+    known = dict(zip(one.measured.levels, one.measured.samples, strict=True))
+    samples = tuple(known.get(max((have for have in known if have <= level), default=level)) for level in asked)
+    return ProfileView(
+        source=one.measured.source,
+        promised=show(one.measured.promised),
+        confidence=show(one.measured.confidence),
+        samples=samples,
+        trainings=stored.samples["trainings"],
+        measured=tuple(stored.samples["results"]),
+        made_ms=stored.created_ms,
+        **told,
+    )
