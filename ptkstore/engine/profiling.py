@@ -29,9 +29,9 @@ from profiler.levels import privacy_levels
 from profiler.measure import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
 from profiler.pieces import Charge, Piece
 from profiler.profiles import MEASURED_SOURCE, MeasuredProfile, measured_profile
-from profiler.schedule import Schedule, schedule
+from profiler.schedule import Schedule, Terms, schedule
 from profiler.staleness import Made, stale
-from profiler.tasks import Answer, Task, run
+from profiler.tasks import Answer, Task, lower_release, run
 from ptklib.errors import GrantRefused, SageError
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
@@ -39,7 +39,7 @@ from ptklib.ledger.slices import Slice, TagRange
 from ptklib.privacy.amounts import show
 from ptklib.ptk import Batches
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import Candidate
+from ptkstore.engine.planning import Candidate, fresh_loss
 from ptkstore.engine.profile_terms import terms_of
 from ptkstore.engine.registrations import candidate, decide, has_closed_form
 from ptkstore.engine.training import GRANT_SECONDS
@@ -140,9 +140,7 @@ class _Part:
         levels = privacy_levels(epsilon)
         terms = terms_of(self.spec, self.one)
         expected = int(self.dp_records * Fraction(self.spec.profile_share) / self.parts)
-        # At the first pieces a training, its lower test and the window's count come together.
-        highest = epsilon - terms.prices.lower - Fraction(self.spec.count_epsilon)
-        usable = [one for one in levels if one <= highest] or [levels[0]]
+        usable = self._affordable(levels, terms) or [levels[0]]
         plan = schedule(self.one.ptk, terms, chosen(usable, MEASURED), expected)
         bench = _LedgerBench(self)
         known = self._known(plan, bench)
@@ -158,6 +156,19 @@ class _Part:
             progress=lambda text: progress(f"{self.one.row.name}: {text}"),
         )
         return self._write(found)
+
+    def _affordable(self, levels: Sequence[Fraction], terms: Terms) -> list[Fraction]:
+        """Levels whose training and lower test fit beside the window's count."""
+        judge = self.home.judge(self.spec.name)
+        fresh = np.array([fresh_loss(self.spec, judge)], dtype=np.int64)
+        lower = lower_release(terms.prices.lower, terms.records_per_unit).cost
+        found = []
+        for level in levels:
+            price = self.one.ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
+            demand = judge.demand(price + lower if self.one.ptk.tags.exact_minimiser else price)
+            if judge.admits(fresh, np.array(demand, dtype=np.int64)).all():
+                found.append(level)
+        return found
 
     def key(self, charge: Charge) -> str:
         """Of a charge in the ledger: asking again is asking once."""
@@ -307,14 +318,13 @@ class _LedgerBench:
 
     def _records(self, opened: Opened, task: Task) -> Callable[[], Batches]:
         tags = self._part.tags(task.charge.piece)
-        columns = list(task.ptk.columns())
 
         def records() -> Batches:
             require_open(opened, tags.start, tags.stop)
             for batch, marks in self._read(opened):
                 inside = (marks >= np.uint64(tags.start)) & (marks <= np.uint64(tags.stop - 1))
                 if inside.any():
-                    yield batch.select(columns).filter(pa.array(inside))
+                    yield batch.filter(pa.array(inside))
 
         return records
 
@@ -324,8 +334,9 @@ class _LedgerBench:
             width = Fraction(self._part.spec.profile_share) / self._part.parts
             whole = TagRange.of_shares(width * self._part.place, width * (self._part.place + 1))
             kept = []
+            columns = list(self._part.one.ptk.columns())
             for batch, marks in read_opened(opened):
                 inside = (marks >= np.uint64(whole.start)) & (marks <= np.uint64(whole.stop - 1))
-                kept.append((batch.filter(pa.array(inside)), marks[inside]))
+                kept.append((batch.select(columns).filter(pa.array(inside)), marks[inside]))
             self._kept = kept
         return self._kept
