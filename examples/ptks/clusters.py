@@ -26,6 +26,7 @@ def rides(seed: int) -> pa.Table:
 
 
 def main() -> None:
+    """Train at three budgets, merge two windows, and featurize."""
     ptk = Clusters(
         values=(
             Bounded(column="longitude", lower=-74.05, upper=-73.75),

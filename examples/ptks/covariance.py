@@ -28,6 +28,7 @@ def window(seed: int) -> pa.Table:
 
 
 def main() -> None:
+    """Train five windows, and featurize with the last state."""
     ptk = Covariance(
         values=tuple(Bounded(column=f"x{place}", lower=-1, upper=1) for place in range(COLUMNS)), components=2, norm=2.0
     )

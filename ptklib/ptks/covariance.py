@@ -239,7 +239,7 @@ class Covariance(Ptk):
             return _wishart(epsilon_exact(epsilon), trace)
         if chance == 0:
             raise InvalidInput("DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'wishart'")
-        return GaussianRelease(sigma=_sigma(epsilon_exact(epsilon), chance, _ON * trace), sensitivity=_ON * trace)
+        return _gaussian(epsilon_exact(epsilon), chance, _ON * trace)
 
     def _noisy(
         self, release: WishartRelease | GaussianRelease, sums: NDArray[np.object_], noise: BitSource | None
@@ -331,6 +331,7 @@ def _wishart(epsilon: Fraction, trace: int) -> WishartRelease:
 
 
 @lru_cache(maxsize=256)
-def _sigma(epsilon: Fraction, delta: Fraction, sensitivity: int) -> float:
+def _gaussian(epsilon: Fraction, delta: Fraction, sensitivity: int) -> GaussianRelease:
     """Calibration is a search with many digits: remembered, for the same plan is priced many times."""
-    return gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    return GaussianRelease(sigma=sigma, sensitivity=sensitivity)

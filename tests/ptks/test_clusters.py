@@ -328,7 +328,7 @@ def audited(ptk: Clusters) -> float:
         return np.array(drawn)
 
     with planted_noise():
-        return audit_epsilon(runs, [], record, count=2000).lower_bound
+        return audit_epsilon(runs, [], record, count=1200).lower_bound
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_the_audit_accepts_the_noise_and_catches_half_of_it(config: Table, monke
 @pytest.mark.parametrize(
     "ptk",
     [
-        Clusters(values=values(1), clusters=2, nodes=5),
+        Clusters(values=values(1), clusters=2, nodes=3),
         Clusters(values=values(2), clusters=2, method="lloyd", iterations=2, scaling="common"),
     ],
 )

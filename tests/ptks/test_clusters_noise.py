@@ -28,8 +28,12 @@ def test_the_price_is_epsilon_and_the_scale_is_exact() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 3, 9])
-def test_the_largest_absolute_value_has_its_law(width: int) -> None:
-    """P(|N|_max <= m) is proportional to the sum over r <= m of ((2r+1)^D - (2r-1)^D) q^r."""
+@pytest.mark.parametrize("coarse", [4, 1])
+def test_the_largest_absolute_value_has_its_law(width: int, coarse: int) -> None:
+    """P(|N|_max <= m) is proportional to the sum over r <= m of ((2r+1)^D - (2r-1)^D) q^r.
+
+    At a scale of (D+1), where the release itself would refine, many more radii are refused than at four times that.
+    """
 
     def cdf(k: Any, scale: float) -> Any:
         r = np.arange(0, int(60 * (width + 2) * 6))
@@ -37,16 +41,17 @@ def test_the_largest_absolute_value_has_its_law(width: int) -> None:
         upto = np.cumsum(weights) / weights.sum()
         return np.where(np.asarray(k) < 0, 0.0, upto[np.clip(np.asarray(k, dtype=np.int64), 0, len(r) - 1)])
 
-    scale = 4 * (width + 1)
+    scale = coarse * (width + 1)
     release = release_of(scale, width)
-    assert release.factor == 1
+    assert release.factor == (1 if coarse == 4 else 4)
+    object.__setattr__(release, "factor", 1)
     with planted_noise():
         source = SeededSource(width)
         check_scale(
             lambda count: np.abs(release.release(np.zeros((count, width), np.int64), source=source)).max(axis=1),
             cdf,
             scale,
-            count=20_000,
+            count=40_000,
         )
 
 

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import PureCost
 from ptklib.privacy.mechanisms.inputs import LIMIT
+from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptks import covariance
 from ptklib.ptks.covariance import Covariance
+from ptklib.ptks.covariance_noise import WishartRelease
 from ptklib.ptks.vectors import STEPS, Bounded
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -229,8 +231,12 @@ class HalfNoise(Covariance):
     """Lays half of the noise that it is priced for."""
 
     def _noisy(self, release: Any, sums: Any, noise: Any) -> Any:
-        twice = self._release(2 * release.cost.epsilon(0) if self.mechanism == "wishart" else 4, "0.05", 1)
-        return super()._noisy(twice, sums, noise)
+        half: Any = (
+            WishartRelease(epsilon=2 * release.epsilon, trace=release.trace)
+            if self.mechanism == "wishart"
+            else GaussianRelease(sigma=release.sigma / 2, sensitivity=release.sensitivity)
+        )
+        return super()._noisy(half, sums, noise)
 
 
 def audited(ptk: Covariance, delta: float) -> float:
@@ -244,7 +250,7 @@ def audited(ptk: Covariance, delta: float) -> float:
         return np.array([direction @ one @ direction for one in drawn]).round(3)
 
     with planted_noise():
-        return audit_epsilon(runs, [], [record], count=1500, delta=delta).lower_bound
+        return audit_epsilon(runs, [], [record], count=1000, delta=delta).lower_bound
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), [("wishart", 0.0), ("gaussian", 0.05)])

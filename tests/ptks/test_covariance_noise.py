@@ -87,6 +87,19 @@ def test_the_exact_path_agrees_with_the_law_of_one_column(monkeypatch: pytest.Mo
     assert stats.kstest(np.array(drawn) * 1.3, "laplace").pvalue < 1e-3
 
 
+@pytest.mark.parametrize("k", [0, 1, -2])
+def test_refined_numbers_are_normal_within_their_cell(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no leading bits a cell is as wide as 1, where the density falls by much: what is accepted must follow it."""
+    monkeypatch.setattr(covariance_noise, "_BITS", 0)
+    with planted_noise():
+        exact = covariance_noise._Refined(np.full((2, 30, 50), k), SeededSource(k + 10))
+    drawn = np.array([p / 2**exact._bits for side in exact._numbers for row in side for p in row])
+    assert k - 0.5 <= drawn.min() <= drawn.max() <= k + 0.5
+    assert stats.kstest(drawn, stats.truncnorm(k - 0.5, k + 0.5).cdf).pvalue > 1e-3
+    if k:
+        assert stats.kstest(drawn, stats.uniform(k - 0.5, 1).cdf).pvalue < 1e-9
+
+
 def test_bits_that_are_asked_for_late_leave_the_decided_entries_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exact path and the fast path round the same numbers: with the bound made large, results stay the same."""
     release = WishartRelease(epsilon=1, trace=2**20)
