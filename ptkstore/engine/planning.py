@@ -23,7 +23,7 @@ from profiler.analytic import Profile, profile
 from profiler.levels import privacy_levels
 from ptklib import registry
 from ptklib.ledger.canonical import canonical
-from ptklib.privacy.amounts import show
+from ptklib.privacy.amounts import exact, show
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
 from ptkstore.metadata import rows
@@ -95,7 +95,7 @@ def offers_of(spec: StreamSpec, judge: Filter, candidate: Candidate, *, target: 
     wanted = candidate.row.target if target is None else target
     delta = charge_delta(spec, candidate.ptk)
     measured = candidate.measured
-    if measured is not None and wanted < measured.promised:
+    if measured is not None and exact(wanted) < measured.promised:
         # It was measured for a looser target, and says nothing of this one.
         return PtkOffers(candidate.row.name, ())
     offers = _offers(candidate.ptk, judge, wanted, delta, records_per_unit(spec), measured)
