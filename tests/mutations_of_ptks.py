@@ -203,6 +203,66 @@ _EMBEDDINGS = [
     ),
 ]
 
+_VECTORS = [
+    *_in(
+        "ptks/vectors.py",
+        ("vectors",),
+        ("vectors: longer than the norm by rounding", "* (1 - 2.0**-40)", "* (1 + 2.0**-8)"),
+    ),
+    *_in(
+        "ptks/covariance.py",
+        ("covariance",),
+        (
+            "covariance: the constant for free",
+            "return self._constant**2 + self._space.limit",
+            "return self._space.limit",
+        ),
+        (
+            "covariance: a user's records for the price of one",
+            "trace = count_of(records_per_unit) * self._trace",
+            "trace = self._trace",
+        ),
+    ),
+    *_in(
+        "ptks/covariance_noise.py",
+        ("covariance_noise",),
+        (
+            "covariance: one Wishart matrix, which bounds the truth",
+            "normal[0] @ normal[0].T - normal[1] @ normal[1].T",
+            "normal[0] @ normal[0].T",
+        ),
+        ("covariance: half the noise", "float(self.scale / (2 * self.grain))", "float(self.scale / (4 * self.grain))"),
+    ),
+    *_in(
+        "ptks/clusters_noise.py",
+        ("clusters_noise",),
+        (
+            "clusters: a cube of one dimension less",
+            "geometric((len(left), self.width + 1)",
+            "geometric((len(left), self.width)",
+        ),
+    ),
+    *_in(
+        "ptks/clusters.py",
+        ("clusters",),
+        (
+            "clusters: every iteration at the whole",
+            "CubeRelease(epsilon=epsilon * share",
+            "CubeRelease(epsilon=epsilon",
+        ),
+        ("clusters: a user's records for the price of one", "_cubes(level, records * STEPS", "_cubes(level, STEPS"),
+    ),
+    *_in(
+        "ptks/clusters_grid.py",
+        ("clusters",),
+        (
+            "clusters: a record of more than one weight",
+            "self._parts * one - place, axis, 0",
+            "self._parts * one, axis, 0",
+        ),
+    ),
+]
+
 _SERVING = [
     *_in(
         "featurize.py",
@@ -227,4 +287,4 @@ _SERVING = [
     ),
 ]
 
-OF_PTKS: list[Mutation] = [*_COUNTS, *_STATISTICS, *_FOREST, *_EMBEDDINGS, *_SERVING]
+OF_PTKS: list[Mutation] = [*_COUNTS, *_STATISTICS, *_FOREST, *_EMBEDDINGS, *_VECTORS, *_SERVING]
