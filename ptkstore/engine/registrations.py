@@ -18,6 +18,7 @@ from ptklib import registry
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
+from ptkstore.engine.fitting import try_out
 from ptkstore.engine.planning import Candidate, charge_delta, fresh_loss, nearest, records_per_unit, settle_plan
 from ptkstore.metadata import Metadata, rows
 from ptkstore.metadata.store import Transaction
@@ -69,6 +70,7 @@ def check_fit(spec: StreamSpec, ptk: Ptk) -> None:
             f"a PTK of kind {ptk.kind} must take users from the user column of stream {spec.name!r}, which is "
             f"{spec.user_column!r}, got {wanted!r}",
         )
+    try_out(spec, ptk, records_per_unit=records_per_unit(spec))
 
 
 def register(
