@@ -43,6 +43,15 @@ class Effort:
             self._whole.spend(steps)
 
     @property
+    def time_limit(self) -> dict[str, float]:
+        """For a solver that knows no steps: the seconds that are left, where a clock counts them."""
+        if self._whole is not None:
+            return self._whole.time_limit
+        if self._clock is None or math.isinf(self._deadline):
+            return {}
+        return {"time_limit": max(0.05, self._deadline - self._clock())}
+
+    @property
     def over(self) -> bool:
         """True when there is nothing left to spend."""
         if self.spent >= self.limit:

@@ -4,6 +4,9 @@ A target is a number that can be loosened step by step from the asked one to ``l
 score. Loosening never takes options away and never makes them dearer, so the steps that fit are the last ones, and a
 binary search finds the first of them; the step before it has been tried and does not fit.
 
+The form of the plan is the caller's: ``plan_of`` makes it (`allocator.solve.solve` for strip and shelf plans), one partition
+when left out. A method that does not prove its answers may refuse a step that would fit; never the other way round.
+
 Reason: TARGET_STEPS_INVALID, and what ``options_of`` raises.
 """
 
@@ -27,6 +30,7 @@ __all__ = ["MAX_STEPS", "admit", "nearest_target"]
 MAX_STEPS = 1_000_000
 
 OptionsOf = Callable[[Fraction], Sequence[Option]]
+PlanOf = Callable[[Problem], Plan]
 
 
 def admit(
@@ -39,6 +43,7 @@ def admit(
     step: Number = "0.001",
     solver: str = EXACT,
     show: Callable[[int], str] = str,
+    plan_of: PlanOf | None = None,
 ) -> Plan:
     """The plan for the PTKs of ``problem`` and the newcomer at its target, or REJECTED with what would help.
 
@@ -46,14 +51,18 @@ def admit(
     """
     asked = exact(target, name="target")
     together = _with(problem, newcomer, options_of(asked))
-    plan = solve(together, solver=solver, show=show)
-    if plan.status != "INFEASIBLE":
+    plan = solve(together, solver=solver, show=show) if plan_of is None else plan_of(together)
+    if plan.total_samples is not None:
         return plan
-    if least_exposure(problem) is None:
+    if plan_of is None and least_exposure(problem) is None:
         return replace(plan, explanation=explain(problem, show=show))
+    if plan_of is not None:
+        before = plan_of(problem)
+        if before.total_samples is None:
+            return before
     told = plan.explanation
     assert told is not None
-    nearest = nearest_target(problem, newcomer, options_of, target=asked, loosest=loosest, step=step)
+    nearest = nearest_target(problem, newcomer, options_of, target=asked, loosest=loosest, step=step, plan_of=plan_of)
     # The newcomer's own part is said better by its target.
     changes = tuple(one for one in told.changes if one.ptk != newcomer)
     if nearest is None:
@@ -66,7 +75,14 @@ def admit(
 
 
 def nearest_target(
-    problem: Problem, newcomer: str, options_of: OptionsOf, *, target: Number, loosest: Number, step: Number = "0.001"
+    problem: Problem,
+    newcomer: str,
+    options_of: OptionsOf,
+    *,
+    target: Number,
+    loosest: Number,
+    step: Number = "0.001",
+    plan_of: PlanOf | None = None,
 ) -> Fraction | None:
     """The first of target, target ± step, ..., loosest at which the newcomer fits; None when none does."""
     asked, last, size = exact(target, name="target"), exact(loosest, name="loosest"), exact(step, name="step")
@@ -81,7 +97,10 @@ def nearest_target(
         return min(asked + index * size, last) if last >= asked else max(asked - index * size, last)
 
     def fits(index: int) -> bool:
-        return least_exposure(_with(problem, newcomer, options_of(at(index)))) is not None
+        together = _with(problem, newcomer, options_of(at(index)))
+        if plan_of is None:
+            return least_exposure(together) is not None
+        return plan_of(together).total_samples is not None
 
     if fits(0):
         return asked

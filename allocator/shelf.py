@@ -37,6 +37,8 @@ FEW = 60
 _UNITS = 1024
 # So few that trying all is the quickest way.
 _HANDFUL = 8
+# Up to so many PTKs prices are untied in the end.
+_UNTIED = 300
 
 
 def effort_for(ptks: int) -> float:
@@ -143,9 +145,21 @@ def _many(
         bound = max(bound, low)
     else:
         other = dived(table, levels, columns, relaxed, FEW, _end, effort.part(0.5 * effort.limit))
-    other = improved(coarse(levels, GROUP), other, effort.part(0.05 * effort.limit), swaps=False)
+    other = improved(coarse(levels, GROUP), other, effort.part(0.1 * effort.limit))
     shelves = min(shelves, other, key=lambda one: total(levels, one))
+    if len(main) > FEW and len(table) <= _UNTIED and not _done(levels, shelves, bound, GAP):
+        shelves = _untied(columns, shelves, effort)
+        bound = max(bound, columns.bound)
     return _windows(table, levels, shelves, bound, max(gap, GAP), effort), bound
+
+
+def _untied(columns: Columns, shelves: Shelves, effort: Effort) -> Shelves:
+    """Prices of their own for everybody, from where the tied ones are; then whole shelves."""
+    count = len(columns.own)
+    columns.add(_rows(shelves, count))
+    columns.tie(np.arange(count), np.ones(count))
+    columns.relax(enough=float(total(columns.levels, shelves)), effort=effort.part(0.5 * effort.limit), gap=1e-3)
+    return _rounded(columns, shelves, effort)
 
 
 def _by_main(table: Table, levels: Levels, main: Ints, gap: float, effort: Effort) -> tuple[Shelves, float]:

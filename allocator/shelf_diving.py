@@ -21,8 +21,10 @@ from allocator.table import Ints, Table, rows_of
 
 __all__ = ["GROUP", "dived", "main_part", "tied_columns"]
 
-GROUP = 1.004
+GROUP = 1.003
 _UNITS = 1024
+# So many levels are priced one by one.
+_SINGLE = 400
 # The share of the price that is fixed at a time, and the share that the few must make up.
 _FIXED = 0.2
 _MAIN = 0.995
@@ -30,7 +32,10 @@ _MAIN = 0.995
 
 def tied_columns(table: Table, levels: Levels) -> Columns:
     """Columns with prices by classes and levels in groups."""
-    columns = Columns(levels, Pricing(levels, most_units=_UNITS, groups=groups_of(levels.sizes, GROUP)))
+    groups = groups_of(levels.sizes, GROUP) if len(levels.sizes) > _SINGLE else None
+    # Units finer for taller PTKs: few of them fill a shelf, and who fits with whom is all that matters.
+    fine = _UNITS if float(np.median(levels.needs[:, -1])) < levels.units / 16 else 4 * _UNITS
+    columns = Columns(levels, Pricing(levels, most_units=fine, groups=groups))
     columns.tie(classes_of(table, max(50, len(table) // 10)), least_areas(table))
     return columns
 

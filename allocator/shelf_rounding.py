@@ -11,7 +11,8 @@ from allocator.shelf_columns import Columns
 __all__ = ["disjoint", "whole"]
 
 _NODES = 60
-_MOST_COLUMNS = 3000
+_MOST_COLUMNS = 800
+_STEPS = 1.5e4
 
 
 def whole(columns: Columns, effort: Effort, *, below: float, nodes: int = _NODES) -> Shelves | None:
@@ -24,7 +25,11 @@ def whole(columns: Columns, effort: Effort, *, below: float, nodes: int = _NODES
     reduced = columns.costs - worth
     # A shelf whose cost exceeds its members' prices by more than the gap is in no cover that is good enough.
     good = np.flatnonzero(reduced < below - columns.bound)
-    good = np.sort(good[np.argsort(reduced[good], kind="stable")[:_MOST_COLUMNS]])
+    # A program that is too large for what is left to spend is made smaller.
+    most = min(_MOST_COLUMNS, int((effort.limit - effort.spent - 1e7) / (_STEPS * count)))
+    if most < 2 * count:
+        return None
+    good = np.sort(good[np.argsort(reduced[good], kind="stable")[:most]])
     alone = np.flatnonzero(columns.own - columns.prices < below - columns.bound)
     single = np.zeros((len(alone), count), dtype=bool)
     single[np.arange(len(alone)), alone] = True
@@ -32,7 +37,7 @@ def whole(columns: Columns, effort: Effort, *, below: float, nodes: int = _NODES
     costs = np.concatenate([columns.costs[good], columns.own[alone]])
     if not members.any(axis=0).all():
         return None
-    effort.spend(2e7 + 2e3 * float(members.sum()) + 1e6 * nodes)
+    effort.spend(1e7 + _STEPS * members.size)
     answer = milp(
         costs,
         constraints=[
@@ -41,7 +46,7 @@ def whole(columns: Columns, effort: Effort, *, below: float, nodes: int = _NODES
         ],
         integrality=np.ones(len(costs)),
         bounds=Bounds(0, 1),
-        options={"node_limit": nodes, "mip_rel_gap": 0.0},
+        options={"node_limit": nodes, "mip_rel_gap": 0.0, **effort.time_limit},
     )
     if answer.x is None:
         return None

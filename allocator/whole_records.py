@@ -61,7 +61,7 @@ def settled(table: Table, best: Found, bound: int, effort: Effort) -> tuple[Foun
         ],
         integrality=np.ones(len(goal)),
         bounds=Bounds(0, np.concatenate([np.full(len(columns), total), np.ones(len(places))])),
-        options={"node_limit": _NODES, "mip_rel_gap": 0.0},
+        options={"node_limit": _NODES, "mip_rel_gap": 0.0, **effort.time_limit},
     )
     if answer.status == 2:
         return best, total
