@@ -81,7 +81,7 @@ class Broken:
 
 @pytest.mark.parametrize("answer", [None, 0.0, 0.4, 1.0])
 def test_a_solver_that_dies_or_lies_costs_nothing(answer: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "_solver", lambda name, seconds: Broken(answer))
+    monkeypatch.setattr(program, "solver_of", lambda name, seconds: Broken(answer))
     plan = solve(taxi(), solver="gurobi")
     assert plan.solver == "gurobi, ties not proven"
     assert plan.total_samples == 357_009
