@@ -34,15 +34,15 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, epsilon_exact, show
 from ptklib.privacy.costs import PureCost
 from ptklib.privacy.mechanisms.inputs import IntegerData, integer_array, sensitivity_integer
-from ptklib.privacy.sampler import geometric
+from ptklib.privacy.sampler import MAX_SCALE, geometric
 from ptklib.privacy.source import BitSource, require_secure
 
 __all__ = ["CubeRelease"]
 
 Integers = NDArray[np.int64]
 
-# Values beyond are clamped, which moves no two of them apart; times the largest factor they still fit.
-_MOST = 2**46
+# Values beyond are clamped, which moves no two of them apart; beyond the second they would not fit, times the factor.
+_MOST, _MOST_FINE = 2**46, 2**61
 # A radius is below 2**51 then, but for a chance of less than exp(-2**9), and uniform numbers have exact floats.
 _MAX_RADIUS = 2**42
 # The least scale in units of D+1 without refinement: two draws in three are accepted, or more.
@@ -64,9 +64,11 @@ class CubeRelease:
         """Check the parameters and fix the cost; no data yet. ``width`` is the length D of a row."""
         level, reach = epsilon_exact(epsilon), sensitivity_integer(sensitivity)
         scale, factor = reach / level, 1
-        if scale * (width + 1) > _MAX_RADIUS:
+        # Radii are sums of draws that have a limit of their own.
+        most = min(Fraction(_MAX_RADIUS, width + 1), Fraction(MAX_SCALE))
+        if scale > most:
             raise InvalidInput(
-                "SCALE_TOO_LARGE", f"scale must be at most 2**42 / {width + 1}, got {show(scale)}; use a larger epsilon"
+                "SCALE_TOO_LARGE", f"scale must be at most {show(most)}, got {show(scale)}; use a larger epsilon"
             )
         while factor * scale < _COARSE * (width + 1):
             factor *= 2
@@ -85,7 +87,13 @@ class CubeRelease:
     def release(self, values: IntegerData, *, source: BitSource | None = None) -> Integers:
         """The rows with fresh noise. Every call costs ``cost``."""
         bits = require_secure(source)
-        data = np.clip(integer_array(values, name="values"), -_MOST, _MOST)
+        most = min(_MOST, _MOST_FINE // self.factor)
+        data = np.clip(integer_array(values, name="values"), -most, most)
+        # The law of the radius is that of rows of this width and no other.
+        if data.ndim != 2 or data.shape[1] != self.width:
+            raise InvalidInput(
+                "DATA_SHAPE_INVALID", f"values must be rows of {self.width} numbers, got the shape {data.shape}"
+            )
         radii = self._radii(len(data), bits)[:, None]
         noise = _below(np.broadcast_to(2 * radii + 1, data.shape), bits) - radii
         # Half up: floor((x + factor/2) / factor).

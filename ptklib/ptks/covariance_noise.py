@@ -19,7 +19,7 @@ Entries off the diagonal have the standard deviation s sqrt((D+1)/2). Laplace no
 
 **Exact.** Each standard normal number is known as k = round(2**36 z), drawn exactly (`sampler.rounded_gaussian`), so |z -
 k/2**36| <= 2**-37. Entries computed in float64 from k are off by at most `_error`; those that no boundary of rounding is
-that near to are decided. If any is not (for 65 columns about once in a thousand releases), every z is refined: its next
+that near to are decided. If any is not (for 64 columns about once in two hundred releases), every z is refined: its next
 64 bits are uniform in the cell, accepted with probability exp(-(z^2 - a^2)/2), a the least |z| of the cell, by exact
 comparison, and further bits are uniform, because the comparison was certain whatever they are. Entries are then decided
 in whole numbers. The law of the outcome is that of the rounded continuous release, to the last bit.

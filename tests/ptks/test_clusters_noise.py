@@ -103,9 +103,35 @@ def test_values_beyond_all_records_are_clamped_not_wrapped() -> None:
     assert found[1, 0] < -(2**45)
 
 
+def test_no_factor_is_so_large_that_values_wrap() -> None:
+    release = CubeRelease(epsilon=1000, sensitivity=1, width=1025)
+    assert release.factor == 2**22
+    data = np.zeros((2, 1025), np.int64)
+    data[:, 0] = 2**50, -(2**50)
+    found = release.release(data)
+    assert found[0, 0] > 2**38
+    assert found[1, 0] < -(2**38)
+
+
 def test_beyond_all_use_is_refused() -> None:
     with pytest.raises(InvalidInput, match="SCALE_TOO_LARGE"):
         CubeRelease(epsilon="1e-6", sensitivity=2**30, width=3)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 40])
+def test_whatever_is_priced_can_be_released(width: int) -> None:
+    """The sampler of radii has a limit of its own, on the scale alone: refused with the price, not after it was paid."""
+    most = min(Fraction(2**40), Fraction(2**42, width + 1))
+    assert release_of(most, width).release(np.zeros((2, width), np.int64)).shape == (2, width)
+    with pytest.raises(InvalidInput, match="SCALE_TOO_LARGE"):
+        release_of(most + 1, width)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 1), (1, 3, 2), (2,), (1,)])
+def test_rows_of_another_width_are_refused(shape: tuple[int, ...]) -> None:
+    """Their radius would have another law: four numbers with a radius for two have a loss of 2 at scale 16, not 1/16."""
+    with pytest.raises(InvalidInput, match="DATA_SHAPE_INVALID"):
+        release_of(16, 2).release(np.zeros(shape, np.int64))
 
 
 def test_uniform_numbers_are_below_their_bounds_and_reach_all_values() -> None:

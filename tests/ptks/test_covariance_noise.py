@@ -77,6 +77,30 @@ def test_variances_are_those_of_the_law_on_the_fast_and_on_the_exact_path(
     assert abs(on.mean()) < 4 * (4 / runs) ** 0.5
 
 
+def test_two_columns_have_their_joint_law() -> None:
+    """Where P - Q >= 0 its density is proportional to exp(-tr/s), and that is the case with probability 2^-(D(D+1)/2).
+
+    Both follow from the density in the module: the integral over P >= N of exp(-(2 tr(P) - tr(N))/s). Given that, the trace
+    is a Gamma number of shape D(D+1)/2. Other degrees of freedom than D + 1 have neither.
+    """
+
+    def fits(drawn: Any) -> bool:
+        above = drawn[(np.linalg.eigvalsh(drawn) > 0).all(axis=1)]
+        share = len(above) / len(drawn)
+        near = abs(share - 1 / 8) < 4 * (7 / 64 / len(drawn)) ** 0.5
+        return bool(near and stats.kstest(np.trace(above, axis1=1, axis2=2), stats.gamma(3).cdf).pvalue > 1e-3)
+
+    runs, trace = 6000, 2**20
+    release = WishartRelease(epsilon=1, trace=trace)
+    with planted_noise():
+        source = SeededSource(7)
+        assert fits(np.array([release.release(zeros(2), source=source) for _ in range(runs)]) / trace)
+    normal = np.random.default_rng(7).normal(size=(2, runs, 2, 4))
+    for degrees, right in ((2, False), (3, True), (4, False)):
+        one, other = (part[..., :degrees] @ part[..., :degrees].transpose(0, 2, 1) / 2 for part in normal)
+        assert fits(one - other) == right
+
+
 def test_the_exact_path_agrees_with_the_law_of_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(covariance_noise, "_BITS", 3)
     with planted_noise():
