@@ -109,7 +109,8 @@ def _laid(table: Table, choice: Ints, base: Packed, bound: int, most: int) -> Fo
     samples, demands = table.samples[rows, choice], table.demands[rows, choice]
     if int(samples.max()) > most:
         return None
-    for length in sorted({max(bound, base.total), (max(bound, base.total) + most) // 2, most}):
+    least = max(bound, base.total)
+    for length in sorted({least + (most - least) * k // 8 for k in (0, 1, 2, 4, 8)}):
         if base.total <= length <= most:
             packed = pack(length, samples, demands, table.capacity, base)
             if packed is not None:

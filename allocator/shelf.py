@@ -24,7 +24,7 @@ from allocator.shelf_branching import branched
 from allocator.shelf_columns import Columns
 from allocator.shelf_diving import GROUP, dived, main_part, tied_columns
 from allocator.shelf_pricing import Pricing
-from allocator.shelf_rounding import whole
+from allocator.shelf_rounding import by_parts, whole
 from allocator.subsets import MOST_PTKS, best_cover
 from allocator.table import Ints, Table, rows_of, table_of, why_no_table
 
@@ -43,7 +43,7 @@ _UNTIED = 300
 
 def effort_for(ptks: int) -> float:
     """Steps to spend when nothing else is said: about 2, 5, 20 and 60 seconds for 25, 50, 200 and 1,000 PTKs."""
-    return float(np.interp(ptks, [13, 25, 50, 200, 1000], [1e9, 1.6e9, 4e9, 1.5e10, 4.5e10]))
+    return float(np.interp(ptks, [13, 25, 50, 200, 1000], [1e9, 1.6e9, 3.5e9, 1.6e10, 4.5e10]))
 
 
 def solve_shelf(problem: Problem, *, effort: Effort | None = None, gap: float = 0.0, start: Plan | None = None) -> Plan:
@@ -120,12 +120,11 @@ def _rounded(columns: Columns, shelves: Shelves, effort: Effort) -> Shelves:
     below = float(total(levels, shelves))
     if np.ceil(columns.bound - 1e-6) >= below:
         return shelves
-    found = whole(columns, effort, below=below)
-    if found is not None:
-        found = improved(levels, found, effort.part(0.1 * effort.limit))
-        if total(levels, found) < below:
-            return found
-    return shelves
+    plans = [by_parts(columns, effort)]
+    if len(columns.own) <= 2 * FEW:
+        plans += [found for found in [whole(columns, effort, below=below)] if found is not None]
+    better = [improved(levels, found, effort.part(0.1 * effort.limit)) for found in plans]
+    return min([shelves, *better], key=lambda one: total(levels, one))
 
 
 def _many(
@@ -147,7 +146,7 @@ def _many(
         other = dived(table, levels, columns, relaxed, FEW, _end, effort.part(0.5 * effort.limit))
     other = improved(coarse(levels, GROUP), other, effort.part(0.1 * effort.limit))
     shelves = min(shelves, other, key=lambda one: total(levels, one))
-    if len(main) > FEW and len(table) <= _UNTIED and not _done(levels, shelves, bound, GAP):
+    if len(main) > FEW and len(table) <= _UNTIED and not _done(levels, shelves, bound, 4e-3):
         shelves = _untied(columns, shelves, effort)
         bound = max(bound, columns.bound)
     return _windows(table, levels, shelves, bound, max(gap, GAP), effort), bound

@@ -203,7 +203,7 @@ class _Search:
 
         ptks = len(self.columns.own)
         allowed = np.flatnonzero(self._open(node))
-        effort.spend(5e6 + 150.0 * len(allowed) * ptks)
+        effort.spend(5e6 + 1500.0 * float(self.columns.members[allowed].sum()))
         scale = float(self.total)
         firsts = [first for first, _, _ in node.rows]
         # Empty shelves may be bought to satisfy a row: their rows keep prices of rows within the sizes.

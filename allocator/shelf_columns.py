@@ -28,6 +28,8 @@ _CONVERGED = 1e-7
 _SMOOTHING = 0.5
 _KEPT = 12
 _FRESH = 20
+# Steps of the linear solver for each entry of its matrix.
+_ENTRY = 1500.0
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class Columns:
         from scipy.sparse import csr_array
 
         count = int(self._classes.max()) + 1
-        effort.spend(4e6 + 150.0 * len(self.costs) * count)
+        effort.spend(4e6 + _ENTRY * float(min(self.members.sum(), len(self.costs) * count)))
         if not len(self.costs):
             return self.own, np.zeros(0), float(self.own.sum())
         # Unknowns in units of the most that a class can be paid, so that numbers are of one size.

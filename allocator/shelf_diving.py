@@ -33,9 +33,7 @@ _MAIN = 0.995
 def tied_columns(table: Table, levels: Levels) -> Columns:
     """Columns with prices by classes and levels in groups."""
     groups = groups_of(levels.sizes, GROUP) if len(levels.sizes) > _SINGLE else None
-    # Units finer for taller PTKs: few of them fill a shelf, and who fits with whom is all that matters.
-    fine = _UNITS if float(np.median(levels.needs[:, -1])) < levels.units / 16 else 4 * _UNITS
-    columns = Columns(levels, Pricing(levels, most_units=fine, groups=groups))
+    columns = Columns(levels, Pricing(levels, most_units=_UNITS, groups=groups))
     columns.tie(classes_of(table, max(50, len(table) // 10)), least_areas(table))
     return columns
 

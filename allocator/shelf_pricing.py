@@ -54,7 +54,7 @@ class Pricing:
 
     def steps(self, count: int, ptks: int) -> float:
         """About what it takes to price so many groups."""
-        return ptks * (6000.0 + 1.0 * count * self.units)
+        return ptks * (6000.0 + 0.7 * count * self.units)
 
     def values(self, prices: Floats, places: Ints, effort: Effort) -> Floats:
         """Upper bounds on the value of a shelf at each of these groups."""

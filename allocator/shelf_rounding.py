@@ -1,18 +1,22 @@
-"""From shelves in parts to whole ones: HiGHS looks for the best cover by the shelves at hand, within a number of nodes."""
+"""From shelves in parts to whole ones: by a search of HiGHS within a number of nodes, or by fixing the largest parts."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocator.effort import Effort
-from allocator.local_search import Shelves
+from allocator.local_search import Shelves, inserted
 from allocator.shelf_columns import Columns
+from allocator.table import Floats
 
-__all__ = ["disjoint", "whole"]
+__all__ = ["by_parts", "disjoint", "whole"]
 
 _NODES = 60
 _MOST_COLUMNS = 800
-_STEPS = 1.5e4
+_STEPS = 3e4
+# Shelves with such parts are fixed together.
+_SURE = 0.8
 
 
 def whole(columns: Columns, effort: Effort, *, below: float, nodes: int = _NODES) -> Shelves | None:
@@ -66,3 +70,54 @@ def disjoint(shelves: Shelves) -> Shelves:
         if rest:
             found.append(np.array(rest, dtype=np.int64))
     return found
+
+
+def by_parts(columns: Columns, effort: Effort) -> Shelves:
+    """Whole shelves without a search: those with the largest parts are fixed, the rest is solved again, and so on.
+
+    What is left of a shelf when some of its members are gone costs what it still needs; the PTKs that no shelf at hand is
+    good for come last, where they cost least.
+    """
+    levels = columns.levels
+    free = np.ones(len(columns.own), dtype=bool)
+    members, costs = columns.members.copy(), columns.costs.copy()
+    shelves: Shelves = []
+    while free.any() and len(members) and not effort.over:
+        parts = _parts(members[:, free], costs, columns.own[free], effort)
+        order = np.argsort(-parts, kind="stable")
+        taken = 0
+        for c in order:
+            if parts[c] <= 1e-6 or (taken and parts[c] < _SURE):
+                break
+            mine = members[c] & free
+            if mine.any() and (not taken or (mine == members[c]).all()):
+                shelves.append(np.flatnonzero(mine))
+                free &= ~mine
+                taken += 1
+        if not taken:
+            break
+        touched = (members & ~free).any(axis=1)
+        members &= free
+        effort.spend(60.0 * levels.needs.shape[1] * float(touched.sum()))
+        for c in np.flatnonzero(touched & members.any(axis=1)):
+            costs[c] = float(levels.cost(np.flatnonzero(members[c])))
+        kept = members.any(axis=1)
+        members, costs = members[kept], costs[kept]
+    return inserted(levels, shelves, np.flatnonzero(free), effort)
+
+
+def _parts(members: NDArray[np.bool_], costs: Floats, own: Floats, effort: Effort) -> Floats:
+    """The parts of these shelves in the best cover by parts; single PTKs are there always."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    effort.spend(4e6 + 1500.0 * float(members.sum()))
+    scale = float(own.max())
+    answer = linprog(
+        np.full(len(own), -1.0),
+        A_ub=csr_array(members, dtype=np.float64),
+        b_ub=costs / scale,
+        bounds=np.column_stack([np.zeros(len(own)), own / scale]),
+        method="highs-ds",
+    )
+    return np.asarray(-answer.ineqlin.marginals) if answer.status == 0 else np.zeros(len(costs))
