@@ -32,7 +32,16 @@ def test_a_window_gives_states_and_leaves_no_raw_data(tmp_path: Path) -> None:
         assert not [one for one in store.doctor([CANARY]) if one.level == "ERROR"]
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert cycle.status == "DONE"
-        assert cycle.steps == ("sealed", "profiled", "planned", "reserved", "trained", "published", "notified", "expired")
+        assert cycle.steps == (
+            "sealed",
+            "profiled",
+            "planned",
+            "reserved",
+            "trained",
+            "published",
+            "notified",
+            "expired",
+        )
         assert abs(cycle.dp_records - ROWS) < 200
         (line,) = cycle.trained
         assert (line.outcome, line.version) == ("PUBLISHED", 1)
