@@ -72,11 +72,14 @@ def shortest(table: Table, choice: Ints, least: int, below: int, *, steps: int =
     rows = np.arange(len(table))
     samples, demands = table.samples[rows, choice], table.demands[rows, choice]
     low, high, found = max(least, int(samples.max())) - 1, below, None
+    tall = int(demands.max()) * 4 > table.capacity
     # The first try is the bound itself: it is met more often than not.
     probe = low + 1
     while high - low > 1 and steps > 0:
         steps -= 1
         packed = pack(probe, samples, demands, table.capacity)
+        if packed is None and tall:
+            packed = pack(probe, samples, demands, table.capacity, tight=True)
         if packed is None:
             low = probe
         else:

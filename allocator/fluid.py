@@ -1,5 +1,8 @@
 """Packing for fixed options: every PTK, tallest first, onto the records that carry least so far.
 
+Or, where few tall PTKs fill a record and who shares with whom is all that matters (``tight``), the tall ones onto the fullest
+records that still have room, and only the flat ones onto those that carry least.
+
 The window is a line of N records in segments that carry the same PTKs. A PTK takes its samples from the segments with the
 least demand on them, cutting the last one, so a plan of m PTKs has at most m + 1 segments. Loads stay level within the
 height of the PTKs still to come, which is why the small ones come last. Integers only; deterministic: ties go to the
@@ -18,6 +21,10 @@ from allocator.table import Ints
 __all__ = ["Packed", "pack"]
 
 
+# Below this part of the capacity a PTK is flat.
+_FLAT = 16
+
+
 @dataclass(frozen=True)
 class Packed:
     """Segments: how many records each holds, and which PTKs (by row of the table) train on them."""
@@ -31,7 +38,9 @@ class Packed:
         return int(self.widths.sum())
 
 
-def pack(length: int, samples: Ints, demands: Ints, capacity: int, start: Packed | None = None) -> Packed | None:
+def pack(
+    length: int, samples: Ints, demands: Ints, capacity: int, start: Packed | None = None, *, tight: bool = False
+) -> Packed | None:
     """All PTKs on ``length`` records within the capacity, or None where this way finds none.
 
     PTKs that stand in ``start`` already stay there, in its segments; the others are laid over and beside them.
@@ -56,14 +65,20 @@ def pack(length: int, samples: Ints, demands: Ints, capacity: int, start: Packed
         wanted, demand = int(samples[i]), int(demands[i])
         if wanted > length:
             return None
+        beyond = ranked[:0]
+        if tight and demand * _FLAT > capacity:
+            fits = loads[ranked] <= capacity - demand
+            ranked, beyond = ranked[fits][::-1], ranked[~fits]
         ends = np.cumsum(widths[ranked])
         whole = int(np.searchsorted(ends, wanted, side="left"))
+        if whole >= len(ranked):
+            return None
         taken = ranked[: whole + 1]
         last = int(taken[-1])
         if int(loads[last]) + demand > capacity:
             return None
         over = int(ends[whole]) - wanted
-        rest = ranked[whole + 1 :]
+        rest = np.concatenate([ranked[whole + 1 :], beyond])
         if over:
             # What is left of the last segment keeps its load and its members, and stays ahead of those above it.
             widths[used], widths[last] = over, int(widths[last]) - over
