@@ -28,9 +28,11 @@ __all__ = ["Configurations", "Relaxed"]
 # Rounding in the linear solver and in sums of prices is far below this; bounds are lowered by it.
 _SAFE = 1e-9
 _CONVERGED = 1e-6
-_SMOOTHING = 0.5
+_SMOOTHING = 0.7
 # Configurations remembered for each PTK before the idle half is dropped.
 _KEPT = 8
+# Members of the best configuration that are left out in turn, for more of its kind, where there are many PTKs.
+_VARIED = 5
 
 
 @dataclass(frozen=True)
@@ -114,23 +116,30 @@ class Configurations:
         return found
 
     def _price(self, worth: Floats, violated_at: Floats, effort: Effort) -> bool:
-        """Add the configuration of most worth and disjoint ones after it; True when one of them cuts the prices off."""
-        worth = worth.copy()
-        found = False
-        for _ in range(4):
-            value, column = self.knapsack.best(worth)
-            effort.spend(self.knapsack.cells)
-            inside = np.flatnonzero(column >= 0)
-            if not len(inside):
-                break
-            cuts = float(violated_at[inside, column[inside]].sum()) > 1 + _CONVERGED
-            if not cuts and found:
-                break
-            found |= self.add(column) and cuts
-            worth[inside] = 0.0
-            if value < 0.5:
-                break
+        """Add the configuration of most worth, some that do without one of its dearest members, and disjoint ones.
+
+        True when one of them cuts the prices off.
+        """
+        first = self._best(worth, effort)
+        inside = np.flatnonzero(first >= 0)
+        if not len(inside):
+            return False
+        found = self._cuts(first, violated_at)
+        dearest = inside[np.argsort(-worth[inside, first[inside]], kind="stable")]
+        for out in (*dearest[: min(_VARIED, len(self.table) // 10), None], inside):
+            less = worth.copy()
+            less[out] = 0.0
+            found |= self._cuts(self._best(less, effort), violated_at)
         return found
+
+    def _best(self, worth: Floats, effort: Effort) -> Ints:
+        effort.spend(self.knapsack.cells)
+        return self.knapsack.best(worth)[1]
+
+    def _cuts(self, column: Ints, violated_at: Floats) -> bool:
+        """Remember a configuration if it cuts these prices off and is new."""
+        inside = np.flatnonzero(column >= 0)
+        return float(violated_at[inside, column[inside]].sum()) > 1 + _CONVERGED and self.add(column)
 
     def _master(self, ratios: Floats, own: Floats, effort: Effort) -> tuple[Floats, Floats, Floats]:
         from scipy.optimize import linprog
