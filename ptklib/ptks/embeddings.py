@@ -121,7 +121,7 @@ class Embeddings(Ptk):
 
     def columns(self) -> tuple[str, ...]:
         """User, item, value."""
-        return (self.users.column, self.items.column, self.value)
+        return tuple(dict.fromkeys((self.users.column, self.items.column, self.value)))
 
     def feature_columns(self) -> tuple[str, ...]:
         """User and item, where users are published; else the item."""
