@@ -100,8 +100,7 @@ def _due(home: Home, tx: Transaction, spec: StreamSpec, sealed: dict[str, Any]) 
     for row in tx.ptks.list(spec.name):
         if row.status not in ("WAITING", "ACTIVE", "FAILED"):
             continue
-        one = candidate(tx, row)
-        if has_closed_form(spec, judge, one):
+        if has_closed_form(spec, judge, Candidate.of(row)):
             continue
         last = tx.profiles.latest(row.id, row.config_version, row.target)
         if last is None or row.status == "WAITING" or _stale(home, spec, row, last, sealed["dp_records"]):

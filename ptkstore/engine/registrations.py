@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from profiler.analytic import Profile
@@ -37,16 +38,25 @@ def active(tx: Transaction, stream: str) -> list[Candidate]:
 
 def candidate(tx: Transaction, row: rows.Ptk, ptk: Ptk | None = None) -> Candidate:
     """A PTK with the measured profile of its configuration and target, if it has one."""
+    made = Candidate.of(row) if ptk is None else Candidate(row, ptk)
+    delta = Fraction(1, 10**6) if made.ptk.tags.needs_delta else Fraction(0)
+    if _has_closed_form(made.ptk, row.target, (Fraction(1),), delta, 1):
+        return made
     found = tx.profiles.latest(row.id, row.config_version, row.target)
     measured = Profile.from_json(found.samples["profile"]) if found is not None and found.source == "measured" else None
-    return replace(Candidate.of(row) if ptk is None else Candidate(row, ptk), measured=measured)
+    return replace(made, measured=measured)
 
 
 def has_closed_form(spec: StreamSpec, judge: Filter, one: Candidate) -> bool:
     """True when the samples follow from public numbers: there is nothing to profile."""
     levels, units = privacy_levels(judge.epsilon), records_per_unit(spec)
-    delta = charge_delta(spec, one.ptk)
-    return one.ptk.analytic_profile(one.row.target, levels, delta, records_per_unit=units) is not None
+    return _has_closed_form(one.ptk, one.row.target, levels, charge_delta(spec, one.ptk), units)
+
+
+@lru_cache(maxsize=4096)
+def _has_closed_form(ptk: Ptk, target: float, levels: tuple[Fraction, ...], delta: Fraction, units: int) -> bool:
+    """Public numbers of a configuration and a target: the same in every window."""
+    return ptk.analytic_profile(target, levels, delta, records_per_unit=units) is not None
 
 
 def check_fit(spec: StreamSpec, ptk: Ptk) -> None:
