@@ -72,9 +72,10 @@ class HalfSigma(Statistics):
 
 
 def test_half_of_the_gaussian_noise_is_caught() -> None:
-    with pytest.raises(PtkCheckFailed, match="FAILED  audit: adding 1 record") as caught:
+    # The audit of one record misses it one time in many; then that of a user's records does not.
+    with pytest.raises(PtkCheckFailed, match=r"FAILED  audit(_user)?: adding \d record") as caught:
         check_ptk(HalfSigma(keys=(ZONES,), statistics=("mean",), mechanism="gaussian", **VALUE))
-    assert [one.name for one in caught.value.report.failed] == ["audit"]
+    assert [one.name for one in caught.value.report.failed] in (["audit"], ["audit_user"])
 
 
 def test_every_check_but_two_has_a_broken_ptk() -> None:
