@@ -22,7 +22,7 @@ from ptkstore.client import Store
 from ptkstore.streams import Column, StreamSpec
 
 ROWS = 1_000_000
-ROUNDS = 5
+ROUNDS = 9
 # The privacy level that twenty PTKs can have side by side.
 _LEVEL = "0.046"
 DAY_MS = 86_400_000

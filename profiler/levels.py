@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 from ptklib.errors import InvalidInput
@@ -28,7 +29,11 @@ def privacy_levels(
     epsilon: Number = 1, *, count: int = DEFAULT_COUNT, lowest: Number = "0.01", highest: Number = 1
 ) -> tuple[Fraction, ...]:
     """``count`` rising levels from ``lowest`` to ``highest`` (shares of ``epsilon``), both included."""
-    whole = epsilon_exact(epsilon)
+    return _levels(epsilon_exact(epsilon), count, lowest, highest)
+
+
+@lru_cache(maxsize=64)
+def _levels(whole: Fraction, count: int, lowest: Number, highest: Number) -> tuple[Fraction, ...]:
     low, high = exact(lowest, name="lowest"), exact(highest, name="highest")
     if type(count) is not int or not 1 <= count <= _MOST:
         raise InvalidInput("LEVELS_INVALID", f"count must be an integer from 1 to {_MOST}, got {count!r:.40}")

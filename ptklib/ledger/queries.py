@@ -46,10 +46,10 @@ def affordable(state: LedgerState, stream: str, cost: Cost, tags: TagRange = WHO
     return [blocks[at].name for at in np.flatnonzero(np.logical_and.reduceat(admitted, begins))]
 
 
-def peak(state: LedgerState, stream: str, blocks: Sequence[str]) -> tuple[int, ...]:
-    """The largest loss per component over all points of some blocks."""
+def peak(state: LedgerState, stream: str, blocks: Sequence[str], tags: TagRange = WHOLE) -> tuple[int, ...]:
+    """The largest loss per component over the points of some blocks whose tags lie within a range."""
     found = stream_of(state, stream)
-    rows = [_block(found, name).loss.peak() for name in blocks]
+    rows = [_block(found, name).loss.within(tags).max(axis=0) for name in blocks]
     highest = np.array(rows, dtype=np.int64).max(axis=0) if rows else np.zeros(found.filter.width, dtype=np.int64)
     return tuple(highest.tolist())
 

@@ -184,23 +184,25 @@ class Cycle:
 
     def _publish(self, tx: Any, trained: dict[str, Any]) -> dict[str, Any]:
         now_ms = self.home.now_ms()
-        published = {}
+        rows = {row.name: row for row in tx.ptks.list(self.spec.name)}
+        published: dict[str, int] = {}
+        states: dict[int, tuple[int, str, Any]] = {}
+        told: list[tuple[str, str, Any]] = []
         for name, line in trained.items():
-            row = tx.ptks.named(name)
-            if line["outcome"] != "PUBLISHED":
-                if line["outcome"] in ("TRAIN_LOST", "TRAIN_FAILED"):
-                    tx.ptks.set_status(row.id, "FAILED", reason=line["reason"] or line["outcome"], at_ms=now_ms)
-                    tx.events.add("ptk.failed", name, line, at_ms=now_ms)
-                continue
-            manifest = self.home.lake.get(line["digest"])[1]
-            state = tx.states.add(
-                row.id, line["version"], line["digest"], json.loads(manifest), self.window, now_ms, cycle=self.id
-            )
-            if row.status == "FAILED":
-                tx.ptks.set_status(row.id, "ACTIVE", at_ms=now_ms)
-            body = {"ptk": name, "version": state.version, "digest": state.digest, "window": self.window}
-            tx.events.add("ptk.state", name, body, at_ms=now_ms)
-            published[name] = state.version
+            row = rows[name]
+            if line["outcome"] == "PUBLISHED":
+                manifest = self.home.lake.get(line["digest"])[1]
+                states[row.id] = (line["version"], line["digest"], json.loads(manifest))
+                if row.status == "FAILED":
+                    tx.ptks.set_status(row.id, "ACTIVE", at_ms=now_ms)
+                body = {"ptk": name, "version": line["version"], "digest": line["digest"], "window": self.window}
+                told.append(("ptk.state", name, body))
+                published[name] = line["version"]
+            elif line["outcome"] in ("TRAIN_LOST", "TRAIN_FAILED"):
+                tx.ptks.set_status(row.id, "FAILED", reason=line["reason"] or line["outcome"], at_ms=now_ms)
+                told.append(("ptk.failed", name, line))
+        tx.states.add_all(states, self.window, now_ms, cycle=self.id)
+        tx.events.add_all(told, at_ms=now_ms)
         return published
 
     def _notify(self) -> None:
@@ -211,12 +213,9 @@ class Cycle:
         gone = [name for name in sealed["blocks"] if name in living]
         if gone:
             self.home.ledger.retire(self.spec.name, gone, why="window expired")
-        writer = self.home.writer(self.spec.name)
-        for name in sealed["blocks"]:
-            writer.expire(name)
+        self.home.writer(self.spec.name).expire(*sealed["blocks"])
         with self.home.metadata.write() as tx:
-            for name in sealed["blocks"]:
-                tx.blocks.set_status(self.spec.name, name, "expired")
+            tx.blocks.set_statuses(self.spec.name, sealed["blocks"], "expired")
         return {"expired": sealed["blocks"]}
 
 

@@ -55,14 +55,7 @@ MAX_AGE_WINDOWS = 30
 
 def train_peak(home: Home, spec: StreamSpec, blocks: Sequence[str]) -> tuple[int, ...]:
     """The largest loss per component over the points that plans may use: those after the profile slice."""
-    begin = TagRange.of_shares(Fraction(spec.profile_share), 1).start
-    judge = home.judge(spec.name)
-    highest = np.zeros(judge.width, dtype=np.int64)
-    for name in blocks:
-        for tags, loss in home.ledger.block(spec.name, name).losses:
-            if tags.stop > begin:
-                highest = np.maximum(highest, np.array(loss, dtype=np.int64))
-    return tuple(highest.tolist())
+    return home.ledger.peak(spec.name, blocks, TagRange.of_shares(Fraction(spec.profile_share), 1))
 
 
 def profile_due(

@@ -69,29 +69,30 @@ def assign(home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candid
     by_name = {one.row.name: one for one in candidates}
     found = []
     with home.metadata.read() as tx:
-        for one in plan.assignments:
-            row = by_name[one.id].row
-            part = min(Fraction(1), Fraction(one.samples, available)) if available > 0 else Fraction(1)
-            tags = TagRange.of_shares(share, (share + part * (1 - share)).limit_denominator(10**15))
-            latest = tx.states.latest(row.id)
-            # A state continues the one before only if it was made by the same configuration.
-            same = latest is not None and latest.manifest["config"] == row.config
-            found.append(
-                Assigned(
-                    ptk=row.id,
-                    name=row.name,
-                    kind=row.kind,
-                    config=row.config,
-                    epsilon=one.level,
-                    delta=show(charge_delta(spec, by_name[one.id].ptk)),
-                    samples=one.samples,
-                    target=row.target,
-                    ranges=((tags.start, tags.stop),),
-                    previous=latest.digest if latest is not None and same else None,
-                    previous_oldest=latest.manifest["windows"][0] if latest is not None and same else None,
-                    version=tx.states.next_version(row.id),
-                )
+        newest = tx.states.newest(by_name[one.id].row.id for one in plan.assignments)
+    for one in plan.assignments:
+        row = by_name[one.id].row
+        part = min(Fraction(1), Fraction(one.samples, available)) if available > 0 else Fraction(1)
+        tags = TagRange.of_shares(share, (share + part * (1 - share)).limit_denominator(10**15))
+        latest = newest.get(row.id)
+        # A state continues the one before only if it was made by the same configuration.
+        same = latest is not None and latest.manifest["config"] == row.config
+        found.append(
+            Assigned(
+                ptk=row.id,
+                name=row.name,
+                kind=row.kind,
+                config=row.config,
+                epsilon=one.level,
+                delta=show(charge_delta(spec, by_name[one.id].ptk)),
+                samples=one.samples,
+                target=row.target,
+                ranges=((tags.start, tags.stop),),
+                previous=latest.digest if latest is not None and same else None,
+                previous_oldest=latest.manifest["windows"][0] if latest is not None and same else None,
+                version=latest.version + 1 if latest is not None else 1,
             )
+        )
     return found
 
 
@@ -157,11 +158,14 @@ def train(
         )
         for one in ready
     ]
-    trained = {one.name: one for one in home.workers.train(opened, lessons)}
-    # Storing is waiting for the disk, mostly: do it side by side.
+    by_name = {one.name: one for one in ready}
+    # Storing is waiting for the disk, mostly: do it side by side, while others still train.
     with ThreadPoolExecutor(_STORERS) as pool:
-        bodies = pool.map(lambda one: _outcome(home, spec, one, trained[one.name], window), ready)
-        done({one.name: body for one, body in zip(ready, bodies, strict=True)})
+        stored = {
+            one.name: pool.submit(_outcome, home, spec, by_name[one.name], one, window)
+            for one in home.workers.train(opened, lessons)
+        }
+    done({one.name: stored[one.name].result() for one in ready})
 
 
 def _standing(

@@ -239,10 +239,10 @@ class Ledger:
         with self._writer.quiet() as state:
             return queries.affordable(state, stream, cost, tags)
 
-    def peak(self, stream: str, blocks: Sequence[str]) -> tuple[int, ...]:
-        """The largest loss per component of the stream's filter over all points of some blocks."""
+    def peak(self, stream: str, blocks: Sequence[str], tags: TagRange = WHOLE) -> tuple[int, ...]:
+        """The largest loss per component of the stream's filter over the points of ``blocks`` x ``tags``."""
         with self._writer.quiet() as state:
-            return queries.peak(state, stream, names_of(blocks, "blocks"))
+            return queries.peak(state, stream, names_of(blocks, "blocks"), tags)
 
     def block(self, stream: str, name: str) -> BlockView:
         """One block with its losses, tag range by tag range."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import sqlalchemy as sa
 
 from ptklib.errors import InvalidInput, Refused
@@ -49,7 +51,7 @@ class Blocks:
         """The block of that name, or BLOCK_UNKNOWN."""
         row = self._find(stream, name)
         if row is None:
-            raise Refused("BLOCK_UNKNOWN", f"stream {stream!r} has no block {name!r}", blocks=[name])
+            raise _unknown(stream, name)
         return row
 
     def list(
@@ -75,14 +77,23 @@ class Blocks:
 
     def set_status(self, stream: str, name: str, status: str) -> Block:
         """Move a block on: open, sealed, expired. Never back (BLOCK_STATUS_INVALID); the same again changes nothing."""
-        check_choice(status, "status", STATUSES)
-        found = self.get(stream, name)
-        if STATUSES.index(status) < STATUSES.index(found.status):
-            raise Refused(
-                "BLOCK_STATUS_INVALID", f"block {name!r} is {found.status} and never {status} again", blocks=[name]
-            )
-        self._session.execute(blocks.update().where(_is(stream, name)).values(status=status))
+        self.set_statuses(stream, [name], status)
         return self.get(stream, name)
+
+    def set_statuses(self, stream: str, names: Iterable[str], status: str) -> None:
+        """`set_status` of several blocks at once, all or none."""
+        check_choice(status, "status", STATUSES)
+        wanted = list(names)
+        here = sa.and_(blocks.c.stream == stream, blocks.c.name.in_(wanted))
+        found = {row["name"]: row["status"] for row in self._session.all(sa.select(blocks).where(here))}
+        for name in wanted:
+            if name not in found:
+                raise _unknown(stream, name)
+            if STATUSES.index(status) < STATUSES.index(found[name]):
+                raise Refused(
+                    "BLOCK_STATUS_INVALID", f"block {name!r} is {found[name]} and never {status} again", blocks=[name]
+                )
+        self._session.execute(blocks.update().where(here).values(status=status))
 
     def set_dp_count(self, stream: str, name: str, value: int) -> Block:
         """Publish the block's one DP count. The same again changes nothing, another one is BLOCK_COUNTED: two counts would
@@ -101,3 +112,7 @@ class Blocks:
 
 def _is(stream: str, name: str) -> sa.ColumnElement[bool]:
     return sa.and_(blocks.c.stream == stream, blocks.c.name == name)
+
+
+def _unknown(stream: str, name: str) -> Refused:
+    return Refused("BLOCK_UNKNOWN", f"stream {stream!r} has no block {name!r}", blocks=[name])

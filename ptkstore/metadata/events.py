@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import sqlalchemy as sa
 
 from ptklib.errors import Refused
@@ -23,13 +25,11 @@ class Events:
     def add(self, kind: str, subject: str, body: object, *, at_ms: int | None = None) -> int:
         """Add an event and return its id. ``subject`` is what it is about (a PTK's name): the order of the events of one
         subject is kept all the way to the subscribers."""
-        values = {
-            "kind": check_name(kind, "an event's kind"),
-            "subject": check_name(subject, "an event's subject"),
-            "body": check_json(body, "an event's body"),
-            "at_ms": check_whole_or_none(at_ms, "at_ms"),
-        }
-        return self._session.insert(events, **values)
+        return self._session.insert(events, **_values(kind, subject, body, at_ms))
+
+    def add_all(self, told: Iterable[tuple[str, str, object]], *, at_ms: int | None = None) -> None:
+        """`add` for several at once: (kind, subject, body) in their order."""
+        self._session.insert_all(events, [_values(*one, at_ms) for one in told])
 
     def after(self, event: int, limit: int | None = None) -> tuple[Event, ...]:
         """The events after that id, oldest first; 0 for all."""
@@ -64,3 +64,12 @@ class Events:
     def newest(self) -> int:
         """The id of the newest event; 0 when there is none."""
         return self._session.number(sa.select(sa.func.max(events.c.id)))
+
+
+def _values(kind: str, subject: str, body: object, at_ms: int | None) -> dict[str, object]:
+    return {
+        "kind": check_name(kind, "an event's kind"),
+        "subject": check_name(subject, "an event's subject"),
+        "body": check_json(body, "an event's body"),
+        "at_ms": check_whole_or_none(at_ms, "at_ms"),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -75,6 +76,13 @@ class Ptks:
     def named(self, name: str) -> Ptk:
         """The PTK of that name, or PTK_UNKNOWN."""
         return self._known(self._find(ptks.c.name == name), name)
+
+    def require(self, ptks_wanted: Iterable[int]) -> None:
+        """PTK_UNKNOWN unless there is a PTK of each of these ids."""
+        wanted = list(ptks_wanted)
+        rows = self._session.all(sa.select(ptks.c.id).where(ptks.c.id.in_(wanted)))
+        for missing in set(wanted) - {row["id"] for row in rows}:
+            self._known(None, missing)
 
     def list(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
@@ -48,31 +49,40 @@ class States:
         The same digest for the same PTK and cycle again returns the first row; another digest is STATE_EXISTS. Put the
         bytes into the lake first: a version must never be visible before its bytes.
         """
-        if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
-            raise InvalidInput("VALUE_INVALID", f"a digest must be 64 hex digits, got {digest!r:.80}")
-        text = check_json(manifest, "a manifest")
+        return self.add_all({ptk: (version, digest, manifest)}, window, created_ms, cycle=cycle)[0]
+
+    def add_all(
+        self, trained: Mapping[int, tuple[int | None, str, object]], window: int, created_ms: int, *, cycle: int
+    ) -> tuple[StateRow, ...]:
+        """`add` for several PTKs of a cycle at once: version, digest and manifest by PTK, in their order."""
         times = {"window": check_whole(window, "window"), "created_ms": check_whole(created_ms, "created_ms")}
-        if version is not None:
-            check_whole(version, "version", at_least=1)
-        self._ptks.get(ptk)
+        texts = {ptk: _checked(version, digest, manifest) for ptk, (version, digest, manifest) in trained.items()}
+        self._ptks.require(trained)
         self._cycles.get(cycle)
-        found = self.of_cycle(ptk, cycle)
-        if found is not None:
-            if found.digest != digest or version not in (None, found.version):
+        given = self._first_by_ptk(sa.select(states).where(states.c.cycle == cycle, states.c.ptk.in_(list(trained))))
+        newest = self.newest(trained)
+        rows = {}
+        for ptk, (version, digest, _) in trained.items():
+            found, due = given.get(ptk), newest[ptk].version + 1 if ptk in newest else 1
+            if found is None and version not in (None, due):
+                raise Refused(
+                    "VERSION_STALE", f"the next version of PTK {ptk} is {due}, not {version}", ptk=ptk, version=due
+                )
+            if found is not None and (found.digest != digest or version not in (None, found.version)):
                 raise Refused(
                     "STATE_EXISTS",
                     f"cycle {cycle} gave PTK {ptk} another state already",
                     ptk=ptk,
                     version=found.version,
                 )
-            return found
-        due = self.next_version(ptk)
-        if version not in (None, due):
-            raise Refused(
-                "VERSION_STALE", f"the next version of PTK {ptk} is {due}, not {version}", ptk=ptk, version=due
-            )
-        self._session.insert(states, ptk=ptk, version=due, cycle=cycle, digest=digest, manifest=text, **times)
-        return StateRow(ptk, due, cycle, digest, json.loads(text), **times)
+            rows[ptk] = found or StateRow(ptk, due, cycle, digest, json.loads(texts[ptk]), **times)
+        fresh = [
+            {"ptk": ptk, "version": row.version, "cycle": cycle, "digest": row.digest, "manifest": texts[ptk], **times}
+            for ptk, row in rows.items()
+            if ptk not in given
+        ]
+        self._session.insert_all(states, fresh)
+        return tuple(rows.values())
 
     def get(self, ptk: int, version: int) -> StateRow:
         """That version, or STATE_UNKNOWN."""
@@ -91,6 +101,18 @@ class States:
         row = self._session.one(_of(ptk).order_by(states.c.version.desc()))
         return None if row is None else StateRow(**row)
 
+    def newest(self, ptks: Iterable[int]) -> dict[int, StateRow]:
+        """`latest` of several PTKs at once, by PTK; those that have no version yet are left out."""
+        wanted = list(ptks)
+        highest = (
+            sa.select(states.c.ptk, sa.func.max(states.c.version).label("version"))
+            .where(states.c.ptk.in_(wanted))
+            .group_by(states.c.ptk)
+            .subquery()
+        )
+        here = sa.and_(states.c.ptk == highest.c.ptk, states.c.version == highest.c.version)
+        return self._first_by_ptk(sa.select(states).join(highest, here))
+
     def as_of(self, ptk: int, time_ms: int) -> StateRow | None:
         """The newest version created at or before that time, or None."""
         query = _of(ptk).where(states.c.created_ms <= check_whole(time_ms, "time_ms"))
@@ -107,6 +129,18 @@ class States:
     def digests(self) -> frozenset[str]:
         """The digests of all versions of all PTKs: what the lake must keep, with those of running cycles."""
         return frozenset(row["digest"] for row in self._session.all(sa.select(states.c.digest).distinct()))
+
+    def _first_by_ptk(self, query: sa.Select[tuple[object, ...]]) -> dict[int, StateRow]:
+        return {row["ptk"]: StateRow(**row) for row in self._session.all(query)}
+
+
+def _checked(version: int | None, digest: str, manifest: object) -> str:
+    """The manifest as it is stored."""
+    if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise InvalidInput("VALUE_INVALID", f"a digest must be 64 hex digits, got {digest!r:.80}")
+    if version is not None:
+        check_whole(version, "version", at_least=1)
+    return check_json(manifest, "a manifest")
 
 
 def _of(ptk: int) -> sa.Select[tuple[object, ...]]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from ptkstore.streams.faults import BlockRefused, StreamDamaged
 __all__ = ["Vault", "replace_durably", "sync_directory", "write_all"]
 
 _GONE = bytes(KEY_BYTES)
+_UNLINKERS = 4
 
 
 class Vault:
@@ -95,19 +97,22 @@ class Vault:
             return False
         return len(key) == KEY_BYTES and key != _GONE
 
-    def destroy(self, block: str) -> None:
-        """Make a block unrecoverable: first the key, then the file. Doing it again does nothing."""
-        path = self._key_path(block)
-        with suppress(FileNotFoundError):
-            descriptor = os.open(path, os.O_WRONLY)
-            try:
-                os.pwrite(descriptor, _GONE, 0)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            path.unlink()
-            sync_directory(self.keys)
-        self.path(block).unlink(missing_ok=True)
+    def destroy(self, *blocks: str) -> None:
+        """Make blocks unrecoverable: first all keys, then the files. Doing it again does nothing."""
+        for block in blocks:
+            path = self._key_path(block)
+            with suppress(FileNotFoundError):
+                descriptor = os.open(path, os.O_WRONLY)
+                try:
+                    os.pwrite(descriptor, _GONE, 0)
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                path.unlink()
+        sync_directory(self.keys)
+        # Unlinking a long file takes the system a while: do several side by side.
+        with ThreadPoolExecutor(_UNLINKERS) as pool:
+            list(pool.map(lambda block: self.path(block).unlink(missing_ok=True), blocks))
         sync_directory(self.files)
 
     def collect(self) -> None:

@@ -156,14 +156,14 @@ class StreamWriter:
             self._spans.name(one) for one in sorted(numbers) if self._spans.first <= one < self._progress.sealed_before
         ]
 
-    def expire(self, block: str) -> None:
-        """Make a sealed block unrecoverable, with the late records quarantined in its time. Doing it again does nothing."""
-        number = self._spans.block_number(block)
-        if number >= self._progress.sealed_before:
-            raise BlockRefused("BLOCK_NOT_SEALED", f"block {block!r} is still open", block=block)
+    def expire(self, *blocks: str) -> None:
+        """Make sealed blocks unrecoverable, with the late records quarantined in their time. Doing it again does nothing."""
+        numbers = {block: self._spans.block_number(block) for block in blocks}
+        for block, number in numbers.items():
+            if number >= self._progress.sealed_before:
+                raise BlockRefused("BLOCK_NOT_SEALED", f"block {block!r} is still open", block=block)
         with self._group.alone():
-            self._vault.destroy(block)
-            self._vault.destroy(self._spans.quarantine(number))
+            self._vault.destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
 
     def exposure(self, dp_counts: Mapping[str, int]) -> Exposure:
         """What the stream still holds; ``dp_counts`` are the published DP counts by block."""

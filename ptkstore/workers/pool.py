@@ -11,12 +11,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from multiprocessing.connection import Connection, Pipe
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from ptkstore.streams.opened import Opened
-from ptkstore.workers.train import Lesson, Trained, train_all
+from ptkstore.workers.train import Lesson, Trained, train_each
 
 __all__ = ["WorkerPool"]
 
@@ -37,27 +37,37 @@ class WorkerPool:
 
     def warm(self) -> None:
         """Start the processes and let them import what training needs."""
-        for process in self._started(self.workers):
+        processes = self._started(self.workers)
+        for process in processes:
             process.send(None, [])
-        for process in self._processes:
+        for process in processes:
             process.receive()
 
-    def train(self, opened: Opened | None, lessons: Sequence[Lesson]) -> list[Trained]:
-        """Train all lessons; those of a process that dies come back as failures, and it is started anew the next time."""
+    def train(self, opened: Opened | None, lessons: Sequence[Lesson]) -> Iterator[Trained]:
+        """Train all lessons and give each back when it is done, those of a process that dies as failures.
+
+        A process that died, or whose lessons were not waited for, is started anew the next time.
+        """
         if self.workers == 0:
-            return train_all(opened, lessons)
+            yield from train_each(opened, lessons)
+            return
         groups = [list(lessons[k :: self.workers]) for k in range(self.workers) if lessons[k :: self.workers]]
-        processes = self._started(len(groups))
-        for process, group in zip(processes, groups, strict=True):
-            process.send(opened, group)
-        trained: list[Trained] = []
-        for process, group in zip(processes, groups, strict=True):
-            found = process.receive()
-            if found is None:
-                trained += [Trained(lesson.name, None, "the worker process died") for lesson in group]
-            else:
-                trained += found
-        return trained
+        busy = dict(zip(self._started(len(groups)), groups, strict=True))
+        try:
+            for process, group in busy.items():
+                process.send(opened, group)
+            while busy:
+                for process in _Process.ready(list(busy)):
+                    found = process.receive()
+                    if found is not None:
+                        busy[process] = [one for one in busy[process] if one.name != found.name]
+                        yield found
+                    else:
+                        for lesson in busy.pop(process):
+                            yield Trained(lesson.name, None, "the worker process died")
+        finally:
+            for process in busy:
+                process.close()
 
     def close(self) -> None:
         """Stop the processes."""
@@ -91,11 +101,20 @@ class _Process:
         except OSError:
             self.alive = False
 
-    def receive(self) -> list[Trained] | None:
-        """What it trained; None if it died."""
+    @staticmethod
+    def ready(processes: Sequence[_Process]) -> list[_Process]:
+        """Wait until some of them have something to tell, or are dead."""
+        dead = [one for one in processes if not one.alive]
+        if dead:
+            return dead
+        by_pipe = {one._pipe: one for one in processes}
+        return [by_pipe[pipe] for pipe in wait(list(by_pipe))]  # type: ignore[index]
+
+    def receive(self) -> Trained | None:
+        """What it trained next; None after the last, or if it died."""
         if self.alive:
             try:
-                found: list[Trained] = self._pipe.recv()
+                found: Trained | None = self._pipe.recv()
                 return found
             except (EOFError, OSError):
                 self.alive = False

@@ -1,4 +1,5 @@
-"""The loop of a worker process: lessons come in by a pipe, arrays go back, until the pipe ends."""
+"""The loop of a worker process: lessons come in by a pipe, arrays go back one by one and None after the last, until the
+pipe ends."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import signal
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ptkstore.workers.train import train_all
+from ptkstore.workers.train import train_each
 
 __all__ = ["serve"]
 
@@ -19,6 +20,8 @@ def serve(descriptor: int) -> None:
     while True:
         try:
             opened, lessons = pipe.recv()
-            pipe.send(train_all(opened, lessons))
+            for trained in train_each(opened, lessons):
+                pipe.send(trained)
+            pipe.send(None)
         except (EOFError, OSError):
             return

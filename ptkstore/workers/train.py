@@ -28,7 +28,7 @@ from ptklib.ledger.canonical import canonical
 from ptklib.ptk import Batches, Ptk
 from ptkstore.streams.opened import Opened, Tagged, read_opened, require_open
 
-__all__ = ["KEEP_BYTES", "Lesson", "Trained", "train_all"]
+__all__ = ["KEEP_BYTES", "Lesson", "Trained", "train_each"]
 
 KEEP_BYTES = 512 * 1024 * 1024
 # Counting the cuts passed is faster than a binary search up to about here.
@@ -58,10 +58,10 @@ class Trained:
     failure: str = ""
 
 
-def train_all(opened: Opened | None, lessons: Sequence[Lesson]) -> list[Trained]:
-    """Train every lesson on what is open; one that fails does not stop the others."""
+def train_each(opened: Opened | None, lessons: Sequence[Lesson]) -> Iterator[Trained]:
+    """Train every lesson on what is open, in their order; one that fails does not stop the others."""
     records = _Records(opened, lessons)
-    return [_train(records, lesson) for lesson in lessons]
+    return (_train(records, lesson) for lesson in lessons)
 
 
 class _Records:

@@ -320,6 +320,48 @@ class MetadataSuite:
         assert add(DIGEST, 2, cycles[3]) == "VERSION_STALE"
         assert add(DIGEST, 4, cycles[3]) == "VERSION_STALE"
 
+    def test_several_states_are_added_all_or_none(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            p, q, r = (new_ptk(tx, name).id for name in "pqr")
+            cycles = [tx.cycles.start("s", window) for window in range(2)]
+            tx.states.add(p, 1, DIGEST, {}, 0, 100, cycle=cycles[0])
+            added = tx.states.add_all({q: (1, OTHER, {"q": 1}), p: (2, OTHER, {})}, 1, 200, cycle=cycles[1])
+            assert [(one.ptk, one.version, one.digest) for one in added] == [(q, 1, OTHER), (p, 2, OTHER)]
+            again = tx.states.add_all({p: (2, OTHER, {}), r: (None, DIGEST, {})}, 1, 300, cycle=cycles[1])
+            assert again[0] == added[1]
+            assert tx.states.add_all({}, 1, 300, cycle=cycles[1]) == ()
+        with metadata.read() as tx:
+            assert tx.states.newest([p, q]) == {p: added[1], q: added[0]}
+            assert tx.states.newest([]) == {}
+            assert tx.states.latest(r) == again[1]
+        late: dict[int, tuple[int | None, str, object]] = {q: (2, DIGEST, {}), p: (2, DIGEST, {})}
+        assert reason(metadata, lambda tx: tx.states.add_all(late, 1, 300, cycle=cycles[0])) == "STATE_EXISTS"
+        unknown: dict[int, tuple[int | None, str, object]] = {q: (2, DIGEST, {}), 99: (1, DIGEST, {})}
+        assert reason(metadata, lambda tx: tx.states.add_all(unknown, 1, 300, cycle=cycles[0])) == "PTK_UNKNOWN"
+        with metadata.read() as tx:
+            assert tx.states.latest(q) == added[0]
+
+    def test_several_blocks_move_on_all_or_none(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            for place, name in enumerate("abc"):
+                tx.blocks.put("s", name, place * 10, place * 10 + 10, 0)
+            tx.blocks.set_statuses("s", ["a", "b"], "sealed")
+            tx.blocks.set_statuses("s", [], "expired")
+        assert reason(metadata, lambda tx: tx.blocks.set_statuses("s", ["c", "d"], "sealed")) == "BLOCK_UNKNOWN"
+        assert reason(metadata, lambda tx: tx.blocks.set_statuses("s", ["c", "a"], "open")) == "BLOCK_STATUS_INVALID"
+        with metadata.read() as tx:
+            assert [one.status for one in tx.blocks.list("s")] == ["sealed", "sealed", "open"]
+
+    def test_several_events_keep_their_order(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            tx.events.add_all([("state", name, {"n": n}) for n, name in enumerate("qpq")], at_ms=5)
+            tx.events.add_all([])
+            assert [(one.subject, one.body, one.at_ms) for one in tx.events.after(0)] == [
+                ("q", {"n": 0}, 5),
+                ("p", {"n": 1}, 5),
+                ("q", {"n": 2}, 5),
+            ]
+
     def test_the_outbox_counts_up_and_marks_never_go_back(self, metadata: Metadata) -> None:
         with metadata.write() as tx:
             ids = [tx.events.add("state", subject, {"n": n}, at_ms=n) for n, subject in enumerate("pqp")]

@@ -16,7 +16,7 @@ import safetensors.numpy
 from ptkstore.streams.opened import Tagged
 from ptkstore.workers import train as train_module
 from ptkstore.workers.pool import WorkerPool
-from ptkstore.workers.train import Lesson, train_all
+from ptkstore.workers.train import Lesson, train_each
 
 COUNTS = {"keys": [{"kind": "integers", "column": "zone", "first": 0, "last": 9}], "statistics": ["count"]}
 
@@ -40,7 +40,7 @@ def test_every_lesson_sees_its_range_and_nothing_else(monkeypatch: pytest.Monkey
     monkeypatch.setattr(train_module, "read_opened", lambda opened: iter(batches))
     monkeypatch.setattr(train_module, "require_open", lambda *ranges: None)
     ranges = [(a, b) for a in ends for b in ends if a < b]
-    found = train_all("opened", [lesson(f"{a}-{b}", a, b) for a, b in ranges])  # type: ignore[arg-type]
+    found = list(train_each("opened", [lesson(f"{a}-{b}", a, b) for a, b in ranges]))  # type: ignore[arg-type]
     for (start, stop), trained in zip(ranges, found, strict=True):
         assert trained.arrays is not None, trained
         totals = safetensors.numpy.load(trained.arrays)["totals"][:, 0]
@@ -56,7 +56,7 @@ def test_many_ranges_take_the_other_way_through(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(train_module, "read_opened", lambda opened: iter(batches))
     monkeypatch.setattr(train_module, "require_open", lambda *ranges: None)
     ranges = [(10 * k, 10 * k + 10 * (k % 3 + 1)) for k in range(60)]
-    found = train_all("opened", [lesson(str(a), a, b) for a, b in ranges])  # type: ignore[arg-type]
+    found = list(train_each("opened", [lesson(str(a), a, b) for a, b in ranges]))  # type: ignore[arg-type]
     for (start, stop), trained in zip(ranges, found, strict=True):
         assert trained.arrays is not None
         assert safetensors.numpy.load(trained.arrays)["totals"].sum() == stop - start
@@ -67,7 +67,7 @@ def test_a_lesson_may_have_several_ranges(monkeypatch: pytest.MonkeyPatch) -> No
     batches = [Tagged(pa.RecordBatch.from_pydict({"zone": np.arange(100) // 10}), tags)]
     monkeypatch.setattr(train_module, "read_opened", lambda opened: iter(batches))
     monkeypatch.setattr(train_module, "require_open", lambda *ranges: None)
-    found = train_all("opened", [lesson("a", 5, 12, 40, 41, 90, 100), lesson("b", 0, 100)])  # type: ignore[arg-type]
+    found = list(train_each("opened", [lesson("a", 5, 12, 40, 41, 90, 100), lesson("b", 0, 100)]))  # type: ignore[arg-type]
     totals = [safetensors.numpy.load(one.arrays or b"")["totals"][:, 0].tolist() for one in found]
     assert totals == [[5, 2, 0, 0, 1, 0, 0, 0, 0, 10], [10] * 10]
 
@@ -87,8 +87,19 @@ def test_a_worker_that_dies_fails_its_lessons_and_is_replaced() -> None:
     assert not pool._processes
 
 
+def test_lessons_that_nobody_waited_for_do_not_come_back_later() -> None:
+    pool = WorkerPool(2)
+    try:
+        first = pool.train(None, [lesson(name, 0, 2**64) for name in "abcd"])
+        next(first)
+        first.close()  # type: ignore[attr-defined]
+        assert sorted(one.name for one in pool.train(None, [lesson(name, 0, 2**64) for name in "ef"])) == ["e", "f"]
+    finally:
+        pool.close()
+
+
 def test_a_failure_says_where_and_never_what() -> None:
-    (failed,) = train_all(None, [Lesson("a", "statistics", {"keys": "secret"}, "1", "0", ((0, 1),), 1, None)])
+    (failed,) = train_each(None, [Lesson("a", "statistics", {"keys": "secret"}, "1", "0", ((0, 1),), 1, None)])
     assert failed.arrays is None
     assert "secret" not in failed.failure
     assert failed.failure.startswith("InvalidInput CONFIG_FIELDS at ")

@@ -12,7 +12,7 @@ from ptklib.ledger.slices import Slice, TagRange
 from ptklib.privacy.costs import PureCost
 from ptkstore.client import Store
 from ptkstore.streams.opened import Opened, read_opened, require_open, spend_and_open
-from ptkstore.workers.train import Lesson, train_all
+from ptkstore.workers.train import Lesson, train_each
 from tests.engine.small import DAY_MS, FIRST_MS, ROWS, config, day, open_store, spec
 
 BLOCKS = ("2026-01-01T00:00Z", "2026-01-01T12:00Z")
@@ -93,7 +93,7 @@ def test_a_worker_trains_on_no_tag_that_was_not_spent_for(store: Store) -> None:
     }
     inside = Lesson(name="inside", ranges=((tags.start, tags.stop),), **fields)  # type: ignore[arg-type]
     beyond = Lesson(name="beyond", ranges=((tags.start, tags.stop + 1),), **fields)  # type: ignore[arg-type]
-    trained = {one.name: one for one in train_all(opened, [inside, beyond])}
+    trained = {one.name: one for one in train_each(opened, [inside, beyond])}
     assert trained["beyond"].arrays is None
     assert "OPENED_TOO_FAR" in trained["beyond"].failure
     arrays = safetensors.numpy.load(trained["inside"].arrays or b"")
