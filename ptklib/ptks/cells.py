@@ -23,9 +23,10 @@ from ptklib.errors import InvalidInput
 from ptklib.ptk import Batches, batches_of, column_of
 from ptklib.ptks.keys import MAX_CELLS, Bins, Categories, Codes, IntegerRange, Key, TimePart, numbers_of
 
-__all__ = ["Cells", "demand", "number_column", "pieces"]
+__all__ = ["ROWS_AT_ONCE", "Cells", "demand", "number_column", "pieces"]
 
-_ROWS_AT_ONCE = (1 << 15, 1 << 20)
+ROWS_AT_ONCE = 1 << 16
+_MOST_ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,9 @@ def number_column(frame: pa.RecordBatch | pa.Table, name: str) -> tuple[NDArray[
     return numbers_of(column)
 
 
-def pieces(batches: Batches, cells: int) -> Iterator[pa.RecordBatch]:
+def pieces(batches: Batches, cells: int = 0) -> Iterator[pa.RecordBatch]:
     """The batches cut into pieces that fit a cache, but no shorter than twice the cells to be added up for each."""
-    least, most = _ROWS_AT_ONCE
-    rows = min(most, max(least, 2 * cells))
+    rows = min(_MOST_ROWS_AT_ONCE, max(ROWS_AT_ONCE, 2 * cells))
     for batch in batches_of(batches):
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)

@@ -31,7 +31,7 @@ Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -47,7 +47,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags
-from ptklib.ptks.cells import Cells, demand, number_column, pieces
+from ptklib.ptks.cells import ROWS_AT_ONCE, Cells, demand, number_column, pieces
 from ptklib.ptks.keys import Codes, Key
 from ptklib.ptks.noisy_totals import Release, check_totals, merged, release_of, scale_of
 from ptklib.ptks.profile import CONFIDENCE, MAX_RECORDS
@@ -56,6 +56,7 @@ from ptklib.ptks.quantiles_tree import Tree, default_branching, spread, tails
 __all__ = ["MAX_BINS", "MAX_EDGE", "Quantiles"]
 
 MAX_BINS = 4096
+_MOST_WAITING = 1 << 20
 # Beyond, squares of distances leave float64.
 MAX_EDGE = 1e100
 
@@ -173,7 +174,7 @@ class Quantiles(Ptk):
             table += share[place] * above + (1 - share[place]) * below
         table /= len(self.quantiles) * (self._edges[-1] - self._edges[0])
         flat = self._cells.pad(np.clip(table, 0.0, 1.0), 0.0).reshape(-1)
-        return np.concatenate([np.zeros(0), *(flat[codes] for codes in self._coded(batches))])
+        return np.concatenate([np.zeros(0), *(flat[self._coded(piece)] for piece in pieces(batches))])
 
     def feature_names(self) -> tuple[str, ...]:
         """``<prefix>_q<percent>`` in the order asked for, such as ``hour_fare_q50``."""
@@ -240,26 +241,31 @@ class Quantiles(Ptk):
         """The exact counts of all nodes of all keys. Raw."""
         bins = self._tree.bins
         counted = np.zeros((self._cells.unknown + 1) * bins, dtype=np.int64)
-        for codes in self._coded(batches):
-            counted += np.bincount(codes, minlength=len(counted))
+        # Codes are made in pieces that fit a cache, and counted once they are many beside the nodes.
+        waiting = np.empty(min(_MOST_WAITING, max(ROWS_AT_ONCE, 8 * len(counted))), dtype=np.intp)
+        filled = 0
+        for piece in pieces(batches):
+            if filled + piece.num_rows > len(waiting):
+                counted += np.bincount(waiting[:filled], minlength=len(counted))
+                filled = 0
+            filled += len(self._coded(piece, waiting[filled : filled + piece.num_rows]))
+        counted += np.bincount(waiting[:filled], minlength=len(counted))
         return np.minimum(self._tree.counts(self._cells.plain(counted.reshape(-1, bins))), LIMIT)
 
-    def _coded(self, batches: Batches) -> Iterator[Codes]:
-        """The padded cell times the bins, plus the bin, of each record, a piece that fits a cache at a time."""
+    def _coded(self, piece: pa.RecordBatch, out: Codes | None = None) -> Codes:
+        """The padded cell times the bins, plus the bin, of each record."""
         bins = self._tree.bins
-        for piece in pieces(batches, self._cells.size * bins):
-            raw, absent = number_column(piece, self.value)
-            codes = self._cells.codes(piece)
-            bad = np.isnan(raw) if raw.dtype.kind == "f" else np.zeros(0, dtype=bool)
-            if absent is not None:
-                bad = absent | bad if len(bad) else absent
-            codes = codes * bins
-            codes += self._binned(raw)
-            if bad.any():
-                codes[bad] = self._cells.unknown * bins
-            yield codes
+        raw, absent = number_column(piece, self.value)
+        bad = np.isnan(raw) if raw.dtype.kind == "f" else np.zeros(0, dtype=bool)
+        if absent is not None:
+            bad = absent | bad if len(bad) else absent
+        codes = np.multiply(self._cells.codes(piece), bins, out=out)
+        codes += self._binned(raw)
+        if bad.any():
+            codes[bad] = self._cells.unknown * bins
+        return codes
 
-    def _binned(self, raw: NDArray[np.generic]) -> Codes:
+    def _binned(self, raw: NDArray[np.generic]) -> NDArray[np.integer]:
         """The bin of each value by itself, whatever the value is; nulls and NaN get any."""
         last = self._tree.bins - 1
         if self.edges is not None:
@@ -268,10 +274,9 @@ class Quantiles(Ptk):
         with np.errstate(over="ignore", invalid="ignore"):
             steps = np.subtract(raw, self._edges[0], dtype=np.float64)
             steps *= self._tree.bins / (self._edges[-1] - self._edges[0])
-        # In this order NaN becomes 0, too.
-        np.fmax(steps, 0.0, out=steps)
-        np.fmin(steps, float(last), out=steps)
-        found: Codes = steps.astype(np.intp)
+            np.clip(steps, 0.0, float(last), out=steps)
+            # There are less than 2^31 bins, and smaller numbers are faster.
+            found: NDArray[np.int32] = steps.astype(np.int32)
         return found
 
     def _quantiles(self, arrays: Arrays) -> Floats:

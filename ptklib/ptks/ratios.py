@@ -45,6 +45,7 @@ from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags
+from ptklib.ptks.adding import Adder
 from ptklib.ptks.cells import Cells, demand, number_column, pieces
 from ptklib.ptks.keys import Codes, Key
 from ptklib.ptks.noisy_totals import Release, check_totals, merged, release_of
@@ -209,9 +210,11 @@ class Ratios(Ptk):
     def _totals(self, batches: Batches) -> Integers:
         """The exact totals of both forms of all keys. Raw. Far from the end of int64 for any number of records."""
         sums = np.zeros((2, self._cells.unknown + 1), dtype=np.int64)
+        adder = Adder(sums.shape[1])
         for codes, u, v in self._coded(batches):
+            places = adder.places(codes)
             for place, values in enumerate((u, v)):
-                sums[place] += np.bincount(codes, weights=values, minlength=sums.shape[1]).astype(np.int64)
+                sums[place] += adder.sums(places, values)
         return self._forms.totals(*(self._cells.plain(one) for one in sums))
 
     def _coded(self, batches: Batches) -> Iterator[tuple[Codes, Floats, Floats]]:

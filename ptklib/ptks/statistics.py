@@ -54,6 +54,7 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, count_of
 from ptklib.ptks import corners
+from ptklib.ptks.adding import Adder
 from ptklib.ptks.cells import Cells, demand, number_column, pieces
 from ptklib.ptks.keys import Codes, Key
 from ptklib.ptks.noisy_totals import Release, check_totals, merged, release_of, scale_of
@@ -289,18 +290,22 @@ class Statistics(Ptk):
         """
         totals = np.zeros((self.cells, self._degree + 1), dtype=np.int64)
         sums = np.zeros((self._degree + 1, self._cells.unknown + 1), dtype=np.int64)
+        adder = Adder(sums.shape[1], self.steps)
         pending = 0
         for codes, value in self._coded(batches):
             if pending + len(codes) > _ROWS_IN_INT64:
                 totals = _limited(totals + self._weights(sums))
                 sums[:], pending = 0, 0
             pending += len(codes)
-            sums[0] += np.bincount(codes, minlength=sums.shape[1])
-            if value is not None:
-                sums[1] += np.bincount(codes, weights=value, minlength=sums.shape[1]).astype(np.int64)
-            if value is not None and self._degree == 2:
-                squares = np.square(value, out=value)
-                sums[2] += np.bincount(codes, weights=squares, minlength=sums.shape[1]).astype(np.int64)
+            places = adder.places(codes)
+            if value is None:
+                sums[0] += adder.counts(places)
+                continue
+            counts, values = adder.counts_and_sums(places, value)
+            sums[0] += counts
+            sums[1] += values
+            if self._degree == 2:
+                sums[2] += adder.sums(places, np.square(value, out=value))
         return _limited(totals + self._weights(sums))
 
     def _weights(self, sums: Integers) -> Integers:
