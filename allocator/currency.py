@@ -1,95 +1,36 @@
-"""From a stream's filter to scalar problems, and back to a plan that the filter admits.
+"""Plans with one partition that a stream's filter admits.
 
-A filter counts in vectors; a plan counts in one number. Each composition has **main** coordinates, any one of which suffices,
-and at most one **side** coordinate, which must fit as well:
-
-===============  ==================================================  =============================================
-composition      main                                                side
-===============  ==================================================  =============================================
-pure, basic      epsilon                                             delta
-renyi            each order with something left                      slack
-gaussian         mu^2                                                none
-strong           refused: its bound is not a sum (PLAN_COMPOSITION)
-===============  ==================================================  =============================================
-
-`settle` solves one problem per main coordinate, with what its capacity has left after the losses at the window, and keeps the
-plan of least exposure. Where the side coordinate does not fit, it tries again with every PTK held to its options of least
-side demand; that is complete when a PTK's options agree on it (one delta per charge), and sound always: **a plan is
-accepted only if `Filter.admits` says yes** to the sum of its demands on top of the losses.
-
-``loss`` is the largest loss per coordinate over the points of the window; admission falls as losses rise, so what fits there
-fits at every point. Reasons: PLAN_COMPOSITION, LOSS_INVALID (a vector of the wrong width), those of `problem`.
+`settle` solves one problem per main coordinate (`allocator.coordinates`), with what its capacity has left after the losses at
+the window, and keeps the plan of least exposure. Where the side coordinate does not fit, it tries again with every PTK held to
+its options of least side demand; that is complete when a PTK's options agree on it (one delta per charge), and sound
+always: **a plan is accepted only if `Filter.admits` says yes** to the sum of its demands on top of the losses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
-import numpy as np
-
+from allocator.coordinates import (
+    Offer,
+    PtkOffers,
+    Settled,
+    admits,
+    beyond_side,
+    distance,
+    least_side,
+    nothing,
+    printer,
+    problem_at,
+    roles,
+    total_demand,
+    usable_coordinates,
+)
 from allocator.exact import least_exposure
 from allocator.plan import Explanation, Plan
-from allocator.problem import Option, Problem, PtkOptions
 from allocator.single import EXACT, solve
-from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import ATTO, NANO, show_units
-from ptklib.privacy.filters import Demand, Filter
-from ptklib.privacy.filters.renyi import RenyiFilter
+from ptklib.privacy.filters import Filter
 
 __all__ = ["Offer", "PtkOffers", "Settled", "problem_at", "settle", "usable_coordinates"]
-
-
-@dataclass(frozen=True)
-class Offer:
-    """One way to train a PTK, with its demand as the filter counts: ``filter.demand(cost)``."""
-
-    level: str
-    samples: int
-    demand: Demand
-
-
-@dataclass(frozen=True)
-class PtkOffers:
-    """The offers of one PTK; possibly none."""
-
-    id: str
-    offers: tuple[Offer, ...]
-
-
-@dataclass(frozen=True)
-class Settled:
-    """The plan, the coordinate it counts in, the scalar problem it answers, and what it adds to the loss.
-
-    ``coordinate`` is None when none is usable; ``problem`` then too, and when only the side coordinate stands in the way.
-    """
-
-    plan: Plan
-    coordinate: int | None
-    problem: Problem | None
-    demand: Demand
-
-
-def usable_coordinates(privacy_filter: Filter, loss: Sequence[int]) -> tuple[int, ...]:
-    """The main coordinates with something left."""
-    main, _ = _roles(privacy_filter)
-    room = _room(privacy_filter, loss)
-    return tuple(one for one in main if room[one] > 0)
-
-
-def problem_at(
-    privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], coordinate: int, *, n_max: int | None = None
-) -> Problem:
-    """The scalar problem in one coordinate."""
-    room = _room(privacy_filter, loss)
-    rows = []
-    for ptk in ptks:
-        for offer in ptk.offers:
-            if len(offer.demand) != privacy_filter.width:
-                raise _width(f"the demand of {ptk.id} at {offer.level}", privacy_filter, offer.demand)
-        options = tuple(Option(one.level, one.demand[coordinate], one.samples) for one in ptk.offers)
-        rows.append(PtkOptions(ptk.id, options))
-    return Problem(capacity=max(0, room[coordinate]), n_max=n_max, ptks=tuple(rows))
 
 
 def settle(
@@ -102,7 +43,7 @@ def settle(
     time_limit_seconds: float = 10.0,
 ) -> Settled:
     """The plan of least exposure that the filter admits, or INFEASIBLE with the explanation of the nearest coordinate."""
-    _, side = _roles(privacy_filter)
+    _, side = roles(privacy_filter)
     reach = {
         coordinate: least_exposure(problem_at(privacy_filter, loss, ptks, coordinate, n_max=n_max))
         for coordinate in usable_coordinates(privacy_filter, loss)
@@ -114,116 +55,27 @@ def settle(
         bound = reach[coordinate]
         if best is not None and (bound is None or bound > best[0][0]):
             break
-        show = _printer(privacy_filter, coordinate)
-        for attempt, offered in enumerate((ptks, _least_side(ptks, side))):
+        show = printer(privacy_filter, coordinate)
+        for attempt, offered in enumerate((ptks, least_side(ptks, side))):
             problem = problem_at(privacy_filter, loss, offered, coordinate, n_max=n_max)
             plan = solve(problem, solver=solver, time_limit_seconds=time_limit_seconds, show=show)
-            total = _total(privacy_filter, offered, plan)
+            total = total_demand(privacy_filter, offered, plan)
             settled = Settled(plan, coordinate, problem, total)
             if plan.total_samples is None and not attempt:
                 failed.append(settled)
                 break
-            if plan.total_samples is not None and _admits(privacy_filter, loss, total):
+            if plan.total_samples is not None and admits(privacy_filter, loss, total):
                 key = (plan.total_samples, sum(one.samples for one in plan.assignments), coordinate)
                 best = min(best, (key, settled), key=lambda pair: pair[0]) if best else (key, settled)
                 break
             if attempt:
                 # The first attempt fitted its coordinate: only the side coordinate can be the reason.
-                failed.append(_beyond_side(settled, privacy_filter, loss, ptks, side))
+                failed.append(beyond_side(settled, privacy_filter, loss, ptks, side))
     if best is not None:
         return best[1]
     if failed:
-        return min(failed, key=_distance)
-    nothing = Explanation(
+        return min(failed, key=distance)
+    told = Explanation(
         "Nothing is left of the privacy budget at these points: wait for new blocks or shorten the window."
     )
-    return Settled(
-        Plan("INFEASIBLE", None, None, None, (), (), EXACT, 0.0, nothing), None, None, _nothing(privacy_filter)
-    )
-
-
-def _roles(privacy_filter: Filter) -> tuple[tuple[int, ...], int | None]:
-    if privacy_filter.composition in ("pure", "basic"):
-        return (0,), 1
-    if privacy_filter.composition == "gaussian":
-        return (0,), None
-    if privacy_filter.composition == "renyi":
-        return tuple(range(privacy_filter.width - 1)), privacy_filter.width - 1
-    raise InvalidInput(
-        "PLAN_COMPOSITION",
-        "plans must count in something that adds up (pure, basic, renyi or gaussian composition), "
-        f"got {privacy_filter.composition}: give the stream renyi composition",
-        composition=privacy_filter.composition,
-    )
-
-
-def _room(privacy_filter: Filter, loss: Sequence[int]) -> list[int]:
-    if len(loss) != privacy_filter.width:
-        raise _width("the loss", privacy_filter, loss)
-    return [most - used for most, used in zip(privacy_filter.capacity, loss, strict=True)]
-
-
-def _width(what: str, privacy_filter: Filter, got: Sequence[int]) -> InvalidInput:
-    return InvalidInput("LOSS_INVALID", f"{what} must have {privacy_filter.width} integers, got {len(got)}")
-
-
-def _least_side(ptks: Sequence[PtkOffers], side: int | None) -> Sequence[PtkOffers]:
-    if side is None:
-        return ptks
-    return [
-        replace(
-            ptk, offers=tuple(one for one in ptk.offers if one.demand[side] == min(o.demand[side] for o in ptk.offers))
-        )
-        for ptk in ptks
-    ]
-
-
-def _total(privacy_filter: Filter, ptks: Sequence[PtkOffers], plan: Plan) -> Demand:
-    offers: Mapping[tuple[str, str], Offer] = {(ptk.id, one.level): one for ptk in ptks for one in ptk.offers}
-    chosen = [offers[one.id, one.level].demand for one in plan.assignments]
-    # Saturated like any demand: the ceiling is above the capacity, and int64 holds it.
-    return tuple(min(sum(one[c] for one in chosen), top) for c, top in enumerate(privacy_filter.ceiling))
-
-
-def _nothing(privacy_filter: Filter) -> Demand:
-    return (0,) * privacy_filter.width
-
-
-def _admits(privacy_filter: Filter, loss: Sequence[int], total: Demand) -> bool:
-    return bool(privacy_filter.admits(np.array([loss], dtype=np.int64), np.array(total, dtype=np.int64))[0])
-
-
-def _beyond_side(
-    settled: Settled, privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], side: int | None
-) -> Settled:
-    assert side is not None
-    left = max(0, privacy_filter.capacity[side] - loss[side])
-    least = sum(min(one.demand[side] for one in ptk.offers) for ptk in ptks)
-    found = (
-        f"The PTKs need a delta of at least {show_units(least, ATTO)} together, and {show_units(left, ATTO)} is left"
-    )
-    if least <= left:
-        found = "The options that fit the delta that is left do not fit the rest, and the other way round"
-    text = f"{found}: give each charge a smaller delta, or the stream a larger one."
-    plan = Plan("INFEASIBLE", None, None, None, (), (), settled.plan.solver, settled.plan.seconds, Explanation(text))
-    return Settled(plan, settled.coordinate, None, _nothing(privacy_filter))
-
-
-def _distance(settled: Settled) -> tuple[bool, float]:
-    """How far a coordinate is from a plan, as a share of what it has left; those that lack only capacity come first."""
-    if settled.problem is None:
-        return False, 0.0
-    assert settled.plan.explanation is not None
-    told = settled.plan.explanation
-    needed = next((one.value for one in told.changes if one.kind == "capacity"), None)
-    if not isinstance(needed, int):
-        return True, 0.0
-    return False, needed / max(1, settled.problem.capacity)
-
-
-def _printer(privacy_filter: Filter, coordinate: int) -> Callable[[int], str]:
-    unit = {"gaussian": " mu^2"}.get(privacy_filter.composition, " epsilon")
-    if isinstance(privacy_filter, RenyiFilter):
-        order = privacy_filter.orders[coordinate]
-        unit = " epsilon" if order is None else f" Renyi divergence at order {float(order):g}"
-    return lambda units: show_units(units, NANO) + unit
+    return Settled(Plan("INFEASIBLE", None, None, None, (), (), EXACT, 0.0, told), None, None, nothing(privacy_filter))

@@ -96,5 +96,5 @@ def why_no_table(problem: Problem) -> str:
         if table_of(Problem(problem.capacity, problem.n_max, (ptk,))) is None
     ]
     names = ", ".join(lost[:_NAMED]) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
-    held = "" if problem.n_max is None else f" and n_max of {problem.n_max}"
-    return f"no option of {names} is within the capacity of {problem.capacity}{held}"
+    held = "" if problem.n_max is None else f" within {problem.n_max} samples"
+    return f"the target of {names} is not reachable at any profiled level{held}"

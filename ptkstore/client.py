@@ -35,7 +35,7 @@ from ptkstore.engine.counting import seal_due
 from ptkstore.engine.cycle import Cycle, cycle_view
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import fresh_loss, plan_view, settle_plan
+from ptkstore.engine.planning import draw_plan, fresh_loss, plan_view, settle_plan
 from ptkstore.engine.profile_terms import profile_view
 from ptkstore.metadata import rows
 from ptkstore.streams import StreamSpec
@@ -47,7 +47,6 @@ from ptkstore.views import (
     EventView,
     ExposureView,
     Finding,
-    PlanLine,
     PlanView,
     ProfileView,
     PtkView,
@@ -227,9 +226,14 @@ class Store:
             row = tx.plans.latest(stream)
         if row is None:
             return None
-        body = dict(row.body["view"])
-        lines = tuple(PlanLine(**line) for line in body.pop("lines"))
-        return PlanView(**(body | {"lines": lines, "changes": tuple(body["changes"])}))
+        return PlanView.from_json(row.body["view"])
+
+    def plan_picture(self, stream: str) -> str | None:
+        """The newest plan of a stream as an SVG document, or None before its first window."""
+        self.stream(stream)
+        with self._home.metadata.read() as tx:
+            row = tx.plans.latest(stream)
+        return None if row is None else draw_plan(row.body)
 
     def plan_now(self, stream: str) -> PlanView:
         """What the plan of a fresh window would be with the PTKs as they are; touches nothing."""

@@ -12,6 +12,7 @@ __all__ = [
     "EventView",
     "ExposureView",
     "Finding",
+    "PartitionLine",
     "PlanLine",
     "PlanView",
     "ProfileView",
@@ -137,20 +138,31 @@ class BudgetView(View):
 
 @dataclass(frozen=True)
 class PlanLine(View):
-    """One PTK in a plan."""
+    """One PTK in a plan. ``partitions`` are places in `PlanView.partitions`."""
 
     ptk: str
     epsilon: str
     samples: int
     share: float
     target: float
+    partitions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PartitionLine(View):
+    """A slice of the window: its samples, how many PTKs train on it, and what of the budget they use, as a share."""
+
+    samples: int
+    ptks: int
+    used: float
 
 
 @dataclass(frozen=True)
 class PlanView(View):
     """A plan: who trains with which epsilon on how many samples. ``status``: OPTIMAL, FEASIBLE, INFEASIBLE or KEPT.
 
-    ``explanation`` and ``changes`` say why there is none and what would make one feasible.
+    No plan of the form asked for holds fewer samples than ``lower_bound``; ``gap`` is what a better one could save, as a
+    share. ``explanation`` and ``changes`` say why there is none and what would make one feasible.
     """
 
     stream: str
@@ -165,6 +177,17 @@ class PlanView(View):
     changes: tuple[str, ...] = ()
     recommended_samples: int | None = None
     recommended_window_seconds: int | None = None
+    lower_bound: int | None = None
+    gap: float | None = None
+    partitions: tuple[PartitionLine, ...] = ()
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> PlanView:
+        """Read `as_json` back."""
+        lines = (PlanLine(**(line | {"partitions": tuple(line["partitions"])})) for line in body["lines"])
+        partitions = tuple(PartitionLine(**one) for one in body["partitions"])
+        rest = {"lines": tuple(lines), "partitions": partitions, "changes": tuple(body["changes"])}
+        return cls(**(body | rest))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ class _Frame:
 
 
 def plan_picture(plan: PlanView, budget: BudgetView) -> str:
-    """The plan as a stack: a PTK's bar is as wide as its samples and as high as its epsilon; the box is what there is."""
+    """The plan as stacks: partitions side by side, in each the PTKs that train there, as high as their epsilon; the box is
+    what there is."""
     promised = float(budget.epsilon)
     width = max(plan.available_samples or 0, plan.total_samples or 0, 1)
     frame = _Frame(56, 20, 470, 300, (0, 0), (width, promised))
@@ -53,16 +54,29 @@ def plan_picture(plan: PlanView, budget: BudgetView) -> str:
         _text((frame.left + frame.right) / 2, frame.bottom + 38, "rides of the window (DP number)", "middle"),
         _text(14, 160, "epsilon", "middle", turn=True),
     ]
-    height = 0.0
     lines = sorted(plan.lines, key=lambda line: (-line.samples, line.ptk))
+    begins = [sum(one.samples for one in plan.partitions[:place]) for place in range(len(plan.partitions) + 1)]
+    heights = [0.0] * len(plan.partitions)
     for place, line in enumerate(lines):
         epsilon = float(line.epsilon)
-        top = frame.y(height + epsilon)
         said = f"{line.ptk}: epsilon {line.epsilon} on {line.samples:,} rides, promised error {line.target:.1%}"
         series = f"s{place % _SERIES}"
-        parts.append(
-            _rect(frame.left, top, frame.x(line.samples) - frame.left, frame.y(height) - top, f"bar {series}", said)
-        )
+        missing = line.samples
+        for one in line.partitions:
+            wide = min(missing, plan.partitions[one].samples)
+            missing -= wide
+            left, top = frame.x(begins[one]), frame.y(heights[one] + epsilon)
+            parts.append(
+                _rect(
+                    left,
+                    top,
+                    frame.x(begins[one] + wide) - left,
+                    frame.y(heights[one]) - top,
+                    f"bar {series}",
+                    said,
+                )
+            )
+            heights[one] += epsilon
         # The list goes the way the stack does: the lowest bar last.
         row = 34 + 34 * (len(lines) - 1 - place)
         parts += [
@@ -70,8 +84,10 @@ def plan_picture(plan: PlanView, budget: BudgetView) -> str:
             _text(514, row, line.ptk, strong=True),
             _text(514, row + 15, f"ε {line.epsilon} · {line.samples:,} rides · error within {line.target:.1%}"),
         ]
-        height += epsilon
-    described = f"{len(lines)} PTKs use epsilon {height:.3f} of {promised:g} where all of them train."
+    described = (
+        f"{len(lines)} PTKs in {len(plan.partitions)} partitions use epsilon {max(heights, default=0.0):.3f} of "
+        f"{promised:g} where most is used."
+    )
     return _svg("plan", max(350, 50 + 34 * len(lines)), "The plan of the last window", described, parts)
 
 

@@ -8,16 +8,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from ptklib.errors import SageError
+from ptklib.errors import InvalidInput, SageError
 
 if TYPE_CHECKING:
     from ptkstore.cli.session import Session
 
-__all__ = ["Answer", "Table", "moment", "plain", "print_error", "rejection", "show", "window_begins"]
+__all__ = ["Answer", "Table", "moment", "plain", "print_error", "rejection", "show", "window_begins", "write_text"]
 
 # Words that are coloured on a terminal.
 _GOOD = ("ACTIVE", "CREATED", "DONE", "FEASIBLE", "OK", "OPTIMAL", "PUBLISHED", "REGISTERED", "UNCHANGED", "UPDATED")
@@ -155,3 +156,11 @@ def _print_rich(table: Table) -> None:
     for row in table.texts():
         drawn.add_row(*(rich.text.Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     rich.console.Console().print(drawn)
+
+
+def write_text(path: str, text: str) -> None:
+    """Put a text into a file. Reason: FILE_UNWRITABLE."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput("FILE_UNWRITABLE", f"{path}: {error.strerror}", file=path) from None

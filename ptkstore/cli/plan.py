@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptkstore.cli.groups import LazyGroup
-from ptkstore.cli.output import Table, show, window_begins
+from ptkstore.cli.output import Table, show, window_begins, write_text
 from ptkstore.cli.session import Session, opened, pass_session, shared_options
 
 if TYPE_CHECKING:
@@ -49,19 +49,33 @@ def plan(context: click.Context, session: Session, stream: str | None) -> None:
 
 @plan.command("show")
 @_STREAM
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write the plan's picture there too; needs --stream where there are several streams.",
+)
 @shared_options
 @pass_session
 @click.pass_context
-def show_newest(context: click.Context, session: Session, stream: str | None) -> None:
+def show_newest(context: click.Context, session: Session, stream: str | None, svg: str | None) -> None:
     """Show the newest plan that was made in a window.
 
     \b
-    Example:
+    Examples:
       sage plan show --stream rides
+      sage plan show --stream rides --svg plan.svg
     """
     stream = stream or context.meta.get(__name__)
     with opened(session) as store:
-        found = [store.plan(one.name) for one in _specs(store, stream)]
+        specs = _specs(store, stream)
+        found = [store.plan(one.name) for one in specs]
+        if svg is not None:
+            if len(specs) != 1:
+                raise click.UsageError("--svg draws one plan: say which with --stream.")
+            picture = store.plan_picture(specs[0].name)
+            if picture is not None:
+                write_text(svg, picture)
         lengths = {one.name: one.window_seconds for one in store.streams()}
     _show(
         session,
@@ -81,9 +95,14 @@ def _show(session: Session, plans: Sequence[PlanView], lengths: Mapping[str, int
         available = "" if one.available_samples is None else f" of {one.available_samples} available"
         total = "" if one.total_samples is None else f", {one.total_samples} samples{available}"
         window = window_begins(one.window, lengths[one.stream]) if one.window >= 0 else "a fresh window"
-        parts.append(f"{one.stream}, {window}: {one.status}{total}")
-        rows = [(line.ptk, line.epsilon, line.samples, line.target) for line in one.lines]
-        parts.append(Table(("ptk", "epsilon", "samples", "target"), rows))
+        gap = "" if not one.gap else f", at most {100 * one.gap:.2f}% above the least possible"
+        cut = f", {len(one.partitions)} partitions" if len(one.partitions) > 1 else ""
+        parts.append(f"{one.stream}, {window}: {one.status}{total}{cut}{gap}")
+        rows = [
+            (line.ptk, line.epsilon, line.samples, line.target, ", ".join(str(place + 1) for place in line.partitions))
+            for line in one.lines
+        ]
+        parts.append(Table(("ptk", "epsilon", "samples", "target", "partitions"), rows))
         parts.append(one.explanation)
         parts += [f"  or: {change}" for change in one.changes]
         if one.recommended_samples is not None and one.recommended_window_seconds is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptklib.errors import InvalidInput
-from ptkstore.cli.output import Table, show
+from ptkstore.cli.output import Table, show, write_text
 from ptkstore.cli.session import Session, pass_session, shared_options
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def solve(
     if picture is not None:
         from allocator.picture import draw
 
-        _write(picture, draw(problem, found))
+        write_text(picture, draw(problem, found))
     show(session, found.as_json(), *_parts(problem, found))
     if found.total_samples is None:
         click.get_current_context().exit(1)
@@ -92,13 +92,6 @@ def _read(source: str) -> Any:
         ) from None
     except RecursionError:
         raise InvalidInput("FILE_UNREADABLE", f"{source} must be JSON: it is nested too deeply", file=source) from None
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("FILE_UNWRITABLE", f"{path}: {error.strerror}", file=path) from None
 
 
 def _parts(problem: Problem, plan: Plan) -> list[Table | str]:

@@ -16,10 +16,11 @@ from fractions import Fraction
 from typing import Any
 
 from allocator.plan import Plan
+from allocator.settling import Current
 from ptklib.errors import BudgetExceeded
 from ptkstore.engine.counting import count_blocks
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import Candidate, plan_view, settle_plan
+from ptkstore.engine.planning import keep, plan_view, settle_plan
 from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
 from ptkstore.engine.training import Assigned, assign, requests_of, train
@@ -105,19 +106,22 @@ class Cycle:
         judge = self.home.judge(self.spec.name)
         # Profiles were charged to the tags of the profile slice; the plan's begin after it.
         loss = train_peak(self.home, self.spec, sealed["blocks"])
-        settled = settle_plan(self.spec, judge, loss, due, available=available)
+        current = _current(old.body) if old is not None else None
+        settled = settle_plan(self.spec, judge, loss, due, available=available, current=current)
         rate = Fraction(sealed["dp_records"], self.spec.window_seconds)
         view = plan_view(
             self.spec, self.window, settled, due, available=available, records_per_second=rate if rate > 0 else None
         )
         plan, status = settled.plan, "ADOPTED"
         if plan.total_samples is None:
-            plan, status = self._kept(old.body["plan"] if old else None, due, available), "KEPT"
-            kept = {one.id for one in plan.assignments}
+            kept = None if current is None else keep(current.plan, {one.row.name for one in due}, available)
+            plan, status = kept or plan, "KEPT"
             view = replace(view, status="KEPT" if kept else view.status)
-        assigned = assign(self.home, self.spec, plan, due, available)
+        assigned = assign(self.home, self.spec, plan, due, sealed["dp_records"])
         body = {
             "plan": plan.as_json(),
+            "coordinate": settled.coordinate,
+            "capacity": settled.problem.capacity if settled.problem is not None else None,
             "view": view.as_json(),
             "assigned": [one.as_json() for one in assigned],
             "due": [one.row.name for one in due],
@@ -129,16 +133,6 @@ class Cycle:
                     tx.events.add("plan.kept", self.spec.name, view.as_json(), at_ms=self.home.now_ms())
                 return dict(tx.cycles.add_step(self.id, "planned", body, at_ms=self.home.now_ms()).body)
         return body
-
-    def _kept(self, old: dict[str, Any] | None, due: Sequence[Candidate], available: int) -> Plan:
-        """What of the old plan still holds: PTKs that are due, with enough data for their samples."""
-        nothing = Plan("INFEASIBLE", None, None, None, (), (), solver="kept")
-        if old is None:
-            return nothing
-        plan = Plan.from_json(old)
-        names = {one.row.name for one in due}
-        kept = tuple(one for one in plan.assignments if one.id in names and one.samples <= available)
-        return replace(plan, assignments=kept, partitions=()) if kept else nothing
 
     def _reserve(self, sealed: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
         assigned = [Assigned.from_json(one) for one in planned["assigned"]]
@@ -217,6 +211,11 @@ class Cycle:
         with self.home.metadata.write() as tx:
             tx.blocks.set_statuses(self.spec.name, sealed["blocks"], "expired")
         return {"expired": sealed["blocks"]}
+
+
+def _current(body: dict[str, Any]) -> Current | None:
+    """The plan in force, from the row of an adopted plan."""
+    return None if body["coordinate"] is None else Current(Plan.from_json(body["plan"]), body["coordinate"])
 
 
 def cycle_view(tx: Any, cycle: int) -> CycleView:

@@ -1,8 +1,12 @@
 """Profiles and plans: how many samples each PTK needs at each level, and who gets which level.
 
 Everything here is public or post-processing of DP counts: planning is free and can be repeated. A plan is for the PTKs that are
-due in a window; all of them train on one partition, nested ranges of tags that begin together, so the demands add up at
-the first tags and the largest number of samples is the exposure.
+due in a window. It cuts the window into partitions and lets each PTK train on some of them (a *strip plan*): at no record do
+the demands of those who train on it add up to more than is left there. PTKs keep their levels from plan to plan where that
+costs little.
+
+Whether a PTK can be accepted is asked of one partition first, which is exact and quick; where all do not fit on one, of a
+strip plan.
 
 Reasons: those of `profiler`, `allocator` and the PTK.
 """
@@ -10,15 +14,19 @@ Reasons: those of `profiler`, `allocator` and the PTK.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from allocator.currency import Offer, PtkOffers, Settled, settle
+from allocator.picture import draw
+from allocator.plan import Plan
+from allocator.problem import Option, Problem, PtkOptions
 from allocator.recommend import recommend
-from allocator.single import solve
+from allocator.settling import Current, settle_many
+from allocator.solve import solve
 from profiler.analytic import Profile, profile
 from profiler.levels import privacy_levels
 from ptklib import registry
@@ -28,21 +36,27 @@ from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
 from ptkstore.metadata import rows
 from ptkstore.streams.spec import StreamSpec
-from ptkstore.views import PlanLine, PlanView
+from ptkstore.views import PartitionLine, PlanLine, PlanView
 
 __all__ = [
     "Candidate",
     "charge_delta",
+    "draw_plan",
     "fresh_loss",
+    "keep",
     "nearest",
     "offers_of",
     "plan_view",
+    "preview",
     "records_per_unit",
     "settle_plan",
 ]
 
 # In thousandths. Losses are below one, so a target of one promises nothing.
 _LOOSEST = 999
+# Work for one plan and for one look, counted, as a machine of the reference speed would take.
+_SECONDS = 5.0
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -123,26 +137,55 @@ def settle_plan(
     candidates: Sequence[Candidate],
     *,
     available: int | None = None,
+    current: Current | None = None,
 ) -> Settled:
-    """The plan of least exposure for these PTKs at points with that loss, within n_max and what is available."""
+    """The plan of fewest samples found for these PTKs at points with that loss, within n_max and what is available."""
     offered = tuple(offers_of(spec, judge, one) for one in candidates)
-    settled = _settled(judge, tuple(loss), offered, spec.n_max)
-    # The plan is the one of least exposure: if that is more than there is, there is none at all.
-    if settled.plan.total_samples is None or available is None or settled.plan.total_samples <= available:
+    settled = _settled(judge, tuple(loss), offered, spec.n_max, current)
+    # One record is kept back, so that partitions that are rounded up to whole tags fit as well.
+    room = None if available is None else max(1, available - 1)
+    if settled.plan.total_samples is None or room is None or settled.plan.total_samples <= room:
         return settled
-    return settle(judge, loss, offered, n_max=max(1, available))
+    return _settled(judge, tuple(loss), offered, room, None)
 
 
 @lru_cache(maxsize=256)
-def _settled(judge: Filter, loss: tuple[int, ...], offered: tuple[PtkOffers, ...], n_max: int) -> Settled:
-    settled = settle(judge, loss, offered, n_max=n_max)
-    if settled.problem is None or settled.plan.total_samples is None or not offered:
-        return settled
-    # The program of the paper, through PuLP: same exposure, and an independent look at the ties.
-    checked = solve(settled.problem, solver="cbc")
-    if checked.total_samples == settled.plan.total_samples and checked.assignments == settled.plan.assignments:
-        return replace(settled, plan=replace(checked, solver=f"{checked.solver} and {settled.plan.solver}"))
-    return settled
+def _settled(
+    judge: Filter, loss: tuple[int, ...], offered: tuple[PtkOffers, ...], n_max: int, current: Current | None
+) -> Settled:
+    return settle_many(judge, loss, offered, n_max=n_max, current=current, seconds=_SECONDS)
+
+
+def preview(spec: StreamSpec, judge: Filter, candidates: Sequence[Candidate]) -> Settled:
+    """A plan for a fresh window, quickly: on one partition if that is enough, else in strips."""
+    loss = fresh_loss(spec, judge)
+    offered = tuple(offers_of(spec, judge, one) for one in candidates)
+    return _looked(judge, loss, offered, spec.n_max)
+
+
+@lru_cache(maxsize=256)
+def _looked(judge: Filter, loss: tuple[int, ...], offered: tuple[PtkOffers, ...], n_max: int) -> Settled:
+    single = settle(judge, loss, offered, n_max=n_max)
+    if single.plan.total_samples is not None:
+        return single
+    return settle_many(judge, loss, offered, n_max=n_max, seconds=_LOOK_SECONDS)
+
+
+def keep(plan: Plan, names: Collection[str], available: int) -> Plan | None:
+    """What of a plan still holds: PTKs of these names at their old levels, as many as the window has records for.
+
+    Those with the most samples are left out first. None when nobody is left.
+    """
+    rest = sorted((one for one in plan.assignments if one.id in names), key=lambda one: (one.samples, one.id))
+    capacity = max((one.demand for one in plan.partitions), default=0)
+    room = max(1, available - 1)
+    while rest:
+        ptks = tuple(PtkOptions(one.id, (Option(one.level, one.demand, one.samples),)) for one in rest)
+        found = solve(Problem(capacity=capacity, n_max=room, ptks=ptks), time_limit_seconds=_LOOK_SECONDS)
+        if found.total_samples is not None:
+            return found
+        rest.pop()
+    return None
 
 
 def nearest(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcomer: Candidate) -> float | None:
@@ -152,7 +195,7 @@ def nearest(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcom
 
     def fits(thousandths: int) -> bool:
         offered = offers_of(spec, judge, newcomer, target=thousandths / 1000)
-        return settle(judge, loss, [*beside, offered], n_max=spec.n_max).plan.total_samples is not None
+        return _looked(judge, loss, (*beside, offered), spec.n_max).plan.total_samples is not None
 
     low, high = int(newcomer.row.target * 1000), _LOOSEST
     if low >= high or not fits(high):
@@ -162,6 +205,13 @@ def nearest(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcom
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high / 1000
+
+
+def draw_plan(body: Mapping[str, Any]) -> str:
+    """The picture of a plan as it is kept in the metadata."""
+    plan = Plan.from_json(body["plan"])
+    capacity = body["capacity"] or max((one.demand for one in plan.partitions), default=0)
+    return draw(Problem(capacity=capacity, n_max=None, ptks=()), plan)
 
 
 def plan_view(
@@ -183,8 +233,14 @@ def plan_view(
             samples=one.samples,
             share=one.samples / available if available else 0.0,
             target=targets[one.id],
+            partitions=one.partitions,
         )
         for one in plan.assignments
+    )
+    capacity = settled.problem.capacity if settled.problem is not None else 0
+    partitions = tuple(
+        PartitionLine(one.samples, len(one.members), one.demand / capacity if capacity else 0.0)
+        for one in plan.partitions
     )
     advice = None
     if plan.total_samples and records_per_second:
@@ -209,4 +265,7 @@ def plan_view(
         changes=tuple(change.text for change in told.changes) if told else (),
         recommended_samples=advice.samples if advice else None,
         recommended_window_seconds=advice.window_seconds if advice else None,
+        lower_bound=plan.lower_bound,
+        gap=plan.gap,
+        partitions=partitions,
     )

@@ -20,7 +20,7 @@ from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
 from ptkstore.engine.fitting import try_out
-from ptkstore.engine.planning import Candidate, charge_delta, fresh_loss, nearest, records_per_unit, settle_plan
+from ptkstore.engine.planning import Candidate, charge_delta, nearest, preview, records_per_unit
 from ptkstore.metadata import Metadata, rows
 from ptkstore.metadata.store import Transaction
 from ptkstore.streams.spec import StreamSpec
@@ -195,8 +195,7 @@ def _answer(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcom
             reason = f"a PTK of kind {newcomer.ptk.kind} must be profiled, and the stream has no profile_share"
             return Registration(name, "REJECTED", reason=reason)
         return Registration(name, "WAITING", reason="to be profiled when the next window closes")
-    settled = settle_plan(spec, judge, fresh_loss(spec, judge), [*others, newcomer])
-    plan = settled.plan
+    plan = preview(spec, judge, [*others, newcomer]).plan
     if plan.total_samples is not None:
         mine = next(one for one in plan.assignments if one.id == name)
         return Registration(name, "ACTIVE", planned_epsilon=mine.level, planned_samples=mine.samples)

@@ -7,6 +7,7 @@ is ever trained twice on one charge.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -16,10 +17,11 @@ from typing import Any
 import safetensors.numpy
 
 from allocator.plan import Plan
+from allocator.ranges import ptk_ranges
 from ptklib.errors import GrantRefused, SageError
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
-from ptklib.ledger.slices import Slice, TagRange
+from ptklib.ledger.slices import TAG_SPACE, Slice, TagRange
 from ptklib.privacy.amounts import show
 from ptklib.state import State
 from ptkstore.engine.home import Home
@@ -63,17 +65,23 @@ class Assigned:
         return cls(**(body | {"ranges": tuple((int(start), int(stop)) for start, stop in body["ranges"])}))
 
 
-def assign(home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candidate], available: int) -> list[Assigned]:
-    """Ranges of tags for a plan: all begin at the end of the profile slice, each as long as its samples need."""
-    share = Fraction(spec.profile_share)
+def assign(
+    home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candidate], dp_records: int
+) -> list[Assigned]:
+    """Ranges of tags for a plan: its partitions side by side from the end of the profile slice on, each as long as its samples
+    need in a window of that DP number of records. A PTK that needs less than its partitions hold gets the first of them."""
+    if plan.total_samples is None:
+        return []
+    cut = ptk_ranges(plan, dp_records, start=Fraction(spec.profile_share))
     by_name = {one.row.name: one for one in candidates}
     found = []
     with home.metadata.read() as tx:
         newest = tx.states.newest(by_name[one.id].row.id for one in plan.assignments)
     for one in plan.assignments:
         row = by_name[one.id].row
-        part = min(Fraction(1), Fraction(one.samples, available)) if available > 0 else Fraction(1)
-        tags = TagRange.of_shares(share, (share + part * (1 - share)).limit_denominator(10**15))
+        # Ends are multiples of 2^-48: whole tags.
+        tags = [(int(piece.start * TAG_SPACE), int(piece.stop * TAG_SPACE)) for piece in cut[one.id]]
+        needed = math.ceil(Fraction(one.samples, dp_records) * TAG_SPACE)
         latest = newest.get(row.id)
         # A state continues the one before only if it was made by the same configuration.
         same = latest is not None and latest.manifest["config"] == row.config
@@ -87,13 +95,23 @@ def assign(home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candid
                 delta=show(charge_delta(spec, by_name[one.id].ptk)),
                 samples=one.samples,
                 target=row.target,
-                ranges=((tags.start, tags.stop),),
+                ranges=_trimmed(tags, needed),
                 previous=latest.digest if latest is not None and same else None,
                 previous_oldest=latest.manifest["windows"][0] if latest is not None and same else None,
                 version=latest.version + 1 if latest is not None else 1,
             )
         )
     return found
+
+
+def _trimmed(ranges: Sequence[tuple[int, int]], tags: int) -> tuple[tuple[int, int], ...]:
+    """The first so many tags of some ranges."""
+    found = []
+    for start, stop in ranges:
+        if tags > 0:
+            found.append((start, min(stop, start + tags)))
+            tags -= stop - start
+    return tuple(found)
 
 
 def requests_of(

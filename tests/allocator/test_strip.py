@@ -78,7 +78,7 @@ def test_what_cannot_be_says_so() -> None:
     assert solve_strip(Problem(0, None, (PtkOptions("a", (Option("1", 0, 7),)),))).total_samples == 7
     none = solve_strip(Problem(5, None, (PtkOptions("a", ()),)))
     assert none.explanation is not None
-    assert none.explanation.text == "There is no plan: no option of a is within the capacity of 5."
+    assert none.explanation.text == "There is no plan: the target of a is not reachable at any profiled level."
     tight = solve_strip(replace(make("heavy", 20, 1), n_max=1000))
     assert (tight.status, faults(make("heavy", 20, 1), tight)) == ("INFEASIBLE", ())
 

@@ -117,7 +117,7 @@ def test_a_plan_is_a_table_of_ptks(taxi: Taxi) -> None:
     (plan,) = call("plan", "--json", cwd=taxi.path).json
     assert {line["ptk"] for line in plan["lines"]} == {"hour-speed", "zone-fare"}
     words = call("plan", cwd=taxi.path).out.splitlines()
-    assert words[1].split() == ["ptk", "epsilon", "samples", "target"]
+    assert words[1].split() == ["ptk", "epsilon", "samples", "target", "partitions"]
     assert {line.split()[0] for line in words[2:4]} == {"hour-speed", "zone-fare"}
 
 
@@ -272,6 +272,7 @@ def test_a_window_without_enough_data_says_why(taxi: Taxi, tmp_path: Path) -> No
     assert {one["outcome"] for one in call("budget", "history", "rides", "--json", cwd=store).json[-1]["trained"]} == {
         "SKIPPED"
     }
-    shown = call("plan", "show", cwd=store).out
+    shown = call("plan", "show", "--svg", str(store / "plan.svg"), cwd=store).out
+    assert (store / "plan.svg").read_text().startswith("<svg")
     assert "INFEASIBLE" in shown or "KEPT" in shown
     assert "is not reachable" in shown

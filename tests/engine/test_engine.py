@@ -67,6 +67,7 @@ def test_the_ledger_shows_exactly_the_charges_of_the_plan(tmp_path: Path) -> Non
                 == "ACTIVE"
             )
         run_days(store, 0)
+        (cycle,) = store.cycles("rides")
         plan = store.plan("rides")
         assert plan is not None
         spent = [e for e in store._home.ledger.history() if e["kind"] == "reserve"]
@@ -74,9 +75,8 @@ def test_the_ledger_shows_exactly_the_charges_of_the_plan(tmp_path: Path) -> Non
         by_name = {entry["key"].split("/")[1]: entry for entry in spent}
         for line in plan.lines:
             assert by_name[line.ptk]["demand"][0] == round(float(line.epsilon) * 1e9)
-            (_, start, stop) = by_name[line.ptk]["slices"][0]
-            share = (stop - start) / 2**64 / 0.9
-            assert share == pytest.approx(line.share, rel=1e-6)
+            share = sum(stop - start for _, start, stop in by_name[line.ptk]["slices"]) / 2**64
+            assert share * cycle.dp_records == pytest.approx(line.samples, rel=1e-9)
         assert sum(float(line.epsilon) for line in plan.lines) <= 1 - 0.2
 
 

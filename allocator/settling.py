@@ -1,0 +1,140 @@
+"""Plans with many partitions that a stream's filter admits.
+
+`settle_many` solves in one main coordinate after the other (`allocator.coordinates`), those with the least bound first, and
+keeps the plan of fewest samples; it stops where no other coordinate can be better, or after `TRIED` of them. **A plan is
+accepted only if `Filter.admits` says yes to every partition**: the sum of its members' demands on top of the loss. Where the
+side coordinate stands in the way, PTKs are held to their options of least side demand and solved again.
+
+*Stable.* Where there is a ``current`` plan, PTKs keep their options as far as that costs at most `allocator.resolve.LOSS`, so
+one newcomer does not change everybody. The same question gets the same answer: work is counted, not timed.
+
+Reasons: those of `allocator.coordinates` and `allocator.solve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from allocator.coordinates import (
+    PtkOffers,
+    Settled,
+    admits,
+    beyond_side,
+    distance,
+    least_side,
+    nothing,
+    printer,
+    problem_at,
+    roles,
+    total_demand,
+    usable_coordinates,
+)
+from allocator.plan import Explanation, Plan
+from allocator.problem import Problem
+from allocator.resolve import resolve
+from allocator.solve import solve
+from allocator.verify import faults, least_possible
+from ptklib.privacy.filters import Demand, Filter
+
+__all__ = ["TRIED", "Current", "settle_many"]
+
+TRIED = 3
+
+
+@dataclass(frozen=True)
+class Current:
+    """The plan in force and the coordinate that it counts in."""
+
+    plan: Plan
+    coordinate: int
+
+
+def settle_many(
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    ptks: Sequence[PtkOffers],
+    *,
+    n_max: int | None = None,
+    current: Current | None = None,
+    seconds: float | None = None,
+) -> Settled:
+    """The plan of fewest samples found that the filter admits everywhere, or INFEASIBLE with what would help.
+
+    ``seconds`` is the work for one coordinate, counted as a machine of the reference speed would take; None: as much as the
+    size deserves. ``Settled.demand`` is the largest demand of any partition, component by component.
+    """
+    problems = {
+        one: problem_at(privacy_filter, loss, ptks, one, n_max=n_max)
+        for one in usable_coordinates(privacy_filter, loss)
+    }
+    bounds = {one: least_possible(problem) for one, problem in problems.items()}
+    best: Settled | None = None
+    failed: list[Settled] = []
+    order = sorted(problems, key=lambda one: (bounds[one] is None, bounds[one] or 0, one))
+    for coordinate in order[:TRIED]:
+        bound = bounds[coordinate]
+        if best is not None and (bound is None or bound >= (best.plan.total_samples or 0)):
+            break
+        found = _in_one(privacy_filter, loss, ptks, problems[coordinate], coordinate, current, seconds)
+        if found.plan.total_samples is None:
+            failed.append(found)
+        elif best is None or found.plan.total_samples < (best.plan.total_samples or 0):
+            best = found
+    if best is not None:
+        return best
+    if failed:
+        return min(failed, key=distance)
+    told = "Nothing is left of the privacy budget at these points: wait for new blocks or shorten the window."
+    none = Plan("INFEASIBLE", None, None, None, (), (), "strip", explanation=Explanation(told))
+    return Settled(none, None, None, nothing(privacy_filter))
+
+
+def _in_one(
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    ptks: Sequence[PtkOffers],
+    problem: Problem,
+    coordinate: int,
+    current: Current | None,
+    seconds: float | None,
+) -> Settled:
+    """The plan in one coordinate; once more with the least side demands if the filter does not admit the first."""
+    _, side = roles(privacy_filter)
+    held = current.plan if current is not None and current.coordinate == coordinate else None
+    plan = _planned(privacy_filter, problem, coordinate, held, seconds)
+    if plan.total_samples is None:
+        return Settled(plan, coordinate, problem, nothing(privacy_filter))
+    peak = _peak(privacy_filter, loss, ptks, plan)
+    if peak is not None:
+        return Settled(plan, coordinate, problem, peak)
+    lean = least_side(ptks, side)
+    again = problem_at(privacy_filter, loss, lean, coordinate, n_max=problem.n_max)
+    plan = _planned(privacy_filter, again, coordinate, None, seconds)
+    peak = None if plan.total_samples is None else _peak(privacy_filter, loss, lean, plan)
+    if peak is not None:
+        return Settled(plan, coordinate, again, peak)
+    return beyond_side(Settled(plan, coordinate, again, nothing(privacy_filter)), privacy_filter, loss, ptks, side)
+
+
+def _planned(
+    privacy_filter: Filter, problem: Problem, coordinate: int, held: Plan | None, seconds: float | None
+) -> Plan:
+    if held is not None:
+        kept = resolve(problem, held)
+        if kept.total_samples is not None and not faults(problem, kept):
+            return kept
+    return solve(problem, time_limit_seconds=seconds, show=printer(privacy_filter, coordinate))
+
+
+def _peak(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], plan: Plan) -> Demand | None:
+    """The largest demand of any partition, per component; None when the filter does not admit one of them."""
+    mine = {one.id: one for one in plan.assignments}
+    peak = nothing(privacy_filter)
+    for partition in plan.partitions:
+        members = replace(plan, assignments=tuple(mine[name] for name in partition.members))
+        total = total_demand(privacy_filter, ptks, members)
+        if not admits(privacy_filter, loss, total):
+            return None
+        peak = tuple(max(a, b) for a, b in zip(peak, total, strict=True))
+    return peak
