@@ -255,7 +255,11 @@ def _checks(
 def _budget_words(seen: WindowSeen, counts: Fraction) -> str:
     before, after = seen.before, seen.after
     expired = sum(block.status == "expired" for block in after.blocks)
-    charged = sum((Fraction(line.epsilon) for line in seen.plan.lines), Fraction(0))
+    charges = [
+        sum((Fraction(line.epsilon) for line in seen.plan.lines if place in line.partitions), Fraction(0))
+        for place in range(len(seen.plan.partitions))
+    ]
+    charged = max(charges, default=Fraction(0))
     return (
         f"  raw data: before the cycle everything since {_day(before.exposure.oldest_ms)} was held "
         f"({before.exposure.blocks} blocks); now nothing before {_day(after.exposure.oldest_ms)} is, "
