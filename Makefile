@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # CPU-bound tests run in as many processes as there are cores.
 JOBS ?= auto
 
-.PHONY: help setup demo test bench lint mutations clean
+.PHONY: help setup demo test servers bench lint mutations clean
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -23,8 +23,11 @@ demo: setup ## a stream that never runs out of budget, then a taxi stream whose 
 	@$(BIN)/python -m examples.endless_stream
 	@$(BIN)/python -m examples.taxi
 
-test: setup ## all tests
+test: setup ## all tests; gets, starts and stops the servers they need (REQUIRE_SERVERS=1: a missing one is a failure)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+servers: setup ## PostgreSQL, Redis and two S3 servers on this machine until Ctrl-C, with the sage.yaml that uses them
+	@$(BIN)/python -m tests.servers run
 
 bench: setup ## all benchmarks
 	$(BIN)/python -m benchmarks

@@ -6,7 +6,7 @@ every noun: ``tx.streams``, ``tx.blocks``, ``tx.ptks``, ``tx.profiles``, ``tx.pl
 from a clock.
 """
 
-from ptkstore.metadata.errors import MetadataDamaged, MetadataUnavailable
+from ptkstore.metadata.errors import MetadataConflict, MetadataDamaged, MetadataUnavailable
 from ptkstore.metadata.rows import (
     Block,
     Cycle,
@@ -28,6 +28,7 @@ __all__ = [
     "Delivery",
     "Event",
     "Metadata",
+    "MetadataConflict",
     "MetadataDamaged",
     "MetadataUnavailable",
     "Plan",

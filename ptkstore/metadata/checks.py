@@ -16,6 +16,7 @@ __all__ = [
     "MAX_JSON_BYTES",
     "MAX_TEXT",
     "check_choice",
+    "check_endpoint",
     "check_json",
     "check_limit",
     "check_name",
@@ -67,6 +68,14 @@ def check_text(value: object, what: str, longest: int = MAX_TEXT) -> str:
     if not isinstance(value, str) or len(value) > longest or "\0" in value or not _encodes(value):
         raise InvalidInput("VALUE_INVALID", f"{what} must be text of at most {longest} characters, got {value!r:.60}")
     return value
+
+
+def check_endpoint(value: object, what: str) -> str:
+    """Text that a database can keep in an index: bounded in bytes, too."""
+    text = check_text(value, what, MAX_ENDPOINT)
+    if len(text.encode()) > MAX_ENDPOINT:
+        raise InvalidInput("VALUE_INVALID", f"{what} must be at most {MAX_ENDPOINT} bytes of UTF-8, got {text!r:.60}")
+    return text
 
 
 def check_choice(value: object, what: str, choices: tuple[str, ...]) -> str:

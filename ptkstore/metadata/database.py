@@ -2,10 +2,9 @@
 
 ``write`` transactions run one at a time, across threads and processes, from their first statement; so a repository may look and
 then insert, with no upsert of any dialect. ``read`` transactions see one moment and wait for nobody. This file is the only one
-that knows dialects. SQLite: WAL, synchronous=FULL, foreign keys on, BEGIN IMMEDIATE. PostgreSQL: an advisory lock for writers,
-REPEATABLE READ for readers.
+that knows dialects. SQLite: WAL, synchronous=FULL, foreign keys on, BEGIN IMMEDIATE. PostgreSQL: see ``postgresql``.
 
-Reasons: METADATA_UNAVAILABLE, METADATA_CLOSED, METADATA_URL_INVALID, NOT_METADATA, TRANSACTION_NESTED.
+Reasons: METADATA_UNAVAILABLE, METADATA_CONFLICT, METADATA_CLOSED, METADATA_URL_INVALID, NOT_METADATA, TRANSACTION_NESTED.
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 
 from ptklib.errors import InvalidInput
-from ptkstore.metadata.errors import MetadataDamaged, MetadataUnavailable
+from ptkstore.metadata import postgresql
+from ptkstore.metadata.errors import MetadataConflict, MetadataDamaged, MetadataUnavailable
 
 __all__ = ["BUSY_MS", "Database"]
 
 BUSY_MS = 30_000
-_WRITERS_LOCK = 0x53414745  # "SAGE"; one per PostgreSQL database
+# Classes of SQLSTATE that say "not now": connection, transaction state, rollback, resources, operator, system.
+_NOT_NOW = ("08", "25", "40", "53", "55", "57", "58")
 _BEGIN = "sage_begin"
 
 
@@ -42,7 +43,7 @@ class Database:
         if self._url.get_backend_name() == "sqlite":
             self._engine = _sqlite(self._url)
         else:
-            self._engine = sa.create_engine(self._url, pool_pre_ping=True)
+            self._engine = postgresql.make_engine(self._url, BUSY_MS)
         try:
             with self.read():
                 pass
@@ -54,10 +55,12 @@ class Database:
     def read(self) -> Iterator[sa.Connection]:
         """One moment of the database; never waits for writers."""
         self._check_open()
+        if self._engine.dialect.name == "postgresql":
+            with _translated(), postgresql.connected(self._engine) as plain, postgresql.reading(plain) as connection:
+                yield connection
+            return
         with _translated(), self._engine.connect() as plain:
             connection = plain.execution_options(**{_BEGIN: "BEGIN"})
-            if self._engine.dialect.name == "postgresql":
-                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 yield connection
 
@@ -65,11 +68,18 @@ class Database:
     def write(self) -> Iterator[sa.Connection]:
         """The only writer until it ends: everything or nothing, durable when the block is left without an exception."""
         self._check_open()
+        if self._engine.dialect.name == "postgresql":
+            with (
+                self._turn(),
+                _translated(),
+                postgresql.connected(self._engine) as plain,
+                postgresql.writing(plain) as connection,
+            ):
+                yield connection
+            return
         with self._turn(), _translated(), self._engine.connect() as plain:
             connection = plain.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
             with connection.begin():
-                if self._engine.dialect.name == "postgresql":
-                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_WRITERS_LOCK)))
                 yield connection
 
     def close(self) -> None:
@@ -157,7 +167,13 @@ def _translated() -> Iterator[None]:
         cause = getattr(error, "orig", None) or error
         if "not a database" in str(cause):
             raise MetadataDamaged("NOT_METADATA", "the file is not a metadata store") from None
-        if isinstance(error, exc.OperationalError | exc.TimeoutError | exc.InterfaceError):
+        state = getattr(cause, "sqlstate", None) or ""
+        if state in postgresql.CONFLICTS:
+            raise MetadataConflict(
+                "METADATA_CONFLICT", f"the database took the transaction back: {type(cause).__name__}"
+            ) from error
+        not_now = isinstance(error, exc.OperationalError | exc.TimeoutError | exc.InterfaceError)
+        if not_now or state.startswith(_NOT_NOW):
             raise MetadataUnavailable(
                 "METADATA_UNAVAILABLE", f"the metadata store cannot be used now: {type(cause).__name__}: {cause}"
             ) from error

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from ptklib.errors import Refused
-from ptkstore.metadata.checks import MAX_ENDPOINT, check_json, check_name, check_text, check_whole, check_whole_or_none
+from ptkstore.metadata.checks import check_endpoint, check_json, check_name, check_whole, check_whole_or_none
 from ptkstore.metadata.rows import Delivery, Event
 from ptkstore.metadata.session import Session
 from ptkstore.metadata.tables import deliveries, events
@@ -39,7 +39,7 @@ class Events:
     def mark_delivered(self, subscriber: str, event: int, *, at_ms: int | None = None) -> None:
         """Write that a subscriber was handed every event up to that one. The mark never goes back. EVENT_UNKNOWN when there
         is no such event."""
-        check_text(subscriber, "a subscriber", MAX_ENDPOINT)
+        check_endpoint(subscriber, "a subscriber")
         check_whole_or_none(at_ms, "at_ms")
         if self._session.one(sa.select(events.c.id).where(events.c.id == check_whole(event, "event"))) is None:
             raise Refused("EVENT_UNKNOWN", f"there is no event {event}", event=event)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from ptkstore.metadata.blocks import Blocks
 from ptkstore.metadata.cycles import Cycles
 from ptkstore.metadata.database import Database
+from ptkstore.metadata.errors import MetadataConflict
 from ptkstore.metadata.events import Events
 from ptkstore.metadata.plans import Plans
+from ptkstore.metadata.postgresql import ATTEMPTS
 from ptkstore.metadata.profiles import Profiles
 from ptkstore.metadata.ptks import Ptks
 from ptkstore.metadata.schema import migrate
@@ -21,6 +26,8 @@ from ptkstore.metadata.streams import Streams
 from ptkstore.metadata.subscriptions import Subscriptions
 
 __all__ = ["Metadata", "Transaction"]
+
+Result = TypeVar("Result")
 
 
 class Transaction:
@@ -72,6 +79,20 @@ class Metadata:
         """One moment of the store, however long the block takes. Waits for nobody; writing is TRANSACTION_READ_ONLY."""
         with self._database.read() as connection:
             yield Transaction(Session(connection, writable=False))
+
+    def transact(self, work: Callable[[Transaction], Result]) -> Result:
+        """``work`` in a `write` transaction, done again a few times when the database takes it back (METADATA_CONFLICT), which
+        needs a writer that is not ours. ``work`` must do nothing but read and write the transaction."""
+        delay = 0.01
+        for _ in range(ATTEMPTS - 1):
+            try:
+                with self.write() as tx:
+                    return work(tx)
+            except MetadataConflict:
+                time.sleep(delay * random.uniform(0.5, 1.5))  # noqa: S311
+                delay *= 2
+        with self.write() as tx:
+            return work(tx)
 
     def close(self) -> None:
         """Let the connections go; further use is METADATA_CLOSED. Safe to call twice."""

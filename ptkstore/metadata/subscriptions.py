@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ptklib.errors import InvalidInput, Refused
-from ptkstore.metadata.checks import MAX_ENDPOINT, check_text
+from ptkstore.metadata.checks import check_endpoint
 from ptkstore.metadata.ptks import Ptks
 from ptkstore.metadata.rows import Subscription
 from ptkstore.metadata.session import Session
@@ -24,7 +24,7 @@ class Subscriptions:
 
     def add(self, ptk: int, endpoint: str) -> Subscription:
         """Subscribe an endpoint to a PTK; the same again is the same subscription."""
-        if not check_text(endpoint, "an endpoint", MAX_ENDPOINT):
+        if not check_endpoint(endpoint, "an endpoint"):
             raise InvalidInput("VALUE_INVALID", "an endpoint must not be empty")
         self._ptks.get(ptk)
         here = sa.and_(subscriptions.c.ptk == ptk, subscriptions.c.endpoint == endpoint)

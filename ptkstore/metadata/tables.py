@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from ptklib.ledger.slices import MAX_NAME
 from ptkstore.metadata.checks import MAX_ENDPOINT
@@ -60,7 +60,14 @@ METADATA = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-_NAME = String(MAX_NAME)
+
+
+def _text(longest: int) -> TypeEngine[str]:
+    """Text that is compared and sorted by code points on every database."""
+    return String(longest).with_variant(String(longest, collation="C"), "postgresql")
+
+
+_NAME = _text(MAX_NAME)
 # SQLite gives out row numbers only for INTEGER.
 _ID = BigInteger().with_variant(Integer, "sqlite")
 
@@ -93,7 +100,7 @@ blocks = Table(
     Column("start_ms", BigInteger, nullable=False),
     Column("end_ms", BigInteger, nullable=False),
     Column("window", BigInteger, nullable=False),
-    Column("status", String(20), nullable=False),
+    Column("status", _text(20), nullable=False),
     Column("dp_count", BigInteger),
     Index(None, "stream", "window"),
     Index(None, "stream", "start_ms", "name"),
@@ -109,7 +116,7 @@ ptks = Table(
     Column("config_version", BigInteger, nullable=False),
     Column("target", Double, nullable=False),
     Column("train_every", BigInteger, nullable=False),
-    Column("status", String(20), nullable=False),
+    Column("status", _text(20), nullable=False),
     Column("reason", Text, nullable=False),
     Column("suggestion", _JsonText),
     Column("etag", BigInteger, nullable=False),
@@ -176,7 +183,7 @@ steps = Table(
     METADATA,
     _id(),
     Column("cycle", _ID, ForeignKey("cycles.id"), nullable=False),
-    Column("step", String(2 * MAX_NAME), nullable=False),
+    Column("step", _text(2 * MAX_NAME), nullable=False),
     Column("body", _JsonText, nullable=False),
     Column("at_ms", BigInteger),
     UniqueConstraint("cycle", "step"),
@@ -189,7 +196,7 @@ states = Table(
     Column("ptk", _ID, ForeignKey("ptks.id"), primary_key=True, autoincrement=False),
     Column("version", BigInteger, primary_key=True, autoincrement=False),
     Column("cycle", _ID, ForeignKey("cycles.id"), nullable=False),
-    Column("digest", String(64), nullable=False),
+    Column("digest", _text(64), nullable=False),
     Column("manifest", _JsonText, nullable=False),
     Column("window", BigInteger, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
@@ -210,7 +217,7 @@ events = Table(
 deliveries = Table(
     "deliveries",
     METADATA,
-    Column("subscriber", String(MAX_ENDPOINT), primary_key=True),
+    Column("subscriber", _text(MAX_ENDPOINT), primary_key=True),
     Column("event", _ID, ForeignKey("events.id"), nullable=False),
     Column("at_ms", BigInteger),
 )
@@ -220,7 +227,7 @@ subscriptions = Table(
     METADATA,
     _id(),
     _ptk(),
-    Column("endpoint", String(MAX_ENDPOINT), nullable=False),
+    Column("endpoint", _text(MAX_ENDPOINT), nullable=False),
     UniqueConstraint("ptk", "endpoint"),
     sqlite_autoincrement=True,
 )

