@@ -72,11 +72,12 @@ class MemoryBench:
 
     def run(self, tasks: Sequence[Task]) -> list[Answer]:
         """Spend all, then run all."""
+        reserved = {one.name for one in self.reserved}
         for task in tasks:
-            if task.charge not in self.reserved:
+            if task.charge.name not in reserved:
                 raise Refused("GRANT_USED", f"the charge {task.charge.name!r} is not reserved")
-            self.reserved.remove(task.charge)
-            self.spent.append(task.charge)
+        self.release([task.charge for task in tasks])
+        self.spent += [task.charge for task in tasks]
         held = [self._held(task.charge.piece) for task in tasks]
         if self._executor is None:
             return [self._runner(task, one) for task, one in zip(tasks, held, strict=True)]
@@ -84,7 +85,8 @@ class MemoryBench:
 
     def release(self, charges: Sequence[Charge]) -> None:
         """Forget those that are reserved."""
-        self.reserved = [one for one in self.reserved if one not in set(charges)]
+        names = {one.name for one in charges}
+        self.reserved = [one for one in self.reserved if one.name not in names]
 
     def _held(self, piece: Piece) -> _Held:
         first, last = np.searchsorted(self._tags, [float(piece.start), float(piece.stop)])

@@ -6,19 +6,22 @@ by more than `TOLERANCE`, the curve is the isotonic regression of the measured p
 logarithmic scales. Nothing is claimed below the lowest measured level that was reached; above the highest the curve only
 falls.
 
-The band holds what was seen: at each measured level the target was witnessed at ``samples`` and missed at the size before it.
+The band holds the n at which 19 of 20 trainings keep the promise, with confidence 95% (`band`). ``safe`` is the curve lifted
+to all that was witnessed: what a level that was not measured is taken to need.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from profiler.band import Try, Unrefuted, unrefuted_heights, unrefuted_lines
 from profiler.measure import REACHED, LevelResult
+from profiler.schedule import REPEATS
 
 __all__ = ["FORMS", "TOLERANCE", "Curve", "Point", "fit", "points_of"]
 
@@ -28,25 +31,34 @@ FORMS = ("a + c/epsilon", "isotonic")
 
 @dataclass(frozen=True)
 class Point:
-    """A level that was reached: the estimate, the last size that missed and the witnessed one."""
+    """A level that was reached: the estimate, the witnessed size, and its looks as (size, states), the last of which passed."""
 
     level: Fraction
     estimate: int
-    missed: int
     samples: int
+    looks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def tries(self) -> list[Try]:
+        """The looks, with what came out."""
+        place = 1 / float(self.level)
+        missed = [Try(place, size, states, passed=False) for size, states in self.looks if size < self.samples]
+        last = next((states for size, states in self.looks if size == self.samples), REPEATS)
+        return [*missed, Try(place, self.samples, last, passed=True)]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """n at any level. ``below`` and ``above`` are the factors of the band."""
+    """n at any level. ``above`` is the factor from the curve to what was witnessed, ``ends`` those of the band."""
 
     form: str
     points: tuple[Point, ...]
     heights: tuple[float, ...]
     a: float
     c: float
-    below: float
     above: float
+    ends: tuple[float, float]
+    allowed: Unrefuted | None = field(default=None, repr=False, compare=False)
 
     def at(self, level: Fraction) -> float | None:
         """The estimate at a level; None below the lowest measured one."""
@@ -57,14 +69,24 @@ class Curve:
             return self.a + self.c / float(level)
         return _interpolated([float(one.level) for one in self.points], self.heights, float(level))
 
-    def band(self, level: Fraction) -> tuple[float, float] | None:
-        """Between what was missed and what was witnessed."""
+    def safe(self, level: Fraction) -> float | None:
+        """The curve, lifted to all that was witnessed."""
         middle = self.at(level)
-        return None if middle is None else (middle * self.below, middle * self.above)
+        return None if middle is None else middle * self.above
+
+    def band(self, level: Fraction) -> tuple[float, float] | None:
+        """Where the n lies at which 19 of 20 trainings keep the promise, with confidence 95%; the curve is always inside."""
+        middle = self.at(level)
+        if middle is None:
+            return None
+        low, high = middle * self.ends[0], middle * self.ends[1]
+        if self.allowed is not None:
+            low, high = self.allowed.ends(1 / float(level))
+        return min(low, middle), max(high, middle)
 
     def as_json(self) -> dict[str, Any]:
         """The shape in numbers."""
-        return {"form": self.form, "a": self.a, "c": self.c, "below": self.below, "above": self.above}
+        return {"form": self.form, "a": self.a, "c": self.c, "above": self.above, "ends": list(self.ends)}
 
 
 def points_of(results: Sequence[LevelResult]) -> tuple[Point, ...]:
@@ -72,8 +94,8 @@ def points_of(results: Sequence[LevelResult]) -> tuple[Point, ...]:
     found = []
     for one in sorted(results, key=lambda one: one.level):
         if one.status == REACHED and one.samples is not None:
-            missed = max((look.samples for look in one.looks if look.samples < one.samples), default=1)
-            found.append(Point(one.level, one.estimate or one.samples, missed, one.samples))
+            looks = tuple((look.samples, look.states) for look in one.looks)
+            found.append(Point(one.level, one.estimate or one.samples, one.samples, looks))
     return tuple(found)
 
 
@@ -87,9 +109,12 @@ def fit(points: Sequence[Point]) -> Curve | None:
     form, heights = FORMS[0], [a + c * place for place in places]
     if max(max(height / want, want / height) for height, want in zip(heights, wanted, strict=True)) > TOLERANCE:
         form, heights, a, c = FORMS[1], _falling(wanted), 0.0, 0.0
-    below = min(one.missed / height for one, height in zip(points, heights, strict=True))
-    above = max(one.samples / height for one, height in zip(points, heights, strict=True))
-    return Curve(form, tuple(points), tuple(heights), a, c, min(1.0, below), max(1.0, above))
+    above = max(1.0, max(one.samples / height for one, height in zip(points, heights, strict=True)))
+    tries = [one for point in points for one in point.tries]
+    if form == FORMS[0]:
+        return Curve(form, tuple(points), tuple(heights), a, c, above, (1.0, 1.0), unrefuted_lines(tries))
+    at = [height for point, height in zip(points, heights, strict=True) for _ in point.tries]
+    return Curve(form, tuple(points), tuple(heights), a, c, above, unrefuted_heights(tries, at))
 
 
 def _line(places: Sequence[float], wanted: Sequence[float]) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from typing import Any
 from profiler.bench import Bench
 from profiler.bounds import UNIT, UPPER_FAILURE, lower_centre, upper_centre
 from profiler.pieces import Charge
-from profiler.schedule import LevelSchedule, Schedule
+from profiler.schedule import REPEATS, LevelSchedule, Schedule
 from profiler.tasks import INVALID, Answer, LookTask, Noise, TrainTask
 from ptklib.privacy.amounts import exact, show
 from ptklib.ptk import Arrays, Ptk
@@ -63,10 +63,11 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Look:
-    """The risk of the state of one sample size, estimated from the noisy sum and the planned number of records."""
+    """The risk of the worst of some states of one sample size, from the noisy sum and the planned number of records."""
 
     samples: int
     risk: float
+    states: int = REPEATS
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class LevelResult:
             "estimate": self.estimate,
             "promised": None if self.promised is None else show(self.promised),
             "confidence": None if self.confidence is None else show(self.confidence),
-            "looks": [[one.samples, one.risk] for one in self.looks],
+            "looks": [[one.samples, one.risk, one.states] for one in self.looks],
             "charged": list(self.charged),
             "reason": self.reason,
         }
@@ -115,7 +116,7 @@ class LevelResult:
             status=body["status"],
             samples=body["samples"],
             estimate=body["estimate"],
-            looks=tuple(Look(samples, risk) for samples, risk in body["looks"]),
+            looks=tuple(Look(*one) for one in body["looks"]),
             charged=tuple(body["charged"]),
             reason=body["reason"],
             promised=None if body["promised"] is None else exact(body["promised"], name="promised"),
@@ -249,7 +250,8 @@ class _Chain:
             return
         planned = task.charge.piece.planned_records
         risk = (task.centre - answer.value / planned) / UNIT
-        self._looks.append(Look(self._level.sizes[place], round(min(1.0, max(0.0, risk)), 6)))
+        risk = round(min(1.0, max(0.0, risk)), 6)
+        self._looks.append(Look(self._level.sizes[place], risk, len(task.states)))
         lower = self._states[place][0].value
         if answer.value >= self._level.upper_threshold:
             self.end(REACHED, place=place)

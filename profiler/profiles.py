@@ -74,12 +74,17 @@ class MeasuredProfile:
         """The largest epsilon at any point, with the delta of 1e-6 where a cost needs one."""
         return max((cost.epsilon(Fraction(1, 10**6)) for cost in self.spent.values()), default=0.0)
 
+    def _ends(self, level: Fraction) -> list[int] | None:
+        band = None if self.curve is None else self.curve.band(level)
+        return None if band is None else [math.floor(band[0]), math.ceil(band[1])]
+
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values, without states."""
         return {
             "profile": self.profile.as_json(),
             "results": [one.as_json() for one in self.results],
             "curve": None if self.curve is None else self.curve.as_json(),
+            "band": [self._ends(level) for level in self.profile.levels],
             "spent": {piece.name: cost.as_json() for piece, cost in self.spent.items()},
             "status": self.status,
             "trainings": self.trainings,
@@ -202,13 +207,13 @@ def _all(
 
 
 def _profile(plan: Schedule, grid: Sequence[Fraction], results: Sequence[LevelResult]) -> MeasuredProfile:
-    """Fit what was measured. Samples: witnessed where measured, the upper end of the band elsewhere, falling."""
+    """Fit what was measured. Samples: witnessed where measured, the curve lifted to what was witnessed elsewhere, falling."""
     found = curves.fit(curves.points_of(results))
     witnessed = {one.level: one.samples for one in results if one.samples is not None}
     kept: list[int | None] = []
     for level in grid:
-        band = found.band(level) if found is not None else None
-        samples = witnessed.get(level) or (None if band is None else math.ceil(band[1]))
+        safe = found.safe(level) if found is not None else None
+        samples = witnessed.get(level) or (None if safe is None else math.ceil(safe))
         before = kept[-1] if kept else None
         kept.append(before if samples is None else samples if before is None else min(samples, before))
     charges = {charge.name: charge for charge in plan.charges}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from benchmarks._profiler.ptks import Histogram, LeastSquares, Mean, Threshold
 from ptklib.ptk import Arrays, Ptk
 
-__all__ = ["KINDS", "Problem", "needed", "problem"]
+__all__ = ["KINDS", "Problem", "mean_of", "needed", "problem"]
 
 KINDS = ("threshold", "mean", "histogram", "least squares")
 _BINS = 8
@@ -56,10 +56,15 @@ def _threshold(least: float) -> Problem:
     return Problem("threshold", ptk, draw, risk, least)
 
 
+def mean_of(least: float) -> float:
+    """The mean of the problem of that name."""
+    return max(0.5, 1 - math.sqrt(least) - 0.02)
+
+
 def _mean(least: float) -> Problem:
     """x in {m - d, m + d}: the variance d^2 is the minimal risk, at most 1/4. The mean is off the middle where it can be."""
     spread = math.sqrt(least)
-    centre = max(0.5, 1 - spread - 0.02)
+    centre = mean_of(least)
 
     def draw(rng: np.random.Generator, n: int) -> pa.RecordBatch:
         return _table(x=centre + spread * rng.choice([-1.0, 1.0], n))
@@ -108,7 +113,7 @@ def _least_squares(least: float) -> Problem:
 
 
 @cache
-def needed(kind: str, least: float, target: float, epsilon: float, runs: int = 60, share: float = 0.9) -> int:
+def needed(kind: str, least: float, target: float, epsilon: float, runs: int = 100, share: float = 0.9) -> int:
     """The least n, on a grid of fourth roots of 2, whose DP states have risk at most least + target in ``share`` of runs."""
     one = problem(kind, least)
     rng = np.random.default_rng([len(kind), round(least * 1e6), round(target * 1e6), round(epsilon * 1e6)])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks._profiler.problems import problem
 from profiler.analytic import Profile
+from profiler.band import MISSED, SLACK, Try, unrefuted_heights, unrefuted_lines
 from profiler.cache import cache_key, reused
 from profiler.curve import FORMS, Point, fit
 from profiler.grid import chosen, first_size
@@ -29,7 +30,7 @@ GRID = privacy_levels(1)
 
 
 def points(samples: dict[str, int]) -> list[Point]:
-    return [Point(Fraction(level), n, max(1, n // 2), n) for level, n in samples.items()]
+    return [Point(Fraction(level), n, n, ((max(1, n // 2), 3), (n, 3))) for level, n in samples.items()]
 
 
 class TestCurve:
@@ -56,14 +57,63 @@ class TestCurve:
         assert fit([]) is None
 
     @given(st.lists(st.integers(1, 10**7), min_size=1, max_size=6))
-    def test_any_points_give_a_falling_curve_within_its_band(self, samples: list[int]) -> None:
-        found = fit([Point(Fraction(k + 1, 10), n, max(1, n // 2), n) for k, n in enumerate(samples)])
+    def test_any_points_give_a_falling_curve_within_its_band_and_below_what_was_witnessed(
+        self, samples: list[int]
+    ) -> None:
+        found = fit(points({f"{k + 1}/10": n for k, n in enumerate(samples)}))
         assert found is not None
         heights = [found.at(point.level) or 0.0 for point in found.points]
         assert all(one >= other * (1 - 1e-9) for one, other in pairwise(heights))
-        for point in found.points:
+        for point, height in zip(found.points, heights, strict=True):
             low, high = found.band(point.level) or (0, 0)
-            assert low <= point.samples <= high * (1 + 1e-9)
+            assert low <= height <= high
+            assert (found.safe(point.level) or 0) >= point.samples * (1 - 1e-9)
+
+
+class TestBand:
+    """Looks that are drawn from the model itself: the band holds the truth as often as it says, and is not idle."""
+
+    places = (1.0, 2.2, 4.6, 10.0)
+
+    def drawn(self, rng: np.random.Generator, a: float, c: float) -> list[Try]:
+        tries = []
+        for place in self.places:
+            size, passed = 4, False
+            while not passed:
+                missed = rng.random(3) < MISSED ** (size / (a + c * place))
+                passed = not missed.any()
+                tries.append(Try(place, size, 3, passed))
+                size *= 2
+        return tries
+
+    @pytest.mark.parametrize(("a", "c"), [(0, 100), (200, 0), (100, 50)])
+    def test_it_holds_the_truth(self, a: int, c: int) -> None:
+        rng = np.random.default_rng(a)
+        inside = np.zeros(len(self.places))
+        widths = []
+        for _ in range(150):
+            found = unrefuted_lines(self.drawn(rng, a, c))
+            ends = [found.ends(place) for place in self.places]
+            inside += [
+                low / SLACK <= a + c * place <= high for place, (low, high) in zip(self.places, ends, strict=True)
+            ]
+            widths += [high / low * SLACK for low, high in ends]
+        assert (inside >= 0.93 * 150).all(), inside
+        assert np.median(widths) < 8
+
+    def test_one_curve_up_or_down(self) -> None:
+        rng = np.random.default_rng(1)
+        inside = 0
+        for _ in range(150):
+            tries = self.drawn(rng, 0, 100)
+            low, high = unrefuted_heights(tries, [100 * one.place for one in tries])
+            inside += low / SLACK <= 1 <= high
+        assert inside >= 0.92 * 150
+
+    def test_a_lucky_guess_refutes_nothing(self) -> None:
+        tries = [one for one in self.drawn(np.random.default_rng(2), 0, 1000) if one.place > 1]
+        lucky = [*tries, Try(1.0, 4, 3, passed=True)]
+        assert unrefuted_lines(lucky).ends(10.0)[1] > unrefuted_lines(tries).ends(10.0)[1] / 2
 
 
 class TestGrid:

@@ -119,7 +119,7 @@ class TestCharges:
         with pytest.raises(KeyboardInterrupt):
             profiled(bench=book)
         assert book.reserved == []
-        assert len(book.spent) == 3, "what was opened stays"
+        assert len(book.spent) == 6, "what was opened stays"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ class TestBadInput:
         found = profiled(ptk=Wrong(how=how))
         assert {result.status for result in found.results} == {"FAILED"}
         assert all(result.reason.startswith("LOSS_INVALID") for result in found.results)
-        assert all(result.trainings == 3 for result in found.results), "no more than the first size"
+        assert all(result.trainings == 6 for result in found.results), "no more than the first size"
 
     def test_a_few_invalid_losses_are_not_told_apart_but_count_as_the_worst(self) -> None:
         """Whether one record has an invalid loss is data: only through noise may it show."""
@@ -232,7 +232,7 @@ class TestWorkers:
         found = profiled("threshold", progress=told.append, cancelled=lambda: len(told) >= 2)
         assert told[0].startswith("epsilon 1, ")
         assert "CANCELLED" in {result.status for result in found.results}
-        assert sum(result.trainings for result in found.results) <= 3 * 4
+        assert sum(result.trainings for result in found.results) <= 6 * 4
 
     def test_known_levels_are_not_measured_again(self) -> None:
         first = profiled()

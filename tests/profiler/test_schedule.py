@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks._profiler.ptks import ClosedMean, Mean
 from profiler.pieces import Piece, check_disjoint, price_at
-from profiler.schedule import Prices, Terms, schedule
+from profiler.schedule import EARLY_SIZES, Prices, Terms, schedule
 from profiler.sizing import MOST_SHARE, needed_records, recommend_profile
 from ptklib.errors import InvalidInput
 
@@ -23,7 +23,8 @@ def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
     for level in plan.levels:
         assert len(level.trains) == len(level.looks) == len(level.sizes)
         assert {charge.piece for charge in level.looks} == {level.validation}
-        assert all(len(size) == plan.terms.repeats for size in level.trains)
+        repeats = [len(size) for size in level.trains]
+        assert repeats == [6] * min(EARLY_SIZES, len(repeats)) + [3] * (len(repeats) - EARLY_SIZES)
     names = [charge.name for charge in plan.charges]
     assert len(names) == len(set(names))
 

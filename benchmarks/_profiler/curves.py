@@ -1,0 +1,165 @@
+"""A curve through a few levels against the full grid, and closed forms against what is measured.
+
+Training is random, so a measured n is uncertain: two profiles of the full grid differ from one another. The curve through
+few levels is held to that: averaged over runs it gives the n of the full grid, and in single runs it is no further from that
+average than the full grid's own levels are. Its band must hold the truth: the n at which 19 of 20 trainings keep the promise.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from allocator.problem import Option, Problem, PtkOptions
+from allocator.solve import solve
+from benchmarks._profiler.problems import KINDS, mean_of, needed, problem
+from benchmarks._profiler.ptks import ClosedMean
+from benchmarks._profiler.runs import EPSILON, whole
+from benchmarks.bars import Bar, at_least, at_most
+from profiler.bench import MemoryBench
+from profiler.profiles import MeasuredProfile, profile_of
+from profiler.schedule import Terms
+
+__all__ = ["closed", "curves"]
+
+GRID = ("0.1", "0.13", "0.17", "0.22", "0.28", "0.36", "0.46", "0.6", "0.77", "1")
+CURVE_RUNS = 12
+CLOSED_RUNS = 12
+# Where the truth is looked up.
+_PLACES = ("0.1", "0.28", "1")
+# Half of the budget is what three PTKs share: none can have the highest level.
+_CAPACITY = 500
+_VARIANCES = (0.01, 0.02, 0.04)
+
+Row = dict[str, Any]
+Part = tuple[list[Bar], dict[str, object]]
+
+
+def curves(pool: Executor) -> Part:
+    """Four levels and a curve against ten levels."""
+    cases = list(product(KINDS, ("0.05", "0.1")))
+    rows: list[Row] = list(pool.map(_curve, cases))
+    cells = [ratio for row in rows for ratio in row.pop("cells")]
+    trainings = sum(row["trainings"] for row in rows) / sum(row["full_grid"] for row in rows)
+    error, own = (math.sqrt(float(np.mean([row[name] ** 2 for row in rows]))) for name in ("error", "full_grid_error"))
+    return [
+        at_most("DP trainings of the curve over those of the full grid", trainings, 0.5),
+        at_least(
+            "levels where the curve's n, averaged over runs, is within 25% of the full grid's",
+            float(np.mean([0.8 <= one <= 1.25 for one in cells])),
+            0.9,
+        ),
+        at_most("error of the curve's n in one run over that of the full grid's n", error / own, 1.0),
+        at_least(
+            "levels where the band holds the true n (share, single runs)",
+            float(np.mean([row["band_holds_truth"] for row in rows])),
+            0.9,
+        ),
+    ], {"curves": rows}
+
+
+def _curve(case: tuple[str, str]) -> Row:
+    kind, target = case
+    least = float(target) / 2
+    terms = Terms.of(target, EPSILON, n_max=4096)
+    one = problem(kind, least)
+    rng = np.random.default_rng([KINDS.index(kind), 3])
+    # The promise is a risk of 2 target.
+    truth = {level: needed(kind, least, 2 * float(target) - least, float(level), share=0.95) for level in _PLACES}
+    fitted: tuple[list[list[float]], list[list[float]]] = ([], [])
+    raw: list[list[float]] = []
+    trainings, held, widths = [0, 0], [], []
+    for _ in range(CURVE_RUNS):
+        full, few = (whole(one, terms, GRID, count, rng) for count in (len(GRID), 4))
+        for place, found in enumerate((full, few)):
+            trainings[place] += found.trainings
+            assert found.curve is not None
+            fitted[place].append([math.log(found.curve.at(level) or math.nan) for level in found.profile.levels])
+        raw.append([math.log(result.estimate or math.nan) for result in full.results])
+        for level, true in truth.items():
+            low, high = _band(few, Fraction(level))
+            held.append(low <= true <= high)
+            widths.append(high / max(low, 1))
+    logs = np.array(fitted[1]) - np.array(fitted[0])
+    middle = np.nanmean(raw, axis=0)
+    return {
+        "problem": kind,
+        "target": target,
+        "full_grid": trainings[0],
+        "trainings": trainings[1],
+        "single_runs_within_25%": round(float(np.mean(np.abs(logs) <= math.log(1.25))), 2),
+        "error": round(float(np.sqrt(np.nanmean((np.array(fitted[1]) - middle) ** 2))), 3),
+        "full_grid_error": round(float(np.sqrt(np.nanmean((np.array(raw) - middle) ** 2))), 3),
+        "band_holds_truth": round(float(np.mean(held)), 2),
+        "band_factor": round(float(np.median(widths)), 1),
+        "cells": list(np.exp(logs.mean(axis=0))),
+    }
+
+
+def _band(found: MeasuredProfile, level: Fraction) -> tuple[float, float]:
+    assert found.curve is not None
+    band = found.curve.band(level)
+    assert band is not None
+    return band
+
+
+def closed(_pool: Executor) -> Part:
+    """Closed forms of three means against measured profiles: level by level, and what the allocator makes of them."""
+    rng = np.random.default_rng(5)
+    # Closed forms promise 0.1; measured profiles do with a target of half that.
+    terms = Terms.of("0.1", EPSILON, promise="tau", n_max=1024, first=4)
+    told, opened = {}, 0
+    for variance in _VARIANCES:
+
+        def bench() -> MemoryBench:
+            nonlocal opened
+            opened += 1
+            raise AssertionError("a closed form opens nothing")
+
+        found = profile_of(ClosedMean(mean=mean_of(variance), variance=variance), terms, GRID, bench, 10**6)
+        assert not isinstance(found, MeasuredProfile)
+        told[f"mean {variance:g}"] = [int(one or 0) for one in found.samples]
+    analytic = _plan(told)
+    inside, plans, ratios = [], [], []
+    for _ in range(CLOSED_RUNS):
+        ends: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
+        for variance, (name, samples) in zip(_VARIANCES, told.items(), strict=True):
+            measured = whole(problem("mean", variance), terms, GRID, 4, rng)
+            bands = [_band(measured, level) for level in measured.profile.levels]
+            inside += [low <= one <= high for (low, high), one in zip(bands, samples, strict=True)]
+            ends[0][name] = [max(1, math.floor(low)) for low, _ in bands]
+            ends[1][name] = [math.ceil(high) for _, high in bands]
+        low, high = _plan(ends[0]), _plan(ends[1])
+        plans.append(low <= analytic <= high)
+        ratios.append(high / low)
+    return [
+        at_most("charges of profiles with a closed form", opened, 0),
+        at_least("closed form inside the measured band (share of levels)", float(np.mean(inside)), 0.9),
+        at_least(
+            "allocated samples with closed forms between those of the measured bands (share of runs)",
+            float(np.mean(plans)),
+            0.9,
+        ),
+    ], {
+        "allocated_samples_with_closed_forms": analytic,
+        "factor_between_plans_of_the_band": round(float(np.median(ratios)), 1),
+    }
+
+
+def _plan(samples: dict[str, list[int]]) -> int:
+    """Samples of the best plan for PTKs that need so many at each level of the grid."""
+    ptks = tuple(
+        PtkOptions(
+            name,
+            tuple(Option(level, round(1000 * float(level)), n) for level, n in zip(GRID, needs, strict=True)),
+        )
+        for name, needs in samples.items()
+    )
+    found = solve(Problem(_CAPACITY, None, ptks)).total_samples
+    assert found is not None
+    return found
