@@ -1,0 +1,321 @@
+"""The bus on Redis: the suite, what the channels carry, and a Redis that goes away and comes back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from ptklib.errors import InvalidInput
+from ptkstore.bus import BusUnavailable, LocalBus, Newest, Notifier, RedisBus
+from ptkstore.metadata import Metadata, MetadataUnavailable
+from tests.adapters.bus_suite import WAIT, BusSuite, listen, take
+from tests.servers.cache import tell
+from tests.servers.redis import Redis, start_redis
+from tests.servers.running import free_port
+
+ROOT = Path(__file__).parents[2]
+_PREFIXES = itertools.count()
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"test{next(_PREFIXES)}."
+
+
+@pytest.fixture
+def bus(redis_server: Redis, prefix: str) -> Iterator[RedisBus]:
+    with RedisBus(redis_server.url, prefix=prefix) as bus:
+        yield bus
+
+
+@pytest.fixture
+def own_redis(redis_server: Redis) -> Iterator[Redis]:
+    """A Redis that a test may stop. It depends on the other one, so that it is skipped where there is none."""
+    mine = start_redis(tell)
+    yield mine
+    mine.server.close()
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + WAIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+class TestRedis(BusSuite):
+    """Everything any backend must do."""
+
+
+def test_any_client_can_hear_a_ptk_by_its_name(redis_server: Redis) -> None:
+    with redis.Redis.from_url(redis_server.url) as client, client.pubsub() as pubsub, RedisBus(redis_server.url) as bus:
+        pubsub.subscribe("ptk.hour-speed", "ptk.odd topic")
+        until(lambda: pubsub.get_message(timeout=1) and pubsub.get_message(timeout=1))
+        event = {"id": 7, "kind": "state.added", "subject": "hour-speed", "body": {"version": 3}}
+        bus.publish("sage.state.added.hour-speed", event)
+        bus.publish("odd topic", {"n": 1})
+        told = [pubsub.get_message(timeout=WAIT) for _ in range(2)]
+        assert [json.loads(one["data"]) for one in told if one] == [
+            {"topic": "sage.state.added.hour-speed", "message": event},
+            {"topic": "odd topic", "message": {"n": 1}},
+        ]
+
+
+def test_processes_hear_each_other_and_stores_with_other_prefixes_do_not(bus: RedisBus, redis_server: Redis) -> None:
+    prefix = bus._prefix
+    inbox = listen(bus, "sage.*")
+    with RedisBus(redis_server.url, prefix="other.") as other:
+        other.publish("sage.state.p", {"n": 0})
+    code = (
+        "import sys; from ptkstore.bus import RedisBus\n"
+        "with RedisBus(sys.argv[1], prefix=sys.argv[2]) as bus:\n"
+        "    bus.publish('sage.state.p', {'n': 1})\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code, redis_server.url, prefix], cwd=ROOT, check=True)
+    assert take(inbox, 1) == [("sage.state.p", {"n": 1})]
+
+
+def test_what_others_write_on_our_channels_harms_nobody(
+    bus: RedisBus, redis_server: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox = listen(bus, "*")
+    with redis.Redis.from_url(redis_server.url) as client:
+        for data in (
+            "",
+            "text",
+            "[1]",
+            "{}",
+            '{"topic":"a"}',
+            '{"topic":"","message":{}}',
+            '{"topic":"a","message":[]}',
+        ):
+            client.publish(bus._prefix + "p", data)
+    bus.publish("a", {"n": 1})
+    assert take(inbox, 1) == [("a", {"n": 1})]
+    assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 7
+
+
+def test_a_redis_that_is_away_refuses_at_once_and_holds_up_nobody(redis_server: Redis) -> None:
+    with RedisBus(
+        f"redis://127.0.0.1:{free_port()}", timeout_seconds=0.2, first_delay_seconds=60.0, longest_delay_seconds=60.0
+    ) as bus:
+        inbox = listen(bus, "*")
+        assert not bus.connected
+        for _ in range(1000):
+            with pytest.raises(BusUnavailable, match="BUS_UNAVAILABLE"):
+                bus.publish("a", {})
+        assert inbox.empty()
+
+
+def test_a_notifier_delivers_once_redis_is_back(own_redis: Redis, tmp_path: Path) -> None:
+    with (
+        Metadata.open(tmp_path / "meta.db") as metadata,
+        RedisBus(own_redis.url, longest_delay_seconds=0.1) as bus,
+        Notifier(metadata, bus, first_delay_seconds=0.01, longest_delay_seconds=0.05) as notifier,
+    ):
+        inbox = listen(bus, "sage.*")
+
+        def add(number: int) -> None:
+            with metadata.write() as tx:
+                tx.events.add("state", "p", number)
+            notifier.wake()
+
+        add(0)
+        assert take(inbox, 1)[0][1]["body"] == 0
+        own_redis.server.kill()
+        until(lambda: not bus.connected)
+        add(1)  # the service goes on
+        with metadata.read() as tx:
+            assert tx.events.delivered("bus") < tx.events.newest()
+        own_redis.server.start()
+        with metadata.read() as tx:
+            newest = tx.events.newest()
+
+        def delivered() -> bool:
+            with metadata.read() as tx:
+                return tx.events.delivered("bus") == newest
+
+        until(delivered)
+        until(lambda: bus.connected)
+        add(2)
+        assert take(inbox, 1)[-1][1]["body"] in {1, 2}
+
+
+def test_every_connection_is_told(own_redis: Redis) -> None:
+    moments: queue.Queue[bool] = queue.Queue()
+    with RedisBus(own_redis.url, longest_delay_seconds=0.1) as bus:
+        bus.on_connect(lambda: moments.put(bus.connected))
+        assert moments.get(timeout=WAIT)
+        for _ in range(2):
+            own_redis.server.stop()
+            until(lambda: not bus.connected)
+            own_redis.server.start()
+            assert moments.get(timeout=WAIT)
+
+
+def test_a_connection_that_went_silent_is_noticed(own_redis: Redis) -> None:
+    """As when a cable is pulled: nobody says goodbye."""
+    with RedisBus(own_redis.url, timeout_seconds=0.3, silence_seconds=0.1, longest_delay_seconds=0.1) as bus:
+        inbox = listen(bus, "*")
+        assert bus.connected
+        pid = _pid(own_redis)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            until(lambda: not bus.connected)
+            with pytest.raises(BusUnavailable, match="BUS_UNAVAILABLE"):
+                bus.publish("a", {})
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        until(lambda: bus.connected)
+
+        def heard() -> bool:
+            try:
+                bus.publish("a", {"n": 1})
+            except BusUnavailable:
+                return False
+            return True
+
+        until(heard)
+        assert take(inbox, 1) == [("a", {"n": 1})]
+
+
+def _pid(running: Redis) -> int:
+    with redis.Redis.from_url(running.url) as client:
+        return int(client.info("server")["process_id"])
+
+
+class Versions:
+    """Something with versions, as a store has."""
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self.away = False
+
+    def read(self) -> tuple[int, str] | None:
+        if self.away:
+            raise MetadataUnavailable("METADATA_UNAVAILABLE", "away")
+        return (self.newest, f"v{self.newest}") if self.newest else None
+
+
+def hint(name: str) -> dict[str, Any]:
+    return {"id": 1, "kind": "state", "subject": name, "body": {}}
+
+
+def test_a_follower_never_misses_the_newest_while_redis_is_away(own_redis: Redis) -> None:
+    truth, seen = Versions(), queue.Queue[str]()
+    with (
+        RedisBus(own_redis.url, longest_delay_seconds=0.1) as bus,
+        Newest(bus, "p", truth.read, seen.put, poll_seconds=3600),
+    ):
+        truth.newest = 1
+        bus.publish("sage.state.p", hint("p"))
+        assert seen.get(timeout=WAIT) == "v1"
+        own_redis.server.kill()
+        until(lambda: not bus.connected)
+        truth.newest = 3  # versions 2 and 3 came while nobody could be told
+        own_redis.server.start()
+        assert seen.get(timeout=WAIT) == "v3"
+        assert seen.empty()
+
+
+def test_a_follower_asks_again_when_the_truth_is_away_and_hears_each_version_once() -> None:
+    truth, seen = Versions(), queue.Queue[str]()
+    truth.newest, truth.away = 1, True
+    with (
+        LocalBus() as bus,
+        Newest(bus, "p", truth.read, seen.put, poll_seconds=3600, first_delay_seconds=0.001) as follower,
+    ):
+        time.sleep(0.01)
+        truth.away = False
+        assert seen.get(timeout=WAIT) == "v1"
+        truth.newest = 2
+        bus.publish("sage.state.q", hint("q"))
+        bus.publish("sage.state.p", hint("p"))
+        assert seen.get(timeout=WAIT) == "v2"
+        truth.newest = 1  # a store that was set back tells nothing new
+        bus.publish("sage.state.p", hint("p"))
+        truth.newest = 3
+        bus.publish("sage.state.p", hint("p"))
+        assert seen.get(timeout=WAIT) == "v3"
+        follower.close()
+        truth.newest = 4
+        bus.publish("sage.state.p", hint("p"))
+        assert bus.settle(WAIT)
+    for thread in threading.enumerate():
+        if thread.name.startswith("sage-newest"):
+            thread.join(WAIT)
+            assert not thread.is_alive()
+    assert seen.empty()
+
+
+def test_a_follower_whose_callback_fails_hears_the_next_version() -> None:
+    truth, seen = Versions(), queue.Queue[str]()
+
+    def fail(value: str) -> None:
+        seen.put(value)
+        raise RuntimeError
+
+    with LocalBus() as bus, Newest(bus, "p", truth.read, fail, poll_seconds=0.005):
+        for version in (1, 2, 3):
+            truth.newest = version  # found without any hint
+            assert seen.get(timeout=WAIT) == f"v{version}"
+
+
+def test_closing_ends_every_thread(redis_server: Redis) -> None:
+    bus = RedisBus(redis_server.url)
+    listen(bus, "*")
+    bus.close()
+    bus.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("sage-bus"):
+            thread.join(WAIT)
+            assert not thread.is_alive()
+    for act in (lambda: bus.publish("a", {}), lambda: listen(bus, "a"), lambda: bus.on_connect(print)):
+        with pytest.raises(BusUnavailable, match="BUS_CLOSED"):
+            act()
+
+
+@pytest.mark.parametrize("url", ["http://user:secret@host", "secret", "redis://:secret@host:port"])
+def test_urls_that_are_refused_without_telling_passwords(url: str) -> None:
+    with pytest.raises(InvalidInput, match="BUS_URL_INVALID") as refusal:
+        RedisBus(url)
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"prefix": "a*"}, "TOPIC_INVALID"),
+        ({"prefix": ""}, "TOPIC_INVALID"),
+        ({"capacity": 0}, "VALUE_INVALID"),
+        ({"timeout_seconds": 0}, "VALUE_INVALID"),
+        ({"first_delay_seconds": 9, "longest_delay_seconds": 1}, "VALUE_INVALID"),
+    ],
+)
+def test_settings_that_are_refused(wrong: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        RedisBus("redis://127.0.0.1", **wrong)
+
+
+def test_followers_settings_that_are_refused() -> None:
+    with LocalBus() as bus, pytest.raises(InvalidInput, match="VALUE_INVALID"):
+        Newest(bus, "p", lambda: None, print, poll_seconds=0)
+
+
+def test_the_client_is_imported_only_when_a_bus_is_made() -> None:
+    code = "import sys; import ptkstore.bus; assert 'redis' not in sys.modules"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True)
