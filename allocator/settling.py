@@ -13,8 +13,9 @@ Reasons: those of `allocator.coordinates` and `allocator.solve`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from allocator.coordinates import (
     PtkOffers,
@@ -48,6 +49,11 @@ class Current:
 
     plan: Plan
     coordinate: int
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Current | None:
+        """From the JSON form of a plan and its coordinate, None where it counts in none."""
+        return None if body["coordinate"] is None else cls(Plan.from_json(body["plan"]), body["coordinate"])
 
 
 def settle_many(

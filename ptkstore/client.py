@@ -19,7 +19,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,8 +34,9 @@ from ptkstore.engine.counting import seal_due
 from ptkstore.engine.cycle import Cycle, cycle_view
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import draw_plan, fresh_loss, plan_view, settle_plan
+from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view
+from ptkstore.engine.what_if import Changes, what_if
 from ptkstore.metadata import rows
 from ptkstore.streams import StreamSpec
 from ptkstore.streams.exposure import exposure
@@ -52,6 +52,7 @@ from ptkstore.views import (
     PtkView,
     Registration,
     StateView,
+    WhatIfView,
 )
 
 __all__ = ["BATCH_ROWS", "Store"]
@@ -237,16 +238,12 @@ class Store:
 
     def plan_now(self, stream: str) -> PlanView:
         """What the plan of a fresh window would be with the PTKs as they are; touches nothing."""
-        spec = self.stream(stream)
-        judge = self._home.judge(stream)
-        with self._home.metadata.read() as tx:
-            candidates = registrations.active(tx, stream)
-            counts = [block.dp_count for block in tx.blocks.list(stream) if block.dp_count is not None]
-        settled = settle_plan(spec, judge, fresh_loss(spec, judge), candidates)
-        rate = Fraction(max(0, sum(counts)), len(counts) * spec.block_seconds) if counts else Fraction(0)
-        share = 1 - Fraction(spec.profile_share)
-        window = int(rate * spec.window_seconds * share) if rate else None
-        return plan_view(spec, -1, settled, candidates, available=window, records_per_second=rate or None)
+        return self.what_if(stream).current
+
+    def what_if(self, stream: str, changes: Changes | None = None) -> WhatIfView:
+        """The plan of a fresh window as it is, and as it would be after some changes; touches nothing."""
+        self.stream(stream)
+        return what_if(self._home, stream, changes or Changes())
 
     def budget(self, stream: str) -> BudgetView:
         """What the stream promises and what is left of it, block by block."""

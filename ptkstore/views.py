@@ -21,6 +21,7 @@ __all__ = [
     "StateView",
     "TrainedLine",
     "View",
+    "WhatIfView",
 ]
 
 
@@ -188,6 +189,15 @@ class PlanView(View):
         partitions = tuple(PartitionLine(**one) for one in body["partitions"])
         rest = {"lines": tuple(lines), "partitions": partitions, "changes": tuple(body["changes"])}
         return cls(**(body | rest))
+
+
+@dataclass(frozen=True)
+class WhatIfView(View):
+    """The plan of a fresh window as it is and as it would be; ``unprofiled`` PTKs cannot be planned yet."""
+
+    current: PlanView
+    proposed: PlanView
+    unprofiled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

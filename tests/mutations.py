@@ -25,7 +25,7 @@ from tests.mutations_of_ptks import OF_PTKS, Mutation
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("ptklib", "tests", "pyproject.toml")
 # A mutant may loop for ever. That is not a catch: the machine could have been slow.
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 1200
 SURVIVED = "SURVIVED"
 
 

@@ -29,9 +29,10 @@ from ptklib.errors import InvalidInput
 from ptkstore.cli.document import Document, Place
 
 if TYPE_CHECKING:
+    from ptkstore.cli.session import Session
     from ptkstore.streams.spec import StreamSpec
 
-__all__ = ["DEFAULT_NAME", "DeclaredPtk", "Project", "read_stream"]
+__all__ = ["DEFAULT_NAME", "DeclaredPtk", "Project", "declared_in", "read_stream"]
 
 DEFAULT_NAME = "sage.yaml"
 
@@ -75,6 +76,14 @@ class Project:
         _named_once(document, "streams", [one.name for one in streams])
         _named_once(document, "ptks", [one.name for one in ptks])
         return cls(tuple(streams), tuple(ptks), document)
+
+
+def declared_in(session: Session, file: Path | None) -> Path:
+    """The project's file: the one that was named, else sage.yaml here, else in the store."""
+    if file is not None:
+        return file
+    here, there = Path(DEFAULT_NAME), session.path / DEFAULT_NAME
+    return there if there.is_file() and not here.is_file() else here
 
 
 def read_stream(document: Document, place: Place = ()) -> StreamSpec:

@@ -21,7 +21,11 @@ __all__ = ["plan"]
 _STREAM = click.option("--stream", metavar="STREAM", help="This stream only. [default: all]")
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True, lazy={"solve": "ptkstore.cli.plan_solve:solve"})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    lazy={"solve": "ptkstore.cli.plan_solve:solve", "what-if": "ptkstore.cli.what_if:what_if"},
+)
 @_STREAM
 @shared_options
 @pass_session
@@ -37,6 +41,7 @@ def plan(context: click.Context, session: Session, stream: str | None) -> None:
       sage plan
       sage plan --stream rides --json
       sage plan show
+      sage plan what-if --stream rides --drop zone-fare
       sage plan solve --input problem.json
     """
     context.meta[__name__] = stream

@@ -68,13 +68,10 @@ def apply(context: click.Context, session: Session, file: Path | None) -> None:
       sage apply
       sage apply -f other.yaml --json
     """
-    from ptkstore.cli.declaration import DEFAULT_NAME, Project
+    from ptkstore.cli.declaration import Project, declared_in
     from ptkstore.cli.reconcile import reconcile, undeclared
 
-    if file is None:
-        here, there = Path(DEFAULT_NAME), session.path / DEFAULT_NAME
-        file = there if there.is_file() and not here.is_file() else here
-    project = Project.read(file)
+    project = Project.read(declared_in(session, file))
     with opened(session, create=True) as store:
         outcomes = reconcile(store, project)
         others = undeclared(store, project)

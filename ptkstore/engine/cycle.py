@@ -15,7 +15,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from allocator.plan import Plan
 from allocator.settling import Current
 from ptklib.errors import BudgetExceeded
 from ptkstore.engine.counting import count_blocks
@@ -106,7 +105,7 @@ class Cycle:
         judge = self.home.judge(self.spec.name)
         # Profiles were charged to the tags of the profile slice; the plan's begin after it.
         loss = train_peak(self.home, self.spec, sealed["blocks"])
-        current = _current(old.body) if old is not None else None
+        current = Current.of(old.body) if old is not None else None
         settled = settle_plan(self.spec, judge, loss, due, available=available, current=current)
         rate = Fraction(sealed["dp_records"], self.spec.window_seconds)
         view = plan_view(
@@ -211,11 +210,6 @@ class Cycle:
         with self.home.metadata.write() as tx:
             tx.blocks.set_statuses(self.spec.name, sealed["blocks"], "expired")
         return {"expired": sealed["blocks"]}
-
-
-def _current(body: dict[str, Any]) -> Current | None:
-    """The plan in force, from the row of an adopted plan."""
-    return None if body["coordinate"] is None else Current(Plan.from_json(body["plan"]), body["coordinate"])
 
 
 def cycle_view(tx: Any, cycle: int) -> CycleView:

@@ -67,7 +67,7 @@ def test_the_import_check_notices_what_is_heavy() -> None:
 
 def test_there_are_the_commands_that_were_promised() -> None:
     assert {" ".join(path) for path in ALL} == {
-        "init", "apply", "plan", "plan show", "plan solve", "run", "featurize", "doctor", "version",
+        "init", "apply", "plan", "plan show", "plan solve", "plan what-if", "run", "featurize", "doctor", "version",
         "stream", "stream create", "stream list", "stream push",
         "ptk", "ptk list", "ptk describe", "ptk profile", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
         "budget", "budget show", "budget history", "events", "events tail", "research", "research profile",
@@ -95,7 +95,7 @@ def test_the_reference_has_every_command_and_every_option() -> None:
     documented = {}
     for line in lines:
         usage = line.split("`")[1]
-        words = tuple(re.match(r"sage ((?:[a-z]+ ?)+)", usage)[1].split())  # type: ignore[index]
+        words = tuple(re.match(r"sage ((?:[a-z-]+ ?)+)", usage)[1].split())  # type: ignore[index]
         path = next(words[:size] for size in (2, 1) if words[:size] in ALL)
         documented[path] = line
     leaves = {path for path, one in ALL.items() if not isinstance(one, click.Group)} | {("plan",)}

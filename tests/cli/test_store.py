@@ -276,3 +276,14 @@ def test_a_window_without_enough_data_says_why(taxi: Taxi, tmp_path: Path) -> No
     assert (store / "plan.svg").read_text().startswith("<svg")
     assert "INFEASIBLE" in shown or "KEPT" in shown
     assert "is not reachable" in shown
+
+
+def test_what_if_shows_both_plans(taxi: Taxi) -> None:
+    found = call("plan", "what-if", "--stream", "rides", "--drop", "zone-fare", "--json", cwd=taxi.path).json
+    assert {line["ptk"] for line in found["current"]["lines"]} == {"hour-speed", "zone-fare"}
+    assert {line["ptk"] for line in found["proposed"]["lines"]} == {"hour-speed"}
+    words = call("plan", "what-if", "--stream", "rides", "--retarget", "zone-fare=0.2", cwd=taxi.path).out
+    assert words.startswith("now: ")
+    assert "\nthen: " in words
+    for option, bad, code in (("--retarget", "zone-fare", 2), ("--add", "nobody", 2), ("--drop", "nobody", 1)):
+        call("plan", "what-if", "--stream", "rides", option, bad, cwd=taxi.path, code=code)
