@@ -1,0 +1,104 @@
+"""Plans with many partitions: the filter admits every partition, and one partition is never better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from allocator.currency import Offer, PtkOffers, settle
+from allocator.settling import Current, settle_many
+from allocator.verify import faults, least_possible
+from ptklib.errors import InvalidInput
+from ptklib.privacy.costs import ApproxCost, Cost
+from ptklib.privacy.filters import Filter, make_filter
+from tests.allocator.test_currency import CASES, offers, pure
+
+SECONDS = 0.5
+
+
+def promise(composition: str, delta: object) -> Filter:
+    return make_filter(composition, 1, delta)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("composition", "delta", "cost"), CASES)
+@pytest.mark.parametrize("seed", range(4))
+def test_every_partition_is_admitted_and_one_partition_is_never_better(
+    composition: str, delta: object, cost: Callable[[str, int], Cost], seed: int
+) -> None:
+    judge = promise(composition, delta)
+    loss = judge.demand(cost("0.1", seed))
+    ptks = offers(judge, cost, seed, ptks=7)
+    found = settle_many(judge, loss, ptks, seconds=SECONDS)
+    plan, problem = found.plan, found.problem
+    assert plan.total_samples is not None
+    assert problem is not None
+    assert not faults(problem, plan)
+    demands = {(ptk.id, one.level): np.array(one.demand) for ptk in ptks for one in ptk.offers}
+    level = {one.id: one.level for one in plan.assignments}
+    row = np.array([loss], dtype=np.int64)
+    for partition in plan.partitions:
+        total = np.sum([demands[name, level[name]] for name in partition.members], axis=0)
+        total = np.minimum(total, np.array(judge.ceiling))
+        assert judge.admits(row, total)[0]
+        assert all(total <= np.array(found.demand))
+    bound = least_possible(problem)
+    assert bound is not None
+    assert bound <= plan.total_samples
+    single = settle(judge, loss, ptks).plan.total_samples
+    assert single is None or plan.total_samples <= single
+
+
+def test_what_is_used_up_and_what_is_unreachable_have_words() -> None:
+    judge = promise("pure", 0)
+    ptks = offers(judge, pure, 1)
+    gone = settle_many(judge, (10**9, 0), ptks)
+    assert (gone.plan.status, gone.coordinate) == ("INFEASIBLE", None)
+    assert gone.plan.explanation is not None
+    assert "budget" in gone.plan.explanation.text
+    few = settle_many(judge, (0, 0), ptks, n_max=10, seconds=SECONDS)
+    assert few.plan.status == "INFEASIBLE"
+    assert few.plan.explanation is not None
+    assert few.plan.explanation.changes
+    assert settle_many(judge, (0, 0), []).plan.total_samples == 0
+
+
+def test_a_delta_that_does_not_fit_everywhere_is_spread_or_refused() -> None:
+    judge = promise("basic", "1e-6")
+
+    def offer(delta: str, samples: int) -> Offer:
+        return Offer(f"0.1, {delta}", samples, judge.demand(ApproxCost(epsilon="0.1", delta=delta)))
+
+    lean = [PtkOffers(f"p{k}", (offer("6e-7", 1000), offer("1e-7", 1100))) for k in range(6)]
+    found = settle_many(judge, (0, 0), lean, seconds=SECONDS)
+    assert found.plan.total_samples == 1100
+    greedy = [PtkOffers(f"p{k}", (offer("6e-7", 1000),)) for k in range(2)]
+    refused = settle_many(judge, (0, 0), greedy, seconds=SECONDS)
+    assert refused.plan.status == "INFEASIBLE"
+    assert refused.plan.explanation is not None
+    assert "delta" in refused.plan.explanation.text
+
+
+def test_the_same_question_keeps_the_plan_and_a_newcomer_most_of_it() -> None:
+    judge = promise("pure", 0)
+    ptks = offers(judge, pure, 5, ptks=60)
+    first = settle_many(judge, (0, 0), ptks[:59], seconds=SECONDS)
+    assert first.coordinate is not None
+    current = Current(first.plan, first.coordinate)
+    again = settle_many(judge, (0, 0), ptks[:59], current=current, seconds=SECONDS)
+    assert again.plan.assignments == first.plan.assignments
+    more = settle_many(judge, (0, 0), ptks, current=current, seconds=SECONDS).plan
+    before = {one.id: (one.level, one.samples) for one in first.plan.assignments}
+    after = {one.id: (one.level, one.samples) for one in more.assignments}
+    assert sum(after[name] != had for name, had in before.items()) <= 3
+    assert more.total_samples is not None
+    assert more.lower_bound is not None
+    assert more.total_samples <= 1.011 * more.lower_bound
+
+
+def test_strong_composition_is_refused() -> None:
+    judge = promise("strong", "1e-6")
+    with pytest.raises(InvalidInput) as error:
+        settle_many(judge, (0,) * judge.width, [])
+    assert error.value.reason == "PLAN_COMPOSITION"
