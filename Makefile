@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # CPU-bound tests run in as many processes as there are cores.
 JOBS ?= auto
 
-.PHONY: help setup demo test servers bench lint mutations clean
+.PHONY: help setup demo test servers bench lint proto mutations clean
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -37,6 +37,10 @@ lint: setup ## ruff, mypy strict, layer check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tests.layers
+
+proto: setup ## generate ptkstore/v1 from proto/ again, after buf has looked at it
+	$(BIN)/buf lint proto
+	$(BIN)/python proto/generate.py
 
 mutations: setup ## break each mechanism on purpose and see the tests notice
 	$(BIN)/python -m tests.mutations --write docs/internals/mutations.md

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptklib.errors",),
+    # Generated from proto/.
+    ("ptkstore.v1",),
     ("ptklib.privacy.amounts",),
     ("ptklib.privacy.source", "ptklib.privacy.curves"),
     ("ptklib.privacy.sampler_slow", "ptklib.privacy.sampler_probit"),

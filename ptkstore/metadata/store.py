@@ -10,20 +10,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from ptkstore.metadata.audit import Audit
 from ptkstore.metadata.blocks import Blocks
 from ptkstore.metadata.cycles import Cycles
 from ptkstore.metadata.database import Database
 from ptkstore.metadata.errors import MetadataConflict
 from ptkstore.metadata.events import Events
+from ptkstore.metadata.notifications import Notifications
+from ptkstore.metadata.operations import Operations
 from ptkstore.metadata.plans import Plans
 from ptkstore.metadata.postgresql import ATTEMPTS
 from ptkstore.metadata.profiles import Profiles
 from ptkstore.metadata.ptks import Ptks
+from ptkstore.metadata.requests import Requests
 from ptkstore.metadata.schema import migrate
 from ptkstore.metadata.session import Session
 from ptkstore.metadata.states import States
 from ptkstore.metadata.streams import Streams
 from ptkstore.metadata.subscriptions import Subscriptions
+from ptkstore.metadata.tokens import Tokens
 
 __all__ = ["Metadata", "Transaction"]
 
@@ -44,6 +49,11 @@ class Transaction:
         self.states = States(session, self.ptks, self.cycles)
         self.events = Events(session)
         self.subscriptions = Subscriptions(session, self.ptks)
+        self.notifications = Notifications(session)
+        self.operations = Operations(session, self.streams)
+        self.requests = Requests(session)
+        self.tokens = Tokens(session)
+        self.audit = Audit(session)
 
 
 class Metadata:

@@ -26,18 +26,24 @@ from ptkstore.metadata.checks import MAX_ENDPOINT
 
 __all__ = [
     "METADATA",
+    "audit",
     "blocks",
     "cycles",
     "deliveries",
     "events",
+    "marks",
+    "notifications",
+    "operations",
     "plans",
     "profiles",
     "ptk_configs",
     "ptks",
+    "requests",
     "states",
     "steps",
     "streams",
     "subscriptions",
+    "tokens",
 ]
 
 
@@ -229,5 +235,85 @@ subscriptions = Table(
     _ptk(),
     Column("endpoint", _text(MAX_ENDPOINT), nullable=False),
     UniqueConstraint("ptk", "endpoint"),
+    sqlite_autoincrement=True,
+)
+
+operations = Table(
+    "operations",
+    METADATA,
+    _id(),
+    Column("kind", _NAME, nullable=False),
+    _stream(),
+    Column("until_ms", BigInteger),
+    Column("windows", _JsonText, nullable=False),
+    Column("status", _text(20), nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("reason", _NAME, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("created_ms", BigInteger),
+    Column("ended_ms", BigInteger),
+    Index(None, "stream"),
+    Index(None, "status"),
+    sqlite_autoincrement=True,
+)
+
+requests = Table(
+    "requests",
+    METADATA,
+    Column("who", _NAME, primary_key=True),
+    Column("id", _NAME, primary_key=True),
+    Column("method", _NAME, nullable=False),
+    Column("digest", _text(64), nullable=False),
+    Column("answer", Text),
+    Column("created_ms", BigInteger, nullable=False),
+    Index(None, "created_ms"),
+)
+
+tokens = Table(
+    "tokens",
+    METADATA,
+    Column("id", _text(16), primary_key=True),
+    Column("name", _NAME, nullable=False),
+    Column("secret_sha256", _text(64), nullable=False),
+    Column("roles", _JsonText, nullable=False),
+    Column("streams", _JsonText, nullable=False),
+    Column("ptks", _JsonText, nullable=False),
+    Column("created_ms", BigInteger),
+    Column("expires_ms", BigInteger),
+    Column("revoked_ms", BigInteger),
+    UniqueConstraint("name"),
+)
+
+audit = Table(
+    "audit",
+    METADATA,
+    _id(),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("who", _NAME, nullable=False),
+    Column("what", _NAME, nullable=False),
+    Column("subject", _NAME, nullable=False),
+    Column("outcome", _NAME, nullable=False),
+    Column("digest", _text(64), nullable=False),
+    sqlite_autoincrement=True,
+)
+
+marks = Table(
+    "marks",
+    METADATA,
+    Column("subscription", _ID, ForeignKey("subscriptions.id"), primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+notifications = Table(
+    "notifications",
+    METADATA,
+    _id(),
+    Column("subscription", _ID, ForeignKey("subscriptions.id"), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("attempts", BigInteger, nullable=False),
+    Column("status", _text(20), nullable=False),
+    Column("reason", _NAME, nullable=False),
+    Column("due_ms", BigInteger, nullable=False),
+    UniqueConstraint("subscription", "version"),
     sqlite_autoincrement=True,
 )

@@ -1,0 +1,84 @@
+"""The audit log: who asked for what, when, and what was decided. It only grows: triggers of the database refuse the rest.
+
+Every entry carries the SHA-256 of itself and of the entry before, so whoever kept a digest elsewhere notices a log that was
+rewritten. Reason: AUDIT_DAMAGED.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from ptklib.ledger.canonical import canonical
+from ptkstore.metadata.errors import MetadataDamaged
+from ptkstore.metadata.session import Session
+from ptkstore.metadata.tables import audit
+
+__all__ = ["Audit", "AuditRow", "Decision"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision. ``subject`` is a stream or PTK, or empty; ``outcome`` is ALLOWED, DENIED or the reason of an error."""
+
+    at_ms: int
+    who: str
+    what: str
+    subject: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """A decision in the log."""
+
+    id: int
+    at_ms: int
+    who: str
+    what: str
+    subject: str
+    outcome: str
+    digest: str
+
+
+class Audit:
+    """The log."""
+
+    def __init__(self, session: Session) -> None:
+        """Work inside one transaction."""
+        self._session = session
+
+    def add_all(self, decisions: Iterable[Decision]) -> None:
+        """Add decisions in their order."""
+        last = self._session.one(sa.select(audit.c.digest).order_by(audit.c.id.desc()))
+        digest = "" if last is None else str(last["digest"])
+        rows = []
+        for one in decisions:
+            digest = _digest(digest, one)
+            values = {"at_ms": one.at_ms, "who": one.who, "what": one.what, "subject": one.subject}
+            rows.append({**values, "outcome": one.outcome, "digest": digest})
+        self._session.insert_all(audit, rows)
+
+    def list(self, *, limit: int | None = None, before: int | None = None) -> tuple[AuditRow, ...]:
+        """Entries, newest first; ``before`` is the last id of the page before."""
+        query = sa.select(audit).order_by(audit.c.id.desc())
+        if before is not None:
+            query = query.where(audit.c.id < before)
+        return tuple(AuditRow(**row) for row in self._session.all(query, limit))
+
+    def verify(self) -> int:
+        """Check every digest; the number of entries, or AUDIT_DAMAGED."""
+        digest, count = "", 0
+        for row in self._session.all(sa.select(audit).order_by(audit.c.id)):
+            digest = _digest(digest, Decision(row["at_ms"], row["who"], row["what"], row["subject"], row["outcome"]))
+            if digest != row["digest"]:
+                raise MetadataDamaged("AUDIT_DAMAGED", f"entry {row['id']} of the audit log is not what was written")
+            count += 1
+        return count
+
+
+def _digest(before: str, one: Decision) -> str:
+    return hashlib.sha256(canonical([before, one.at_ms, one.who, one.what, one.subject, one.outcome])).hexdigest()

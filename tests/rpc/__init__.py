@@ -1,0 +1,1 @@
+"""The service: contract, server, remote store."""
