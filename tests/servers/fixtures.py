@@ -122,4 +122,7 @@ def _started(start: Callable[[Say], Running]) -> Iterator[Running]:
 
 
 def _needs(item: pytest.Item) -> list[str]:
-    return [name for name in getattr(item, "fixturenames", ()) if name in _SERVERS]
+    """The fixtures of servers that a test asks for, by name or as a parameter."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    names = [*getattr(item, "fixturenames", ()), *(one for one in parameters if isinstance(one, str))]
+    return [name for name in names if name in _SERVERS]
