@@ -139,7 +139,8 @@ class BudgetView(View):
 
 @dataclass(frozen=True)
 class PlanLine(View):
-    """One PTK in a plan. ``partitions`` are places in `PlanView.partitions`."""
+    """One PTK in a plan. ``partitions`` are places in `PlanView.partitions`; ``used`` is what it uses of the budget at each
+    record that it trains on, as a share."""
 
     ptk: str
     epsilon: str
@@ -147,6 +148,7 @@ class PlanLine(View):
     share: float
     target: float
     partitions: tuple[int, ...] = ()
+    used: float = 0.0
 
 
 @dataclass(frozen=True)

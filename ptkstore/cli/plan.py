@@ -95,6 +95,8 @@ def _specs(store: Store, stream: str | None) -> list[StreamSpec]:
 
 
 def _show(session: Session, plans: Sequence[PlanView], lengths: Mapping[str, int], nothing: str) -> None:
+    from ptkstore.cli.plan_drawing import draw_plan
+
     parts: list[Table | str] = []
     for one in plans:
         available = "" if one.available_samples is None else f" of {one.available_samples} available"
@@ -108,6 +110,7 @@ def _show(session: Session, plans: Sequence[PlanView], lengths: Mapping[str, int
             for line in one.lines
         ]
         parts.append(Table(("ptk", "epsilon", "samples", "target", "partitions"), rows))
+        parts.append(draw_plan(one))
         parts.append(one.explanation)
         parts += [f"  or: {change}" for change in one.changes]
         if one.recommended_samples is not None and one.recommended_window_seconds is not None:

@@ -226,6 +226,7 @@ def plan_view(
     """The plan for people, with the N and T it recommends."""
     plan = settled.plan
     targets = {one.row.name: one.row.target for one in candidates}
+    capacity = settled.problem.capacity if settled.problem is not None else 0
     lines = tuple(
         PlanLine(
             ptk=one.id,
@@ -234,10 +235,10 @@ def plan_view(
             share=one.samples / available if available else 0.0,
             target=targets[one.id],
             partitions=one.partitions,
+            used=one.demand / capacity if capacity else 0.0,
         )
         for one in plan.assignments
     )
-    capacity = settled.problem.capacity if settled.problem is not None else 0
     partitions = tuple(
         PartitionLine(one.samples, len(one.members), one.demand / capacity if capacity else 0.0)
         for one in plan.partitions

@@ -1,0 +1,57 @@
+"""A plan as a picture of characters: partitions side by side, as wide as their samples; PTKs stacked, as high as they use.
+
+Each PTK has a letter; a dot is budget that stays idle. The top is all that the records of the window have left.
+"""
+
+from __future__ import annotations
+
+from ptkstore.views import PlanLine, PlanView
+
+__all__ = ["draw_plan"]
+
+_WIDTH, _HEIGHT = 72, 12
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_MANY = "#"
+
+
+def draw_plan(plan: PlanView, *, width: int = _WIDTH, height: int = _HEIGHT) -> str:
+    """The picture, or nothing where there is no plan."""
+    total = sum(one.samples for one in plan.partitions)
+    if not total:
+        return ""
+    lines = sorted(plan.lines, key=lambda line: (-len(line.partitions), -line.samples, line.ptk))
+    letters = {line.ptk: _LETTERS[place] if place < len(_LETTERS) else _MANY for place, line in enumerate(lines)}
+    columns = [_column(lines, letters, place, height) for place in _places(plan, total, width)]
+    rows = ["".join(column[height - 1 - row] for column in columns) for row in range(height)]
+    named = ", ".join(f"{letters[line.ptk]} {line.ptk}" for line in lines[: len(_LETTERS)])
+    more = f", {_MANY} {len(lines) - len(_LETTERS)} more" if len(lines) > len(_LETTERS) else ""
+    idle = 1 - sum(one.samples * one.used for one in plan.partitions) / total
+    end = f"{total} samples"
+    return "\n".join(
+        [
+            *(f"{'budget' if not number else '':>6} |{row}|" for number, row in enumerate(rows)),
+            f"{'':6} 0{'-' * (width - len(end) + 1)}{end}",
+            f"{named}{more}; . idle ({100 * idle:.1f}%)",
+        ]
+    )
+
+
+def _places(plan: PlanView, total: int, width: int) -> list[int]:
+    """The partition at the middle of each column."""
+    found, place, passed = [], 0, plan.partitions[0].samples
+    for column in range(width):
+        while (2 * column + 1) * total > 2 * width * passed and place + 1 < len(plan.partitions):
+            place += 1
+            passed += plan.partitions[place].samples
+        found.append(place)
+    return found
+
+
+def _column(lines: list[PlanLine], letters: dict[str, str], place: int, height: int) -> str:
+    """From the ground up: each cell shows who covers its middle."""
+    found, reached = "", 0.0
+    for line in lines:
+        if place in line.partitions:
+            reached += line.used
+            found += letters[line.ptk] * (min(height, int(reached * height + 0.5)) - len(found))
+    return found.ljust(height, ".")
