@@ -38,14 +38,16 @@ def planted_run(task: Task, held: Any) -> Answer:
 
 
 class WatchingBench(MemoryBench):
-    """Keeps what was released, by the name of the charge."""
+    """Keeps what was asked and released, by the name of the charge."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.answers: dict[str, Answer] = {}
+        self.asked: dict[str, tuple[Task, Answer]] = {}
 
     def run(self, tasks: Sequence[Task]) -> list[Answer]:
         found = super().run(tasks)
+        self.asked |= {task.charge.name: (task, answer) for task, answer in zip(tasks, found, strict=True)}
         self.answers |= {task.charge.name: answer for task, answer in zip(tasks, found, strict=True)}
         return found
 
