@@ -23,21 +23,26 @@ _SVG = click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", he
 @click.command()
 @click.argument("name")
 @click.option("--levels", metavar="LIST", help="Epsilons, with commas between. [default: the stream's grid]")
+@click.option("--renew", is_flag=True, help="Ask for a new one: it is measured when the next window closes.")
 @_SVG
 @shared_options
 @pass_session
-def profile(session: Session, name: str, levels: str | None, svg: Path | None) -> None:
+def profile(session: Session, name: str, levels: str | None, renew: bool, svg: Path | None) -> None:
     """Show how many samples a PTK needs.
 
     One number for each privacy level: from a closed form, or measured with DP when a window closed. A PTK without
-    either is profiled in the next window. Reads no data and spends nothing.
+    either is profiled in the next window. Reads no data and spends nothing. With --renew the next window measures it
+    again, at the price of a profile; until then the old one counts.
 
     \b
     Examples:
       sage ptk profile hour-speed
       sage ptk profile hour-speed --levels 0.05,0.1,0.5 --svg hour-speed.svg
+      sage ptk profile hour-speed --renew
     """
     with opened(session) as store:
+        if renew:
+            store.renew_profile(name)
         view = store.profile(name, _list(levels))
     if svg is not None:
         draw(view, svg)
@@ -52,6 +57,10 @@ def profile(session: Session, name: str, levels: str | None, svg: Path | None) -
         for one in view.measured
     ]
     made = f"measured {moment(view.made_ms)}, {view.trainings} DP trainings" if view.measured else ""
+    if view.measured and view.reason:
+        made += f"; {view.reason}"
+    if renew and view.source == "analytic":
+        made = "a closed form is made anew whenever it is asked for: there is nothing to measure"
     columns = ("measured epsilon", "result", "samples", "estimate", "trainings")
     show(session, view, drawn(view), made, Table(columns, rows))
 

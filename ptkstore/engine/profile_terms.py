@@ -1,4 +1,7 @@
-"""What is asked of a PTK's profile on a stream, and what is known of its samples so far. Reads no data."""
+"""What is asked of a PTK's profile on a stream, what is known of its samples so far, and asking for a new one. Reads no data.
+
+Reasons: STATE_UNKNOWN (no witness), PTK_RETIRED.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from profiler.analytic import ANALYTIC
 from profiler.analytic import profile as closed_form
 from profiler.levels import privacy_levels
 from profiler.schedule import Prices, Terms
 from profiler.sizing import needed_records
+from ptklib.errors import Refused
 from ptklib.privacy.amounts import epsilon_exact, show
 from ptkstore.engine.planning import Candidate, charge_delta, records_per_unit
 from ptkstore.engine.registrations import candidate
@@ -19,7 +24,9 @@ from ptkstore.metadata.store import Transaction
 from ptkstore.streams import StreamSpec
 from ptkstore.views import ProfileView
 
-__all__ = ["profile_view", "terms_of"]
+__all__ = ["profile_view", "renew", "terms_of", "witness"]
+
+RENEWING = "to be measured again when the next window closes"
 
 # The doublings that are told of when a PTK has no profile yet.
 _TOLD = 1 << 14
@@ -62,6 +69,8 @@ def profile_view(tx: Transaction, spec: StreamSpec, row: rows.Ptk, levels: Seque
         )
     stored = tx.profiles.latest(row.id, row.config_version, row.target)
     assert stored is not None
+    body = stored.samples
+    witnesses = body.get("witnesses", {})
     known = dict(zip(one.measured.levels, one.measured.samples, strict=True))
     samples = tuple(known.get(max((have for have in known if have <= level), default=level)) for level in asked)
     return ProfileView(
@@ -69,8 +78,41 @@ def profile_view(tx: Transaction, spec: StreamSpec, row: rows.Ptk, levels: Seque
         promised=show(one.measured.promised),
         confidence=show(one.measured.confidence),
         samples=samples,
-        trainings=stored.samples["trainings"],
-        measured=tuple(stored.samples["results"]),
-        made_ms=stored.created_ms,
+        trainings=body["trainings"],
+        measured=tuple(result | {"witness": witnesses.get(result["level"])} for result in body["results"]),
+        made_ms=body.get("made_ms", stored.created_ms),
+        reason=RENEWING if "renew_ms" in body else "",
         **told,
     )
+
+
+def renew(tx: Transaction, spec: StreamSpec, row: rows.Ptk, *, now_ms: int) -> ProfileView:
+    """Ask for a new profile: the old one counts until the next window has measured it, and is not reused there.
+
+    A rejected PTK waits for it. Nothing to do for a closed form, which is made anew whenever it is asked for.
+    """
+    if row.status == "RETIRED":
+        raise Refused("PTK_RETIRED", f"PTK {row.name!r} is retired: register it under another name", ptk=row.name)
+    if profile_view(tx, spec, row).source == ANALYTIC:
+        return profile_view(tx, spec, row)
+    last = tx.profiles.latest(row.id, row.config_version, row.target)
+    if last is not None:
+        body = last.samples | {"renew_ms": now_ms, "made_ms": last.samples.get("made_ms", last.created_ms)}
+        tx.profiles.put(row.id, row.config_version, row.target, last.levels, body, last.source, at_ms=now_ms)
+    if row.status == "REJECTED":
+        tx.ptks.set_status(row.id, "WAITING", reason=RENEWING, at_ms=now_ms)
+    tx.events.add("ptk.renewed", row.name, {"ptk": row.name}, at_ms=now_ms)
+    return profile_view(tx, spec, tx.ptks.get(row.id))
+
+
+def witness(tx: Transaction, row: rows.Ptk) -> str:
+    """The digest of the witness with the least estimated risk, in the newest profile. Refused: STATE_UNKNOWN."""
+    found = tx.profiles.latest(row.id, row.config_version, row.target)
+    body: dict[str, Any] = found.samples if found is not None else {}
+    witnesses = body.get("witnesses", {})
+    risks = {one["level"]: one["looks"][-1][1] for one in body.get("results", []) if one["level"] in witnesses}
+    if not risks:
+        raise Refused(
+            "STATE_UNKNOWN", f"PTK {row.name!r} has no version 0: no level of it was measured and reached", ptk=row.name
+        )
+    return str(witnesses[min(risks, key=lambda level: (risks[level], level))])

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
+from profiler.tasks import Answer
 from ptkstore.streams.opened import Opened
+from ptkstore.workers.profile import DIED, Chore, Done, do_each
 from ptkstore.workers.train import Lesson, Trained, train_each
 
 __all__ = ["WorkerPool"]
@@ -28,7 +30,7 @@ _STOP_SECONDS = 10
 
 
 class WorkerPool:
-    """A pool of processes that train. Not thread-safe: the engine runs one cycle at a time."""
+    """A pool of processes that train and profile. Not thread-safe: the engine runs one cycle at a time."""
 
     def __init__(self, workers: int | None = None) -> None:
         """``workers`` processes, as many as there are cores unless told; they start with the first use or `warm`."""
@@ -51,7 +53,20 @@ class WorkerPool:
         if self.workers == 0:
             yield from train_each(opened, lessons)
             return
-        groups = [list(lessons[k :: self.workers]) for k in range(self.workers) if lessons[k :: self.workers]]
+        for found in self._spread(opened, lessons):
+            yield Trained(found.name, None, DIED) if isinstance(found, Lesson) else found
+
+    def profile(self, chores: Sequence[Chore]) -> Iterator[Done]:
+        """Do all chores of a profile and give each back when it is done; those of a process that dies have failed."""
+        if self.workers == 0:
+            yield from do_each(chores)
+            return
+        for found in self._spread(None, chores):
+            yield Done(found.name, Answer(failure=DIED)) if isinstance(found, Chore) else found
+
+    def _spread(self, opened: Opened | None, work: Sequence[Any]) -> Iterator[Any]:
+        """What became of each piece of work, or the piece itself where its process died."""
+        groups = [list(work[k :: self.workers]) for k in range(self.workers) if work[k :: self.workers]]
         busy = dict(zip(self._started(len(groups)), groups, strict=True))
         try:
             for process, group in busy.items():
@@ -63,8 +78,7 @@ class WorkerPool:
                         busy[process] = [one for one in busy[process] if one.name != found.name]
                         yield found
                     else:
-                        for lesson in busy.pop(process):
-                            yield Trained(lesson.name, None, "the worker process died")
+                        yield from busy.pop(process)
         finally:
             for process in busy:
                 process.close()
@@ -95,9 +109,9 @@ class _Process:
             )
         self.alive = True
 
-    def send(self, opened: Opened | None, lessons: list[Lesson]) -> None:
+    def send(self, opened: Opened | None, work: Sequence[Lesson] | Sequence[Chore]) -> None:
         try:
-            self._pipe.send((opened, lessons))
+            self._pipe.send((opened, work))
         except OSError:
             self.alive = False
 
@@ -110,11 +124,11 @@ class _Process:
         by_pipe = {one._pipe: one for one in processes}
         return [by_pipe[pipe] for pipe in wait(list(by_pipe))]  # type: ignore[index]
 
-    def receive(self) -> Trained | None:
-        """What it trained next; None after the last, or if it died."""
+    def receive(self) -> Trained | Done | None:
+        """What it has done next; None after the last, or if it died."""
         if self.alive:
             try:
-                found: Trained | None = self._pipe.recv()
+                found: Trained | Done | None = self._pipe.recv()
                 return found
             except (EOFError, OSError):
                 self.alive = False

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.cli.sage import call
-from tests.engine.small import config, open_store
+from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
 
 CONFIG = json.dumps(config())
 
@@ -37,6 +37,27 @@ def test_a_closed_form_is_drawn(store: Path) -> None:
     assert "█" in described.out
     assert (store / "again.svg").exists()
     assert call("ptk", "profile", "nobody", cwd=store, code=None).code == 1
+
+
+def test_a_measured_one_is_drawn_and_renewed(tmp_path: Path) -> None:
+    values = [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}]
+    wanted = {"values": values, "clusters": 2}
+    with open_store(tmp_path, profile_share="0.7", block_seconds=86_400) as opened:
+        opened.register("speeds", stream="rides", kind="clusters", config=wanted, target=0.6)
+        opened.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.2)
+        opened.push("rides", day(0, 40_000), producer="p", seq=0)
+        opened.run("rides", until_ms=FIRST_MS + DAY_MS)
+    people = call("ptk", "profile", "speeds", "--svg", "curve.svg", cwd=tmp_path)
+    assert "measured" in people.out
+    assert "REACHED" in people.out
+    assert "measured again" not in people.out
+    ElementTree.fromstring((tmp_path / "curve.svg").read_text())
+    asked = call("ptk", "profile", "speeds", "--renew", cwd=tmp_path)
+    assert "to be measured again when the next window closes" in asked.out
+    body = call("ptk", "profile", "speeds", "--json", cwd=tmp_path).json
+    assert "measured again" in body["reason"]
+    assert all(one["witness"] for one in body["measured"] if one["status"] == "REACHED")
+    assert "nothing to measure" in call("ptk", "profile", "hour-speed", "--renew", cwd=tmp_path).out
 
 
 def test_research_takes_files_and_no_streams(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,12 +17,16 @@ import pytest
 
 from benchmarks._profiler.ptks import Mean
 from ptklib import registry
+from ptklib.errors import Refused
 from ptklib.ledger.slices import TAG_SPACE, TagRange
 from ptklib.privacy.costs import cost_from_json
+from ptklib.privacy.source import _test_noise_open
 from ptklib.ptk import Arrays, Batches, Tags, batches_of
+from ptklib.testing.noise import SeededSource, planted_noise
 from ptkstore import Store
 from ptkstore.engine import profiling
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
+from tests.profiler.small import Planted
 
 ROWS = 30_000
 SHARE = "0.7"
@@ -47,6 +52,7 @@ class Plain(Mean):
     """The mean speed, without a closed form for its samples."""
 
     kind: ClassVar[str] = "plain"
+    label: int = 0
 
     def columns(self) -> tuple[str, ...]:
         return ("speed",)
@@ -87,17 +93,19 @@ def store_with_day(path: Path, kind: str = "plain", *, rows: int = ROWS, **chang
     return store
 
 
-def run(store: Store) -> Any:
+def run(store: Store, *, days: int = 1, hook: Callable[[str, str], None] | None = None) -> Any:
     """The window, with a look into the book once profiles are done: afterwards the block is retired."""
     looked = []
 
     def on_step(step: str, moment: str) -> None:
+        if hook is not None:
+            hook(step, moment)
         if (step, moment) == ("profiled", "written"):
             check_book(store)
             looked.append(step)
 
     store._home.on_step = on_step
-    (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+    (cycle,) = store.run("rides", until_ms=FIRST_MS + days * DAY_MS)
     store._home.on_step = lambda _step, _moment: None
     assert looked
     return cycle
@@ -115,12 +123,16 @@ def charges(store: Store) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return list(reserved.values()), [reserved[one] for one in spent if one in reserved]
 
 
-def results(store: Store) -> list[dict[str, Any]]:
+def stored(store: Store, name: str = "speed") -> dict[str, Any]:
     with store._home.metadata.read() as tx:
-        row = tx.ptks.named("speed")
+        row = tx.ptks.named(name)
         found = tx.profiles.latest(row.id, row.config_version, row.target)
     assert found is not None
-    return list(found.samples["results"])
+    return dict(found.samples)
+
+
+def results(store: Store) -> list[dict[str, Any]]:
+    return list(stored(store)["results"])
 
 
 def check_book(store: Store) -> None:
@@ -128,7 +140,10 @@ def check_book(store: Store) -> None:
     home = store._home
     judge = home.judge("rides")
     _, spent = charges(store)
-    (block,) = home.ledger.blocks("rides")
+    (block,) = home.ledger.blocks("rides", retired=False)
+    with home.metadata.read() as tx:
+        cycle = tx.cycles.list("rides")[-1].id
+    spent = [entry for entry in spent if entry["key"].startswith(f"cycle-{cycle}/")]
     base = np.array(judge.demand(store.stream("rides").count_release().cost))
     losses = home.ledger.block("rides", block).losses
     ends = {end for entry in spent for end in entry["slices"][0][1:]} | {tags.start for tags, _ in losses}
@@ -209,7 +224,7 @@ def test_a_closed_form_costs_nothing(tmp_path: Path) -> None:
 
 def test_another_target_is_profiled_anew_and_two_ptks_do_not_meet(tmp_path: Path) -> None:
     with store_with_day(tmp_path, rows=2 * ROWS) as store:
-        store.register("other", stream="rides", kind="plain", config={}, target=TARGET)
+        store.register("other", stream="rides", kind="plain", config={"label": 1}, target=TARGET)
         run(store)
         assert {store.ptk(name).status for name in ("speed", "other")} == {"ACTIVE"}
         _, spent = charges(store)
@@ -281,3 +296,164 @@ def test_a_profile_is_shown_before_and_after(tmp_path: Path) -> None:
         assert some.levels == ("0.005", "0.05", "1")
         assert some.samples[0] is None, "nothing is known below the lowest level"
         assert some.samples[1] is not None
+
+
+@dataclass(frozen=True)
+class PlantedInWorkers(Planted):
+    """Noise by name, also in worker processes: they end with the store."""
+
+    def source(self, name: str) -> SeededSource:
+        if not _test_noise_open.get():
+            _test_noise_open.set(True)
+        return super().source(name)
+
+
+class TestWorkers:
+    def test_any_number_of_workers_gives_the_same_profile(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(profiling, "NOISE", PlantedInWorkers(3))
+
+        def stop(step: str, moment: str) -> None:
+            if (step, moment) == ("profiled", "begins"):
+                raise KeyboardInterrupt
+
+        # Tags and the DP count of the window are random: all three go on from where these are drawn.
+        with store_with_day(tmp_path / "sealed") as store, pytest.raises(KeyboardInterrupt):
+            run(store, hook=stop)
+        found = []
+        for workers in (0, 1, 2):
+            shutil.copytree(tmp_path / "sealed", tmp_path / str(workers))
+            with Store(tmp_path / str(workers), workers=workers) as store, planted_noise():
+                run(store)
+                state = store.get_state("speed@v0")
+                found.append((results(store), {name: array.tolist() for name, array in state.arrays.items()}))
+        assert found[0] == found[1] == found[2]
+        assert {one["status"] for one in found[0][0]} == {"REACHED"}
+
+    def test_a_worker_that_dies_costs_what_ran_and_keeps_the_ptk_waiting(self, tmp_path: Path) -> None:
+        store_with_day(tmp_path).close()
+        with Store(tmp_path, workers=1) as store:
+
+            def kill(step: str, moment: str) -> None:
+                if (step, moment) == ("profile", "spent"):
+                    store._home.workers.warm()
+                    (process,) = store._home.workers._processes
+                    process._child.kill()
+                    process._child.wait()
+
+            run(store, hook=kill)
+            view = store.ptk("speed")
+            assert (view.status, "the worker process died" in view.reason) == ("WAITING", True)
+            reserved, spent = charges(store)
+            assert spent
+            assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
+
+
+class TestCancel:
+    @pytest.mark.parametrize("how", ["retired", "another target"])
+    def test_a_ptk_that_changes_is_charged_no_further(self, tmp_path: Path, how: str) -> None:
+        with store_with_day(tmp_path) as store:
+
+            def change(step: str, moment: str) -> None:
+                if (step, moment) == ("profile", "level"):
+                    if how == "retired":
+                        store.deregister("speed")
+                    else:
+                        store.update_target("speed", 0.7)
+
+            run(store, hook=change)
+            reserved, spent = charges(store)
+            assert {entry["key"].split("/")[2] for entry in spent} == {"level 0.6"}, "the highest level alone"
+            assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
+            assert store.ptk("speed").status == ("RETIRED" if how == "retired" else "WAITING")
+
+    def test_an_interrupt_gives_back_what_did_not_run(self, tmp_path: Path) -> None:
+        def interrupt(step: str, moment: str) -> None:
+            if (step, moment) == ("profile", "level"):
+                raise KeyboardInterrupt
+
+        with store_with_day(tmp_path) as store:
+            with pytest.raises(KeyboardInterrupt):
+                run(store, hook=interrupt)
+            reserved, _ = charges(store)
+            assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
+            run(store)
+            assert store.ptk("speed").status == "ACTIVE", "the level that was written is known"
+
+
+class TestWitness:
+    def test_it_is_version_0_and_certified(self, tmp_path: Path) -> None:
+        with store_with_day(tmp_path) as store:
+            with pytest.raises(Refused, match="no version 0") as caught:
+                store.get_state("speed@v0")
+            assert caught.value.reason == "STATE_UNKNOWN"
+            run(store)
+            state = store.get_state("speed@v0")
+            measured = {one["level"]: one for one in store.profile("speed").measured}
+            assert set(stored(store)["witnesses"]) == set(measured)
+            told = measured[state.manifest.epsilon]
+            assert (state.manifest.version, state.manifest.samples) == (0, told["samples"])
+            assert state.manifest.cost == Plain().cost(state.manifest.epsilon)
+            assert store.get_state("speed").manifest.version == 1, "training goes on from 1"
+            assert abs(float(state.arrays["f"][0]) - float(store.get_state("speed").arrays["f"][0])) < 0.6
+
+
+class TestAgain:
+    def test_a_fork_with_a_looser_target_costs_nothing(self, tmp_path: Path) -> None:
+        with store_with_day(tmp_path) as store:
+            run(store)
+            before = len(charges(store)[0])
+            store.register("fork", stream="rides", kind="plain", config={}, target=0.7)
+            store.register("tight", stream="rides", kind="plain", config={}, target=0.5)
+            store.push("rides", day(1, ROWS), producer="p", seq=1)
+            run(store, days=2)
+            assert store.ptk("fork").status == "ACTIVE"
+            names = {entry["contexts"][1] for entry in charges(store)[0][before:]}
+            assert names == {"ptk:tight"}, "a witness says nothing of tighter targets"
+            body = stored(store, "fork")
+            assert (body["trainings"], body["made_ms"]) == (0, stored(store)["made_ms"])
+            assert {one["reason"] for one in body["results"]} == {"reused"}
+            assert store.get_state("fork@v0").arrays["f"] is not None
+
+    def test_a_stream_that_grows_is_profiled_again(self, tmp_path: Path) -> None:
+        with store_with_day(tmp_path, rows=ROWS) as store:
+            run(store)
+            profiled = []
+            for number in (1, 2, 3, 4):
+                store.push("rides", day(number, 3 * ROWS), producer="p", seq=number)
+                cycle = run(store, days=number + 1)
+                with store._home.metadata.read() as tx:
+                    step = tx.cycles.step(tx.cycles.list("rides")[-1].id, "profiled:list")
+                assert step is not None
+                assert cycle.dp_records > 2 * ROWS
+                profiled.append(step.body["why"])
+            assert profiled == [[], [], ["RECORDS_DRIFTED"], []]
+
+    def test_one_can_ask_for_a_new_one(self, tmp_path: Path) -> None:
+        with store_with_day(tmp_path) as store:
+            store.register("m", stream="rides", kind="statistics", config=config(), target=0.2)
+            run(store)
+            old = store.profile("speed")
+            asked = store.renew_profile("speed")
+            assert (asked.samples, asked.made_ms) == (old.samples, old.made_ms), "the old one counts until then"
+            assert "measured again" in asked.reason
+            assert store.ptk("speed").status == "ACTIVE"
+            before = len(charges(store)[1])
+            store.push("rides", day(1, ROWS), producer="p", seq=1)
+            run(store, days=2)
+            assert len(charges(store)[1]) > before, "measured, not reused"
+            new = store.profile("speed")
+            assert (new.made_ms or 0) > (old.made_ms or 0)
+            assert new.reason == ""
+            assert store.renew_profile("m").source == "analytic"
+            store.deregister("speed")
+            with pytest.raises(Refused) as caught:
+                store.renew_profile("speed")
+            assert caught.value.reason == "PTK_RETIRED"
+
+    def test_a_rejected_one_may_ask_again(self, tmp_path: Path) -> None:
+        with store_with_day(tmp_path, "hopeless") as store:
+            run(store)
+            store.renew_profile("speed")
+            assert store.ptk("speed").status == "WAITING"
