@@ -23,8 +23,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pyarrow as pa
+
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
+from ptklib.frames import read_columns
 from ptklib.state import State
 from ptkstore.engine import registrations
 from ptkstore.engine.counting import seal_due
@@ -35,7 +38,6 @@ from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.what_if import Changes, what_if
 from ptkstore.metadata import rows
-from ptkstore.pushing import BATCH_ROWS, numbered_batches
 from ptkstore.streams import StreamSpec
 from ptkstore.streams.exposure import exposure
 from ptkstore.views import (
@@ -55,6 +57,7 @@ from ptkstore.views import (
 
 __all__ = ["BATCH_ROWS", "Store"]
 
+BATCH_ROWS = 1 << 16
 _REFERENCE = re.compile(r"(?P<name>[^@]+)(?:@(?:v(?P<version>\d+)|latest))?")
 
 
@@ -67,11 +70,6 @@ class Store:
         """Open the store in ``path``, or make one there."""
         self._home = Home.open(path, clock=clock, workers=workers)
         self._cycling = threading.Lock()
-
-    @property
-    def home(self) -> Home:
-        """The parts of the store, for those that serve it."""
-        return self._home
 
     def create_stream(self, spec: StreamSpec) -> None:
         """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
@@ -104,11 +102,15 @@ class Store:
         ``seq`` counts the frames of a producer upwards: pushing the same (producer, seq) again changes nothing. Without it
         every push is new.
         """
-        batches = numbered_batches(frame, self.stream(stream), seq)
+        spec = self.stream(stream)
+        if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
+            raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
+        table = _conformed(read_columns(frame, [column.name for column in spec.columns]), spec)
         writer = self._home.writer(stream)
+        first = time.time_ns() if seq is None else seq << 20
         watermark = None
-        for number, batch in batches:
-            watermark = writer.append(batch, producer=producer, seq=number).watermark_ms
+        for part, batch in enumerate(table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)):
+            watermark = writer.append(batch, producer=producer, seq=first + part).watermark_ms
         return watermark
 
     def run(
@@ -126,16 +128,6 @@ class Store:
                 for name in names
                 for window in seal_due(self._home, name, until_ms)
             ]
-
-    def due(self, stream: str, *, until_ms: int | None = None) -> list[int]:
-        """Seal what is due, and name the windows that are complete and not done, oldest first."""
-        with self._cycling:
-            return seal_due(self._home, self.stream(stream).name, until_ms)
-
-    def run_window(self, stream: str, window: int, *, progress: Callable[[str], None] | None = None) -> CycleView:
-        """Run or finish one window that is `due`; one that is done changes nothing."""
-        with self._cycling:
-            return Cycle(self._home, self.stream(stream).name, window, progress or (lambda _text: None)).run()
 
     def register(
         self,
@@ -167,15 +159,13 @@ class Store:
         """Retire a PTK: its versions stay, it trains no more."""
         registrations.deregister(self._home.metadata, name, now_ms=self._home.now_ms())
 
-    def update_config(self, name: str, config: Mapping[str, Any], *, etag: int | None = None) -> Registration:
+    def update_config(self, name: str, config: Mapping[str, Any]) -> Registration:
         """Another configuration, profiled and planned anew; kept as it was where that is REJECTED."""
-        now_ms = self._home.now_ms()
-        return registrations.change(self._home.metadata, self.stream, name, config=config, etag=etag, now_ms=now_ms)
+        return registrations.change(self._home.metadata, self.stream, name, config=config, now_ms=self._home.now_ms())
 
-    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
+    def update_target(self, name: str, target: float) -> Registration:
         """Another target, planned anew; kept as it was where that is REJECTED."""
-        now_ms = self._home.now_ms()
-        return registrations.change(self._home.metadata, self.stream, name, target=target, etag=etag, now_ms=now_ms)
+        return registrations.change(self._home.metadata, self.stream, name, target=target, now_ms=self._home.now_ms())
 
     def ptks(self, stream: str | None = None) -> list[PtkView]:
         """The PTKs, by id."""
@@ -329,6 +319,19 @@ class Store:
         counts = {block.name: block.dp_count or 0 for block in blocks}
         held = exposure(self._home.path, self._home.specs[stream], counts)
         return ExposureView(held.oldest_ms, held.newest_ms, held.blocks, held.dp_records)
+
+
+def _conformed(table: pa.Table, spec: StreamSpec) -> pa.Table:
+    """The table with the stream's types. What Arrow says of a value it cannot convert quotes the value: it stays here."""
+    columns = []
+    for column, field in zip(table.columns, spec.schema, strict=True):
+        try:
+            columns.append(column.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            raise InvalidInput(
+                "COLUMN_TYPE", f"column {field.name!r} must be {field.type} or convert to it, got {column.type}"
+            ) from None
+    return pa.table(columns, schema=spec.schema)
 
 
 def _ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:
