@@ -396,7 +396,7 @@ class TestWitness:
             assert (state.manifest.version, state.manifest.samples) == (0, told["samples"])
             assert state.manifest.cost == Plain().cost(state.manifest.epsilon)
             assert store.get_state("speed").manifest.version == 1, "training goes on from 1"
-            assert abs(float(state.arrays["f"][0]) - float(store.get_state("speed").arrays["f"][0])) < 0.6
+            assert Plain().eval(state.arrays, day(7, 2000).to_batches()) <= TARGET, "what a witness promises"
 
 
 class TestAgain:
