@@ -7,7 +7,7 @@ the number of records that the slice is expected to hold, which is public or DP.
 
 *Repeats.* One state may be lucky: at a size where a third of all trainings succeed, Fig. 3 as written stops once in three
 times. A size counts as enough when the worst of ``repeats`` states, trained on different records, passes; one look tells.
-The first sizes train twice as many: a guess passes a loose target easily, and their records are few beside the validation's.
+The first sizes train twice as many, where their records are few beside the validation's: a guess passes a loose target easily.
 
 *First size.* A state that is epsilon-DP hardly depends on fewer than 1/epsilon records, and a target t is about t n of
 them, so no doubling begins below 1/(2 epsilon t), rounded to a power of two.
@@ -37,8 +37,9 @@ from ptklib.ptk import Ptk, count_of
 __all__ = ["EARLY_SIZES", "REPEATS", "LevelSchedule", "Prices", "Schedule", "Terms", "schedule"]
 
 REPEATS = 3
-# So many of the first sizes of a level train twice as many states.
+# So many of the first sizes of a level train twice as many states, if each is at most this share of the validation piece.
 EARLY_SIZES = 3
+_EARLY_SHARE = Fraction(1, 8)
 # Of the price of all looks, what the number of invalid losses may take.
 _COUNT_PART = Fraction(1, 10)
 
@@ -107,13 +108,12 @@ class Terms:
         """The risk that a witness stays within."""
         return min(Fraction(1), 2 * self.target)
 
-    def repeats_at(self, place: int) -> int:
-        """How many states are trained at the size of that place in the schedule of a level."""
-        return 2 * self.repeats if place < EARLY_SIZES else self.repeats
-
-    def train_records(self, sizes: Sequence[int]) -> int:
-        """Records of all trainings of a level with these sizes."""
-        return sum(self.repeats_at(place) * size for place, size in enumerate(sizes))
+    def repeats_at(self, sizes: Sequence[int], validation: int) -> tuple[int, ...]:
+        """How many states are trained at each size of a level, beside so many records for validation."""
+        return tuple(
+            2 * self.repeats if place < EARLY_SIZES and size <= validation * _EARLY_SHARE else self.repeats
+            for place, size in enumerate(sizes)
+        )
 
     def sizes(self, level: Fraction) -> tuple[int, ...]:
         """The sample sizes at a level: doublings of the first up to ``n_max``."""
@@ -195,11 +195,11 @@ def _level(
 ) -> tuple[LevelSchedule, Fraction]:
     sizes = terms.sizes(level)
     plan = _numbers(ptk, terms, level, len(sizes) or 1)
-    needed = plan.needed_records + terms.train_records(sizes)
+    needed = _needed(terms, plan, sizes)
     while sizes and needed > part:
         sizes = sizes[:-1]
         plan = _numbers(ptk, terms, level, len(sizes) or 1)
-        needed = plan.needed_records + terms.train_records(sizes) if sizes else needed
+        needed = _needed(terms, plan, sizes) if sizes else needed
     if not sizes:
         return replace(plan, needed_records=needed), begin
     name = f"level {show(level)}"
@@ -213,8 +213,8 @@ def _level(
     price = ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
     tested = price if plan.lower is None else price + plan.lower.cost
     trains = []
-    for place, size in enumerate(sizes):
-        found = [piece(f"train-{size}-{k + 1}", size) for k in range(terms.repeats_at(place))]
+    for size, repeats in zip(sizes, terms.repeats_at(sizes, plan.needed_records), strict=True):
+        found = [piece(f"train-{size}-{k + 1}", size) for k in range(repeats)]
         trains.append(tuple(Charge(one.name, one, price if k else tested) for k, one in enumerate(found)))
     looks = tuple(
         Charge(f"{name}/look-{size}", validation, cost_of_look(plan.look, plan.count if size == sizes[0] else None))
@@ -222,6 +222,12 @@ def _level(
     )
     done = replace(plan, sizes=sizes, validation=validation, trains=tuple(trains), looks=looks)
     return replace(done, needed_records=needed), begin
+
+
+def _needed(terms: Terms, plan: LevelSchedule, sizes: Sequence[int]) -> int:
+    """Records for the validation piece and all trainings of these sizes."""
+    repeats = terms.repeats_at(sizes, plan.needed_records)
+    return plan.needed_records + sum(size * times for size, times in zip(sizes, repeats, strict=True))
 
 
 def _numbers(ptk: Ptk, terms: Terms, level: Fraction, looks: int) -> LevelSchedule:

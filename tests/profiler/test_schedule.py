@@ -29,6 +29,18 @@ def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
     assert len(names) == len(set(names))
 
 
+def test_states_are_doubled_only_where_that_is_cheap() -> None:
+    plan = schedule(Mean(), Terms.of("0.1", 1, n_max=8192), ["0.01", "1"], 10**7)
+    for level, doubled in zip(plan.levels, (1, 3), strict=True):
+        assert level.validation is not None
+        assert [len(size) for size in level.trains[:4]] == [6] * doubled + [3] * (4 - doubled)
+        assert all(
+            8 * size[0].piece.planned_records <= level.validation.planned_records for size in level.trains[:doubled]
+        )
+        records = {charge.piece: charge.piece.planned_records for charge in level.charges}
+        assert level.needed_records == sum(records.values())
+
+
 def test_the_worst_case_is_the_sum_of_what_may_run() -> None:
     terms = Terms.of("0.1", 1, n_max=512, prices=Prices(looks=Fraction(1, 2), lower=Fraction(1, 8)))
     plan = schedule(Mean(), terms, LEVELS, 200_000)
