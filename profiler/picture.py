@@ -14,6 +14,7 @@ _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 360, 70, 46, 34, 120
 
 Series = Sequence[tuple[float, float]]
+Area = Sequence[tuple[float, float, float]]
 
 
 def profile_text(profile: Profile, *, width: int = 48) -> str:
@@ -32,19 +33,21 @@ def profile_text(profile: Profile, *, width: int = 48) -> str:
     return "\n".join([head, *lines])
 
 
-def profile_svg(profile: Profile, *, title: str = "") -> str:
-    """Samples against epsilon."""
+def profile_svg(profile: Profile, *, title: str = "", band: Area = ()) -> str:
+    """Samples against epsilon; ``band`` are epsilons with both ends of their confidence band."""
     points = [
         (float(level), float(samples))
         for level, samples in zip(profile.levels, profile.samples, strict=True)
         if samples is not None
     ]
-    return lines_svg({"samples": points}, title=title or "profile", x="epsilon", y="samples", log_y=True)
+    return lines_svg({"samples": points}, title=title or "profile", x="epsilon", y="samples", log_y=True, area=band)
 
 
-def lines_svg(series: Mapping[str, Series], *, title: str, x: str, y: str, log_y: bool = False) -> str:
-    """Lines over a logarithmic x axis."""
+def lines_svg(series: Mapping[str, Series], *, title: str, x: str, y: str, log_y: bool = False, area: Area = ()) -> str:
+    """Lines over a logarithmic x axis, and an area behind them."""
+    shaded = [(at, max(low, 1.0) if log_y else low, high) for at, low, high in area]
     points = [point for one in series.values() for point in one]
+    points += [(at, end) for at, low, high in shaded for end in (low, high)]
     if not points:
         points = [(1.0, 1.0)]
     xs = _Axis(min(p[0] for p in points), max(p[0] for p in points), _LEFT, _WIDTH - _RIGHT, log=True)
@@ -66,6 +69,10 @@ def lines_svg(series: Mapping[str, Series], *, title: str, x: str, y: str, log_y
         at = ys.at(value)
         parts.append(f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{_WIDTH - _RIGHT}" y2="{at:.1f}" stroke="#ddd"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>')
+    if shaded:
+        edge = [(at, low) for at, low, _ in shaded] + [(at, high) for at, _, high in reversed(shaded)]
+        corners = " ".join(f"{xs.at(p):.1f},{ys.at(q):.1f}" for p, q in edge)
+        parts.append(f'<polygon points="{corners}" fill="{_COLOURS[0]}" fill-opacity="0.15"/>')
     for place, (name, one) in enumerate(series.items()):
         colour = _COLOURS[place % len(_COLOURS)]
         path = " ".join(f"{xs.at(p):.1f},{ys.at(q):.1f}" for p, q in one)

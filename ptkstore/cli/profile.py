@@ -52,6 +52,7 @@ def profile(session: Session, name: str, levels: str | None, renew: bool, svg: P
             one["status"],
             one["samples"],
             one["estimate"],
+            _ends(one.get("band")),
             sum("/train-" in each for each in one["charged"]),
         )
         for one in view.measured
@@ -61,7 +62,7 @@ def profile(session: Session, name: str, levels: str | None, renew: bool, svg: P
         made += f"; {view.reason}"
     if renew and view.source == "analytic":
         made = "a closed form is made anew whenever it is asked for: there is nothing to measure"
-    columns = ("measured epsilon", "result", "samples", "estimate", "trainings")
+    columns = ("measured epsilon", "result", "samples", "estimate", "95% band", "trainings")
     show(session, view, drawn(view), made, Table(columns, rows))
 
 
@@ -142,7 +143,14 @@ def draw(view: ProfileView, path: Path) -> None:
     """The profile as SVG."""
     from profiler.picture import profile_svg
 
-    path.write_text(profile_svg(_profile(view), title=f"{view.ptk}: samples by epsilon ({view.source})"))
+    banded = [one for one in view.measured if one.get("band")]
+    band = [(float(one["level"]), float(one["band"][0]), float(one["band"][1])) for one in banded]
+    title = f"{view.ptk}: samples by epsilon ({view.source})"
+    path.write_text(profile_svg(_profile(view), title=title, band=band))
+
+
+def _ends(band: list[int] | None) -> str:
+    return "" if band is None else f"{band[0]:,} to {band[1]:,}"
 
 
 def _profile(view: ProfileView) -> Profile:

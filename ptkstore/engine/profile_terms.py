@@ -71,6 +71,7 @@ def profile_view(tx: Transaction, spec: StreamSpec, row: rows.Ptk, levels: Seque
     assert stored is not None
     body = stored.samples
     witnesses = body.get("witnesses", {})
+    bands = dict(zip(body["profile"]["levels"], body.get("band", ()), strict=False))
     known = dict(zip(one.measured.levels, one.measured.samples, strict=True))
     samples = tuple(known.get(max((have for have in known if have <= level), default=level)) for level in asked)
     return ProfileView(
@@ -79,7 +80,10 @@ def profile_view(tx: Transaction, spec: StreamSpec, row: rows.Ptk, levels: Seque
         confidence=show(one.measured.confidence),
         samples=samples,
         trainings=body["trainings"],
-        measured=tuple(result | {"witness": witnesses.get(result["level"])} for result in body["results"]),
+        measured=tuple(
+            result | {"witness": witnesses.get(result["level"]), "band": bands.get(result["level"])}
+            for result in body["results"]
+        ),
         made_ms=body.get("made_ms", stored.created_ms),
         reason=RENEWING if "renew_ms" in body else "",
         **told,

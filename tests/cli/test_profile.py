@@ -51,12 +51,16 @@ def test_a_measured_one_is_drawn_and_renewed(tmp_path: Path) -> None:
     assert "measured" in people.out
     assert "REACHED" in people.out
     assert "measured again" not in people.out
+    assert "95% band" in people.out
+    assert "<polygon" in (tmp_path / "curve.svg").read_text(), "the band"
     ElementTree.fromstring((tmp_path / "curve.svg").read_text())
     asked = call("ptk", "profile", "speeds", "--renew", cwd=tmp_path)
     assert "to be measured again when the next window closes" in asked.out
     body = call("ptk", "profile", "speeds", "--json", cwd=tmp_path).json
     assert "measured again" in body["reason"]
-    assert all(one["witness"] for one in body["measured"] if one["status"] == "REACHED")
+    assert all(
+        one["witness"] and one["band"][0] <= one["band"][1] for one in body["measured"] if one["status"] == "REACHED"
+    )
     assert "nothing to measure" in call("ptk", "profile", "hour-speed", "--renew", cwd=tmp_path).out
 
 

@@ -183,6 +183,7 @@ def test_pictures() -> None:
     assert len(text.splitlines()) == 1 + len(GRID)
     for svg in (
         profile_svg(profile, title="a < b"),
+        profile_svg(profile, band=[(0.1, 0.0, 900.0), (1.0, 50.0, 200.0)]),
         profile_svg(Profile(GRID, (None,) * 10, Fraction(1), Fraction(1, 2))),
     ):
         ElementTree.fromstring(svg)
