@@ -45,8 +45,11 @@ from ptklib.ledger.snapshot import digest
 from ptklib.ledger.state import Entry
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
-from ptkstore.ledger.journal import Head, Journal, connect
+from ptkstore.ledger.chain import Head
+from ptkstore.ledger.journal import Journal, connect
 from ptkstore.ledger.key_file import read_key, read_or_make_key
+from ptkstore.ledger.postgres_journal import PostgresJournal, connector
+from ptkstore.ledger.protocol import DurableJournal
 from ptkstore.ledger.verification import Verified, verify_journal
 from ptkstore.ledger.writer import Turn, Writer
 
@@ -58,11 +61,11 @@ _MAX_TTL_SECONDS = 10 * 365 * 24 * 3600
 
 
 class Ledger:
-    """A durable ledger. Thread-safe; several processes may open the same file."""
+    """A durable ledger. Thread-safe; several processes may open the same file or database."""
 
     def __init__(
         self,
-        journal: Journal,
+        journal: DurableJournal,
         key: bytes,
         *,
         clock: Callable[[], float] = time.time,
@@ -74,18 +77,45 @@ class Ledger:
         self._writer = Writer(journal, snapshot_every)
 
     @classmethod
-    def open(cls, path: str | Path, *, clock: Callable[[], float] = time.time) -> Self:
-        """Open the ledger in the file ``path``, or make one there. Its key lies beside it as ``path.key``."""
-        path = Path(path)
-        key_path = path.with_name(path.name + ".key")
+    def open(
+        cls,
+        place: str | Path,
+        *,
+        key_path: str | Path | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """Open the ledger in a file or at the URL of a PostgreSQL database, or make one there.
+
+        The key of a file lies beside it as ``place.key`` unless told otherwise. For a database ``key_path`` must be given
+        (LEDGER_URL_INVALID): the key never lies in the database, and every server that shares the book needs the same one.
+        """
+        if isinstance(place, str) and "://" in place:
+            return cls._open_database(place, key_path, clock)
+        path = Path(place)
+        key_file = Path(key_path) if key_path is not None else path.with_name(path.name + ".key")
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = not path.exists() or path.stat().st_size == 0
-        key = read_or_make_key(key_path) if fresh else read_key(key_path)
+        key = read_or_make_key(key_file) if fresh else read_key(key_file)
         connection = connect(path)
         try:
             return cls(Journal(connection, key), key, clock=clock)
         except BaseException:
             connection.close()
+            raise
+
+    @classmethod
+    def _open_database(cls, url: str, key_path: str | Path | None, clock: Callable[[], float]) -> Self:
+        if not url.startswith("postgresql") or key_path is None:
+            raise InvalidInput(
+                "LEDGER_URL_INVALID",
+                "a ledger lives in a file, or in a PostgreSQL database with its key in a file of its own (key_path)",
+            )
+        key_file = Path(key_path)
+        journal = PostgresJournal(connector(url), lambda fresh: (read_or_make_key if fresh else read_key)(key_file))
+        try:
+            return cls(journal, read_key(key_file), clock=clock)
+        except BaseException:
+            journal.close()
             raise
 
     def create_stream(self, stream: str, policy: Policy) -> None:

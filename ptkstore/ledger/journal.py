@@ -12,18 +12,16 @@ SCHEMA_TOO_NEW, SCHEMA_ALTERED, CHAIN_BROKEN, HISTORY_CUT, SNAPSHOT_INVALID, JOU
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import sqlite3
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ptklib.errors import JournalDamaged, JournalUnavailable
 from ptklib.ledger.canonical import canonical_entries
-from ptklib.ledger.mac import mac_of
 from ptklib.ledger.state import Entry
+from ptkstore.ledger.chain import Head, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
 
 __all__ = ["BUSY_MS", "Head", "Journal", "connect"]
 
@@ -45,13 +43,6 @@ _NEXT = (
 )
 
 
-class Head(NamedTuple):
-    """The newest commit: its number (0 for none) and its mac, which stands for everything before it."""
-
-    seq: int
-    mac: bytes
-
-
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that leaves transactions to us."""
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
@@ -70,7 +61,7 @@ class Journal:
         self._db = connection
         self._key = key
         self._errors = database_errors
-        self.genesis = Head(0, mac_of(key, b"sage genesis v1"))
+        self.genesis = genesis_of(key)
         self.head = self.genesis
         self._prepare()
 
@@ -94,8 +85,7 @@ class Journal:
     def read(self) -> Iterator[list[Entry]]:
         """The commits after `head`, oldest first, each checked against the chain; `head` moves along."""
         for seq, body, mac in self._run("SELECT seq, body, mac FROM commits WHERE seq > ? ORDER BY seq", self.head.seq):
-            whole = type(body) is bytes and type(mac) is bytes and seq == self.head.seq + 1
-            if not whole or not hmac.compare_digest(mac, self._mac(self.head.mac, seq, body)):
+            if not follows(self._key, self.head, seq, body, mac):
                 raise JournalDamaged("CHAIN_BROKEN", f"commit {seq} does not follow commit {self.head.seq}", seq=seq)
             self.head = Head(seq, mac)
             yield json.loads(body)
@@ -124,7 +114,7 @@ class Journal:
         `head` itself is not in the journal any more.
         """
         seq = self.head.seq + 1
-        mac = self._mac(self.head.mac, seq, body)
+        mac = commit_mac(self._key, self.head, body)
         # One statement that returns no rows: one call into SQLite, durable when it comes back.
         if self.head == self.genesis:
             cursor = self._run(_FIRST, seq, body, mac)
@@ -137,7 +127,7 @@ class Journal:
 
     def save_snapshot(self, body: bytes) -> None:
         """Keep the state at `head`, inside `begin` and `commit`; older snapshots go, but for a spare one."""
-        mac = self._snapshot_mac(self.head, body)
+        mac = snapshot_mac(self._key, self.head, body)
         self._run("INSERT OR REPLACE INTO snapshots (seq, body, mac) VALUES (?, ?, ?)", self.head.seq, body, mac)
         self._run(
             "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT ?)",
@@ -168,19 +158,10 @@ class Journal:
 
     def _check_snapshot(self, seq: int, body: bytes, mac: bytes) -> None:
         row = self._rows("SELECT mac FROM commits WHERE seq = ?", seq)
-        whole = row and all(type(part) is bytes for part in (row[0][0], body, mac))
-        head = Head(seq, row[0][0]) if whole else self.genesis
-        if not whole or not hmac.compare_digest(mac, self._snapshot_mac(head, body)):
+        head = Head(seq, row[0][0]) if row else None
+        if head is None or not is_snapshot_of(self._key, head, body, mac):
             raise JournalDamaged("SNAPSHOT_INVALID", f"the snapshot at commit {seq} is not one of this ledger", seq=seq)
         self.head = head
-
-    def _mac(self, previous: bytes, seq: int, body: bytes) -> bytes:
-        return mac_of(self._key, b"sage journal v1", previous, seq.to_bytes(8, "big"), body)
-
-    def _snapshot_mac(self, head: Head, body: bytes) -> bytes:
-        return mac_of(
-            self._key, b"sage snapshot v1", head.mac, head.seq.to_bytes(8, "big"), hashlib.sha256(body).digest()
-        )
 
     def _prepare(self) -> None:
         self._run(f"PRAGMA busy_timeout = {BUSY_MS}")

@@ -13,7 +13,8 @@ import numpy as np
 from ptklib.errors import JournalDamaged
 from ptklib.ledger.snapshot import digest, dump
 from ptklib.ledger.state import Charge, Entry, LedgerState
-from ptkstore.ledger.journal import Head, Journal
+from ptkstore.ledger.chain import Head
+from ptkstore.ledger.protocol import DurableJournal
 
 __all__ = ["Verified", "verify_journal"]
 
@@ -28,7 +29,7 @@ class Verified(NamedTuple):
     digest: str
 
 
-def verify_journal(journal: Journal, state: LedgerState, known: Head | None) -> Verified:
+def verify_journal(journal: DurableJournal, state: LedgerState, known: Head | None) -> Verified:
     """Check the chain, every snapshot, every charge against the policy, and the replay against ``state``.
 
     ``known`` is a head that was kept elsewhere: the journal must still contain it. The caller holds the journal still.

@@ -26,7 +26,7 @@ from ptklib.ledger.decide import apply
 from ptklib.ledger.snapshot import dump, load
 from ptklib.ledger.state import Entry, LedgerState
 from ptkstore.ledger.group_commit import GroupCommit
-from ptkstore.ledger.journal import Journal
+from ptkstore.ledger.protocol import DurableJournal
 
 __all__ = ["SHARED_SECONDS", "Turn", "Work", "Writer"]
 
@@ -92,7 +92,7 @@ class _Job:
 class Writer:
     """Owns the state and the journal. All methods are thread-safe."""
 
-    def __init__(self, journal: Journal, snapshot_every: int) -> None:
+    def __init__(self, journal: DurableJournal, snapshot_every: int) -> None:
         """Read the journal; ``snapshot_every`` entries a snapshot is taken."""
         self.journal = journal
         self._snapshot_every = snapshot_every
@@ -264,7 +264,7 @@ class Writer:
             raise JournalUnavailable("LEDGER_CLOSED", "the ledger was closed: open it again")
 
 
-def _fold(journal: Journal, state: LedgerState) -> int:
+def _fold(journal: DurableJournal, state: LedgerState) -> int:
     """Fold every commit after the journal's head; return the number of entries."""
     count = 0
     for commit in journal.read():

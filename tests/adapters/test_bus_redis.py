@@ -65,12 +65,12 @@ def test_any_client_can_hear_a_ptk_by_its_name(redis_server: Redis) -> None:
     with redis.Redis.from_url(redis_server.url) as client, client.pubsub() as pubsub, RedisBus(redis_server.url) as bus:
         pubsub.subscribe("ptk.hour-speed", "ptk.odd topic")
         until(lambda: pubsub.get_message(timeout=1) and pubsub.get_message(timeout=1))
-        event = {"id": 7, "kind": "state.added", "subject": "hour-speed", "body": {"version": 3}}
-        bus.publish("sage.state.added.hour-speed", event)
+        event = {"id": 7, "kind": "ptk.state", "subject": "hour-speed", "body": {"version": 3}}
+        bus.publish("sage.ptk.state.hour-speed", event)
         bus.publish("odd topic", {"n": 1})
         told = [pubsub.get_message(timeout=WAIT) for _ in range(2)]
         assert [json.loads(one["data"]) for one in told if one] == [
-            {"topic": "sage.state.added.hour-speed", "message": event},
+            {"topic": "sage.ptk.state.hour-speed", "message": event},
             {"topic": "odd topic", "message": {"n": 1}},
         ]
 

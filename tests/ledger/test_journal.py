@@ -38,6 +38,13 @@ def edit(path: Path, statement: str, *values: object) -> None:
     connection.close()
 
 
+def database_of(ledger: Ledger) -> sqlite3.Connection:
+    kept = ledger._writer.journal
+    assert isinstance(kept, Journal)
+    found: sqlite3.Connection = kept._db
+    return found
+
+
 def damage(path: Path, known: journal.Head | None = None) -> str:
     with pytest.raises(JournalDamaged) as refusal, Ledger.open(path) as ledger:
         ledger.verify(known)
@@ -168,7 +175,7 @@ def test_an_older_schema_is_migrated_and_a_newer_one_refused(path: Path, monkeyp
 
 def test_it_is_durable_by_default(path: Path) -> None:
     with Ledger.open(path) as ledger:
-        database = ledger._writer.journal._db
+        database = database_of(ledger)
         assert database.execute("PRAGMA synchronous").fetchone() == (2,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -178,7 +185,7 @@ def test_a_journal_that_cannot_be_written_grants_nothing_and_recovers(
 ) -> None:
     with Ledger.open(path) as ledger:
         before = ledger.digest()
-        ledger._writer.journal._db.execute("PRAGMA busy_timeout = 50")
+        database_of(ledger).execute("PRAGMA busy_timeout = 50")
         blocker = sqlite3.connect(path, isolation_level=None)
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(JournalUnavailable) as refusal:
