@@ -15,19 +15,15 @@ Reasons: STREAM_UNKNOWN, STREAM_EXISTS, STATE_UNKNOWN, REFERENCE_INVALID, and th
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-import pyarrow as pa
+from typing import Any, Self, cast
 
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
-from ptklib.frames import read_columns
 from ptklib.state import State
 from ptkstore.engine import registrations
 from ptkstore.engine.counting import seal_due
@@ -38,6 +34,8 @@ from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.what_if import Changes, what_if
 from ptkstore.metadata import rows
+from ptkstore.pushing import BATCH_ROWS, numbered_batches
+from ptkstore.references import is_address, parse_reference
 from ptkstore.streams import StreamSpec
 from ptkstore.streams.exposure import exposure
 from ptkstore.views import (
@@ -57,19 +55,39 @@ from ptkstore.views import (
 
 __all__ = ["BATCH_ROWS", "Store"]
 
-BATCH_ROWS = 1 << 16
-_REFERENCE = re.compile(r"(?P<name>[^@]+)(?:@(?:v(?P<version>\d+)|latest))?")
-
 
 class Store:
-    """A store in a directory. Thread-safe; windows run one at a time."""
+    """A store in a directory, or (``Store("host:port")``) behind a server. Thread-safe; windows run one at a time."""
+
+    def __new__(cls, path: str | Path = ".", **options: Any) -> Self:
+        """A store in a directory; for an address, a `ptkstore.remote.RemoteStore`, which has the same methods."""
+        if isinstance(path, str) and is_address(path) and not Path(path).exists():
+            from ptkstore.remote import RemoteStore
+
+            return cast(Self, RemoteStore(path, **options))
+        return super().__new__(cls)
 
     def __init__(
-        self, path: str | Path = ".", *, clock: Callable[[], float] = time.time, workers: int | None = None
+        self,
+        path: str | Path = ".",
+        *,
+        clock: Callable[[], float] = time.time,
+        workers: int | None = None,
+        **remote: Any,
     ) -> None:
-        """Open the store in ``path``, or make one there."""
+        """Open the store in ``path``, or make one there.
+
+        ``Store("host:port")`` takes ``token``, ``ca_file``, ``cert_file``, ``key_file`` and ``timeout_seconds`` instead.
+        """
+        if remote:
+            raise InvalidInput("ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port")
         self._home = Home.open(path, clock=clock, workers=workers)
         self._cycling = threading.Lock()
+
+    @property
+    def home(self) -> Home:
+        """The parts of the store, for those that serve it."""
+        return self._home
 
     def create_stream(self, spec: StreamSpec) -> None:
         """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
@@ -102,15 +120,11 @@ class Store:
         ``seq`` counts the frames of a producer upwards: pushing the same (producer, seq) again changes nothing. Without it
         every push is new.
         """
-        spec = self.stream(stream)
-        if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
-            raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
-        table = _conformed(read_columns(frame, [column.name for column in spec.columns]), spec)
+        batches = numbered_batches(frame, self.stream(stream), seq)
         writer = self._home.writer(stream)
-        first = time.time_ns() if seq is None else seq << 20
         watermark = None
-        for part, batch in enumerate(table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)):
-            watermark = writer.append(batch, producer=producer, seq=first + part).watermark_ms
+        for number, batch in batches:
+            watermark = writer.append(batch, producer=producer, seq=number).watermark_ms
         return watermark
 
     def run(
@@ -128,6 +142,15 @@ class Store:
                 for name in names
                 for window in seal_due(self._home, name, until_ms)
             ]
+
+    def due(self, stream: str, *, until_ms: int | None = None) -> list[int]:
+        """Seal what is due, and name the windows that are complete and not done, oldest first."""
+        return seal_due(self._home, self.stream(stream).name, until_ms)
+
+    def run_window(self, stream: str, window: int, *, progress: Callable[[str], None] | None = None) -> CycleView:
+        """Run or finish one window that is `due`; one that is done changes nothing."""
+        with self._cycling:
+            return Cycle(self._home, self.stream(stream).name, window, progress or (lambda _text: None)).run()
 
     def register(
         self,
@@ -159,13 +182,15 @@ class Store:
         """Retire a PTK: its versions stay, it trains no more."""
         registrations.deregister(self._home.metadata, name, now_ms=self._home.now_ms())
 
-    def update_config(self, name: str, config: Mapping[str, Any]) -> Registration:
+    def update_config(self, name: str, config: Mapping[str, Any], *, etag: int | None = None) -> Registration:
         """Another configuration, profiled and planned anew; kept as it was where that is REJECTED."""
-        return registrations.change(self._home.metadata, self.stream, name, config=config, now_ms=self._home.now_ms())
+        now_ms = self._home.now_ms()
+        return registrations.change(self._home.metadata, self.stream, name, config=config, etag=etag, now_ms=now_ms)
 
-    def update_target(self, name: str, target: float) -> Registration:
+    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
         """Another target, planned anew; kept as it was where that is REJECTED."""
-        return registrations.change(self._home.metadata, self.stream, name, target=target, now_ms=self._home.now_ms())
+        now_ms = self._home.now_ms()
+        return registrations.change(self._home.metadata, self.stream, name, target=target, etag=etag, now_ms=now_ms)
 
     def ptks(self, stream: str | None = None) -> list[PtkView]:
         """The PTKs, by id."""
@@ -195,23 +220,19 @@ class Store:
 
         ``name@v0`` is the best witness of the PTK's profile, if it was measured: a DP state that keeps the target.
         """
-        match = _REFERENCE.fullmatch(reference)
-        if not match or (match["version"] and as_of_ms is not None):
-            raise InvalidInput(
-                "REFERENCE_INVALID", f"a state is 'name', 'name@latest' or 'name@v7', got {reference!r:.80}"
-            )
+        name, version = parse_reference(reference, as_of_ms)
         with self._home.metadata.read() as tx:
-            row = tx.ptks.named(match["name"])
-            if match["version"] and int(match["version"]) == 0:
+            row = tx.ptks.named(name)
+            if version == 0:
                 return State.from_bytes(*self._home.lake.get(witness(tx, row)))
-            if match["version"]:
-                found: rows.StateRow | None = tx.states.get(row.id, int(match["version"]))
+            if version is not None:
+                found: rows.StateRow | None = tx.states.get(row.id, version)
             elif as_of_ms is not None:
                 found = tx.states.as_of(row.id, as_of_ms)
             else:
                 found = tx.states.latest(row.id)
         if found is None:
-            raise Refused("STATE_UNKNOWN", f"PTK {match['name']!r} has no state yet: it trains when a window closes")
+            raise Refused("STATE_UNKNOWN", f"PTK {name!r} has no state yet: it trains when a window closes")
         return State.from_bytes(*self._home.lake.get(found.digest))
 
     def states(self, name: str) -> list[StateView]:
@@ -319,19 +340,6 @@ class Store:
         counts = {block.name: block.dp_count or 0 for block in blocks}
         held = exposure(self._home.path, self._home.specs[stream], counts)
         return ExposureView(held.oldest_ms, held.newest_ms, held.blocks, held.dp_records)
-
-
-def _conformed(table: pa.Table, spec: StreamSpec) -> pa.Table:
-    """The table with the stream's types. What Arrow says of a value it cannot convert quotes the value: it stays here."""
-    columns = []
-    for column, field in zip(table.columns, spec.schema, strict=True):
-        try:
-            columns.append(column.cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            raise InvalidInput(
-                "COLUMN_TYPE", f"column {field.name!r} must be {field.type} or convert to it, got {column.type}"
-            ) from None
-    return pa.table(columns, schema=spec.schema)
 
 
 def _ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:

@@ -39,8 +39,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptkstore.streams",),
     ("ptkstore.metadata", "ptkstore.lake", "ptkstore.bus"),
     ("ptkstore.views", "ptkstore.workers"),
+    ("ptkstore.pushing", "ptkstore.references"),
     ("ptkstore.engine",),
+    # What both ends of the wire share.
+    ("ptkstore.rpc.faults ptkstore.rpc.messages",),
+    ("ptkstore.remote ptkstore.remote_channel ptkstore.remote_push ptkstore.remote_watch",),
     ("ptkstore.client",),
+    ("ptkstore.rpc",),
+    ("ptkstore.settings",),
+    # The composition root of the service.
+    ("ptkstore.server",),
     # Projects to start from: copied, never imported.
     ("ptkstore.templates",),
     ("ptkstore.cli",),

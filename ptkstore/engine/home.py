@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class Home:
     specs: dict[str, StreamSpec] = field(default_factory=dict)
     writers: dict[str, StreamWriter] = field(default_factory=dict)
     judges: dict[str, Filter] = field(default_factory=dict)
+    opening: threading.Lock = field(default_factory=threading.Lock)
     # Called with the name of every step when its work begins and when it is written; tests kill the process there.
     on_step: Callable[[str, str], None] = lambda _step, _moment: None
 
@@ -69,9 +71,10 @@ class Home:
 
     def writer(self, stream: str) -> StreamWriter:
         """The writer of a stream, opened when first used: opening repairs what a crash left."""
-        if stream not in self.writers:
-            self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
-        return self.writers[stream]
+        with self.opening:
+            if stream not in self.writers:
+                self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
+            return self.writers[stream]
 
     def judge(self, stream: str) -> Filter:
         """The filter of a stream; kept, for it remembers demands."""

@@ -110,11 +110,17 @@ def change(
     *,
     config: Mapping[str, Any] | None = None,
     target: float | None = None,
+    etag: int | None = None,
     now_ms: int,
 ) -> Registration:
-    """Give a PTK another configuration or target. If that does not fit, it keeps what it had and the answer is REJECTED."""
+    """Give a PTK another configuration or target. If that does not fit, it keeps what it had and the answer is REJECTED.
+
+    With ``etag``, only if it is still what the caller has seen (ETAG_STALE).
+    """
     with metadata.read() as tx:
         row = tx.ptks.named(name)
+    if etag is not None and etag != row.etag:
+        raise Refused("ETAG_STALE", f"PTK {name!r} was changed by somebody else: read it again", ptk=name)
     if row.status == "RETIRED":
         raise Refused("PTK_RETIRED", f"PTK {name!r} is retired: register it under another name", ptk=name)
     spec = spec_of(row.stream)

@@ -46,20 +46,22 @@ class Plan(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class PlanAssignment(_message.Message):
-    __slots__ = ("ptk", "epsilon", "samples", "target", "partitions", "share")
+    __slots__ = ("ptk", "epsilon", "samples", "target", "partitions", "share", "used")
     PTK_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
     ptk: str
     epsilon: str
     samples: int
     target: float
     partitions: _containers.RepeatedScalarFieldContainer[int]
     share: float
-    def __init__(self, ptk: _Optional[str] = ..., epsilon: _Optional[str] = ..., samples: _Optional[int] = ..., target: _Optional[float] = ..., partitions: _Optional[_Iterable[int]] = ..., share: _Optional[float] = ...) -> None: ...
+    used: float
+    def __init__(self, ptk: _Optional[str] = ..., epsilon: _Optional[str] = ..., samples: _Optional[int] = ..., target: _Optional[float] = ..., partitions: _Optional[_Iterable[int]] = ..., share: _Optional[float] = ..., used: _Optional[float] = ...) -> None: ...
 
 class PlanPartition(_message.Message):
     __slots__ = ("samples", "ptks", "used")

@@ -69,7 +69,7 @@ class PlanServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListPlans(self, request, context):
-        """Plans of a stream, newest first, a page at a time.
+        """Plans of a stream, oldest first, a page at a time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -75,6 +75,11 @@ class PtkServiceStub(object):
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.GetPtkProfileRequest.SerializeToString,
                 response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.GetPtkProfileResponse.FromString,
                 _registered_method=True)
+        self.RenewPtkProfile = channel.unary_unary(
+                '/ptkstore.v1.PtkService/RenewPtkProfile',
+                request_serializer=ptkstore_dot_v1_dot_ptk__pb2.RenewPtkProfileRequest.SerializeToString,
+                response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.RenewPtkProfileResponse.FromString,
+                _registered_method=True)
         self.ListStates = channel.unary_unary(
                 '/ptkstore.v1.PtkService/ListStates',
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.ListStatesRequest.SerializeToString,
@@ -173,6 +178,13 @@ class PtkServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RenewPtkProfile(self, request, context):
+        """Asks for a new profile when the next window closes; the old one counts until then. Not charged now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListStates(self, request, context):
         """The states of a PTK, oldest first, a page at a time.
         """
@@ -265,6 +277,11 @@ def add_PtkServiceServicer_to_server(servicer, server):
                     servicer.GetPtkProfile,
                     request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.GetPtkProfileRequest.FromString,
                     response_serializer=ptkstore_dot_v1_dot_ptk__pb2.GetPtkProfileResponse.SerializeToString,
+            ),
+            'RenewPtkProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewPtkProfile,
+                    request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.RenewPtkProfileRequest.FromString,
+                    response_serializer=ptkstore_dot_v1_dot_ptk__pb2.RenewPtkProfileResponse.SerializeToString,
             ),
             'ListStates': grpc.unary_unary_rpc_method_handler(
                     servicer.ListStates,
@@ -519,6 +536,33 @@ class PtkService(object):
             '/ptkstore.v1.PtkService/GetPtkProfile',
             ptkstore_dot_v1_dot_ptk__pb2.GetPtkProfileRequest.SerializeToString,
             ptkstore_dot_v1_dot_ptk__pb2.GetPtkProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenewPtkProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ptkstore.v1.PtkService/RenewPtkProfile',
+            ptkstore_dot_v1_dot_ptk__pb2.RenewPtkProfileRequest.SerializeToString,
+            ptkstore_dot_v1_dot_ptk__pb2.RenewPtkProfileResponse.FromString,
             options,
             channel_credentials,
             insecure,

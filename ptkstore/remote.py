@@ -1,0 +1,367 @@
+"""The SDK over the wire: the same methods, the same views and the same errors as a store in a directory.
+
+``Store("host:port")`` makes one. Frames are brought to the stream's types and features are computed here; the server sees
+batches on the way in and gives out states, whose digests are checked. Calls have deadlines, and are tried again while the
+server is unavailable.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from ptklib.errors import InvalidInput, SageError
+from ptklib.state import State
+from ptkstore.engine.what_if import Changes
+from ptkstore.lake import StateDamaged, digest_of
+from ptkstore.pushing import numbered_batches
+from ptkstore.references import parse_reference
+from ptkstore.remote_channel import TIMEOUT_SECONDS, Connection
+from ptkstore.remote_push import BATCH_BYTES, Push
+from ptkstore.remote_watch import Watch
+from ptkstore.rpc import messages
+from ptkstore.rpc.faults import error_of
+from ptkstore.streams import StreamSpec
+from ptkstore.v1 import (
+    budget_pb2,
+    budget_pb2_grpc,
+    operation_pb2,
+    operation_pb2_grpc,
+    plan_pb2,
+    plan_pb2_grpc,
+    ptk_pb2,
+    ptk_pb2_grpc,
+    stream_pb2,
+    stream_pb2_grpc,
+)
+from ptkstore.views import (
+    BudgetView,
+    CycleView,
+    EventView,
+    Finding,
+    PlanView,
+    ProfileView,
+    PtkView,
+    Registration,
+    StateView,
+    WhatIfView,
+)
+
+__all__ = ["RemoteStore"]
+
+_PAGE = 1000
+# Registering tries a PTK out and plans for all; a doctor reads everything.
+_LONG_SECONDS = 300.0
+# How often a lost connection is tried again while an operation is waited for: about two minutes.
+_RESTART_ATTEMPTS = 60
+
+
+class RemoteStore:
+    """A store behind a server. Thread-safe. See `ptkstore.client.Store` for what the methods do."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        ca_file: str | Path | None = None,
+        cert_file: str | Path | None = None,
+        key_file: str | Path | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """Connect when first used."""
+        self._connection = Connection(
+            address,
+            token=token,
+            ca_file=ca_file,
+            cert_file=cert_file,
+            key_file=key_file,
+            timeout_seconds=timeout_seconds,
+        )
+        channel = self._connection.channel
+        self._streams = stream_pb2_grpc.StreamServiceStub(channel)
+        self._ptks = ptk_pb2_grpc.PtkServiceStub(channel)
+        self._plans = plan_pb2_grpc.PlanServiceStub(channel)
+        self._budgets = budget_pb2_grpc.BudgetServiceStub(channel)
+        self._operations = operation_pb2_grpc.OperationServiceStub(channel)
+        self._events = operation_pb2_grpc.EventServiceStub(channel)
+
+    def create_stream(self, spec: StreamSpec) -> None:
+        """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
+        request = stream_pb2.CreateStreamRequest(request_id=_fresh_id(), spec_json=spec.to_json_text())
+        self._call(self._streams.CreateStream, request)
+
+    def streams(self) -> list[StreamSpec]:
+        """All streams, by name."""
+        pages = self._pages(self._streams.ListStreams, stream_pb2.ListStreamsRequest())
+        return [messages.spec_of(one) for page in pages for one in page.streams]
+
+    def stream(self, name: str) -> StreamSpec:
+        """One stream. Refused: STREAM_UNKNOWN."""
+        return messages.spec_of(self._call(self._streams.GetStream, stream_pb2.GetStreamRequest(name=name)).stream)
+
+    def push(self, stream: str, frame: Any, *, producer: str = "default", seq: int | None = None) -> int | None:
+        """Append a frame; durable when it returns. Returns the watermark in milliseconds."""
+        spec = self.stream(stream)
+        opening = stream_pb2.AppendOpen(stream=stream, producer=producer, schema_fingerprint=spec.fingerprint)
+        batches = numbered_batches(frame, spec, seq, batch_bytes=BATCH_BYTES)
+        return Push(self._connection, opening, iter(batches)).run()
+
+    def run(
+        self, stream: str | None = None, *, until_ms: int | None = None, progress: Callable[[str], None] | None = None
+    ) -> list[CycleView]:
+        """Seal what is due, finish interrupted cycles, and run every complete window; one report each."""
+        names = [stream] if stream is not None else [one.name for one in self.streams()]
+        found = []
+        for name in names:
+            request = stream_pb2.CloseWindowRequest(
+                request_id=_fresh_id(), stream=name, until=messages.moment(until_ms)
+            )
+            operation = self._call(self._streams.CloseWindow, request).operation
+            found += self._finished(operation.id, progress or (lambda _text: None))
+        return found
+
+    def register(
+        self,
+        name: str,
+        *,
+        stream: str,
+        kind: str,
+        config: Mapping[str, Any],
+        target: float,
+        train_every: int = 1,
+    ) -> Registration:
+        """Ask for a PTK: ACTIVE, WAITING for its profile, or REJECTED with the reason and the nearest target."""
+        request = ptk_pb2.RegisterPtkRequest(
+            request_id=_fresh_id(),
+            name=name,
+            stream=stream,
+            kind=kind,
+            config_json=_json(config),
+            target=target,
+            train_every=train_every,
+        )
+        answer = self._call(self._ptks.RegisterPtk, request, _LONG_SECONDS)
+        return messages.registration_view(answer.registration)
+
+    def deregister(self, name: str) -> None:
+        """Retire a PTK: its versions stay, it trains no more."""
+        self._call(self._ptks.DeregisterPtk, ptk_pb2.DeregisterPtkRequest(request_id=_fresh_id(), name=name))
+
+    def update_config(self, name: str, config: Mapping[str, Any], *, etag: int | None = None) -> Registration:
+        """Another configuration, profiled and planned anew; kept as it was where that is REJECTED."""
+        request = ptk_pb2.UpdatePtkConfigRequest(
+            request_id=_fresh_id(), name=name, config_json=_json(config), etag="" if etag is None else str(etag)
+        )
+        answer = self._call(self._ptks.UpdatePtkConfig, request, _LONG_SECONDS)
+        return messages.registration_view(answer.registration)
+
+    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
+        """Another target, planned anew; kept as it was where that is REJECTED."""
+        request = ptk_pb2.UpdatePtkPerformanceTargetRequest(
+            request_id=_fresh_id(), name=name, target=target, etag="" if etag is None else str(etag)
+        )
+        answer = self._call(self._ptks.UpdatePtkPerformanceTarget, request, _LONG_SECONDS)
+        return messages.registration_view(answer.registration)
+
+    def ptks(self, stream: str | None = None) -> list[PtkView]:
+        """The PTKs, by id."""
+        pages = self._pages(self._ptks.ListPtks, ptk_pb2.ListPtksRequest(stream=stream or ""))
+        return [messages.ptk_view(one) for page in pages for one in page.ptks]
+
+    def ptk(self, name: str) -> PtkView:
+        """One PTK. Refused: PTK_UNKNOWN."""
+        return messages.ptk_view(self._call(self._ptks.GetPtk, ptk_pb2.GetPtkRequest(name=name)).ptk)
+
+    def profile(self, name: str, levels: Sequence[str] = ()) -> ProfileView:
+        """How many samples a PTK needs at each level, as far as that is known."""
+        request = ptk_pb2.GetPtkProfileRequest(name=name, levels=levels)
+        return messages.profile_view(name, self._call(self._ptks.GetPtkProfile, request).profile)
+
+    def renew_profile(self, name: str) -> ProfileView:
+        """Ask for a new profile in the next window; the old one counts until then."""
+        request = ptk_pb2.RenewPtkProfileRequest(request_id=_fresh_id(), name=name)
+        return messages.profile_view(name, self._call(self._ptks.RenewPtkProfile, request).profile)
+
+    def get_state(self, reference: str, *, as_of_ms: int | None = None) -> State:
+        """A state by name: the newest, ``name@v7``, or the newest as of a time. Its bytes are verified."""
+        name, version = parse_reference(reference, as_of_ms)
+        request = ptk_pb2.GetStateRequest(name=name)
+        if version is not None:
+            request.version = version
+        elif as_of_ms is not None:
+            moment = messages.moment(as_of_ms)
+            assert moment is not None
+            request.as_of.CopyFrom(moment)
+        found = self._call(self._ptks.GetState, request)
+        arrays = found.arrays if found.arrays_bytes == len(found.arrays) else self._read_arrays(name, found)
+        if digest_of(arrays, found.manifest) != found.state.digest:
+            raise StateDamaged("STATE_DAMAGED", f"the bytes of {reference!r:.80} are not those of its digest")
+        return State.from_bytes(arrays, found.manifest)
+
+    def states(self, name: str) -> list[StateView]:
+        """All versions of a PTK, oldest first."""
+        pages = self._pages(self._ptks.ListStates, ptk_pb2.ListStatesRequest(name=name))
+        return [messages.state_view(one) for page in pages for one in page.states]
+
+    def subscribe(self, name: str, callback: Callable[[StateView], None]) -> Callable[[], None]:
+        """Call back, in a thread of its own, for every new state of a PTK from now on; returns what ends it."""
+        after = self.ptk(name).latest_version or 0
+        return Watch(self._connection, name, after, callback).close
+
+    def plan(self, stream: str) -> PlanView | None:
+        """The newest plan of a stream, or None before its first window."""
+        found = self._call(self._plans.GetPlan, plan_pb2.GetPlanRequest(stream=stream))
+        return messages.plan_view(found.plan) if found.HasField("plan") else None
+
+    def plan_picture(self, stream: str) -> str | None:
+        """The newest plan of a stream as an SVG document, or None before its first window."""
+        found = self._call(self._plans.GetPlan, plan_pb2.GetPlanRequest(stream=stream, with_picture=True))
+        return found.picture_svg if found.HasField("plan") else None
+
+    def plan_now(self, stream: str) -> PlanView:
+        """What the plan of a fresh window would be with the PTKs as they are; touches nothing."""
+        request = plan_pb2.GetPlanRequest(stream=stream, fresh=True)
+        return messages.plan_view(self._call(self._plans.GetPlan, request, _LONG_SECONDS).plan)
+
+    def what_if(self, stream: str, changes: Changes | None = None) -> WhatIfView:
+        """The plan of a fresh window as it is, and as it would be after some changes; touches nothing."""
+        asked = changes or Changes()
+        request = plan_pb2.WhatIfRequest(
+            stream=stream,
+            changes=_changes(asked),
+            epsilon="" if asked.epsilon is None else str(asked.epsilon),
+            delta="" if asked.delta is None else str(asked.delta),
+            composition=asked.composition or "",
+            n_max=asked.n_max,
+        )
+        found = self._call(self._plans.WhatIf, request, _LONG_SECONDS)
+        plans = messages.plan_view(found.current), messages.plan_view(found.proposed)
+        return WhatIfView(*plans, unprofiled=tuple(found.unprofiled))
+
+    def budget(self, stream: str) -> BudgetView:
+        """What the stream promises and what is left of it, block by block."""
+        found = self._call(self._budgets.GetBudget, budget_pb2.GetBudgetRequest(stream=stream)).budget
+        pages = self._pages(self._budgets.ListBlocks, budget_pb2.ListBlocksRequest(stream=stream))
+        return messages.budget_view(found, [messages.block_line(one) for page in pages for one in page.blocks])
+
+    def cycles(self, stream: str) -> list[CycleView]:
+        """The cycles of a stream, oldest first."""
+        pages = self._pages(self._operations.ListCycles, operation_pb2.ListCyclesRequest(stream=stream))
+        return [messages.cycle_view(one) for page in pages for one in page.cycles]
+
+    def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
+        """What happened after that event, oldest first."""
+        if limit < 1:
+            raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number, got {limit}")
+        found: list[EventView] = []
+        while len(found) < limit:
+            size = min(_PAGE, limit - len(found))
+            request = operation_pb2.ListEventsRequest(after=after, page_size=size)
+            page = self._call(self._events.ListEvents, request).events
+            found += [messages.event_view(one) for one in page]
+            if len(page) < size:
+                break
+            after = page[-1].id
+        return found
+
+    def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
+        """Check the store, and search every file for canaries that were planted in its streams."""
+        texts = [one.encode() if isinstance(one, str) else one for one in canaries]
+        found = self._call(self._operations.RunDoctor, operation_pb2.RunDoctorRequest(canaries=texts), _LONG_SECONDS)
+        return [Finding(one.level, one.what, one.detail) for one in found.findings]
+
+    def kinds(self) -> list[str]:
+        """The kinds of PTKs that the server has."""
+        return [one.kind for one in self._call(self._ptks.ListPtkKinds, ptk_pb2.ListPtkKindsRequest()).kinds]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Use the store in a ``with`` block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close at the end of the block."""
+        self.close()
+
+    def _call(self, method: Any, request: Any, timeout_seconds: float | None = None) -> Any:
+        return self._connection.call(method, request, timeout_seconds=timeout_seconds)
+
+    def _pages(self, method: Any, request: Any) -> Iterator[Any]:
+        request.page_size = _PAGE
+        while True:
+            page = self._call(method, request)
+            yield page
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def _read_arrays(self, name: str, found: ptk_pb2.GetStateResponse) -> bytes:
+        """Arrays that were too large for one message."""
+        request = ptk_pb2.ReadStateRequest(name=name, digest=found.state.digest)
+        timeout, metadata = self._connection.timeout_seconds, self._connection.metadata
+
+        def once() -> bytes:
+            pieces = self._ptks.ReadState(request, timeout=timeout, metadata=metadata)
+            return b"".join(one.piece for one in pieces)
+
+        arrays: bytes = self._connection.patiently(once)
+        return arrays
+
+    def _finished(self, operation: str, progress: Callable[[str], None]) -> list[CycleView]:
+        """Wait for an operation, however long it takes and however often the server restarts meanwhile."""
+        request = operation_pb2.WatchOperationRequest(id=operation)
+        told, attempt = "", 0
+        while True:
+            try:
+                for one in self._operations.WatchOperation(request, metadata=self._connection.metadata):
+                    attempt = 0
+                    now = one.operation
+                    if now.progress and now.progress != told:
+                        told = now.progress
+                        progress(told)
+                    if now.status == operation_pb2.OPERATION_STATUS_FAILED:
+                        raise SageError(now.reason, now.message)
+                    if now.status == operation_pb2.OPERATION_STATUS_DONE:
+                        return [messages.cycle_view(cycle) for cycle in now.cycles]
+            except grpc.RpcError as failure:
+                attempt += 1
+                if failure.code() != grpc.StatusCode.UNAVAILABLE or attempt > _RESTART_ATTEMPTS:
+                    raise error_of(failure) from None
+            self._connection.wait(attempt)
+
+
+def _changes(asked: Changes) -> list[plan_pb2.PlanChange]:
+    added = [
+        plan_pb2.AddPtk(name=one.name, kind=one.kind, config_json=_json(one.config), target=one.target)
+        for one in asked.add
+    ]
+    retargeted = [plan_pb2.RetargetPtk(name=name, target=target) for name, target in asked.retarget.items()]
+    return [
+        *(plan_pb2.PlanChange(add=one) for one in added),
+        *(plan_pb2.PlanChange(remove=name) for name in asked.remove),
+        *(plan_pb2.PlanChange(retarget=one) for one in retargeted),
+    ]
+
+
+def _json(config: Mapping[str, Any]) -> str:
+    """A configuration as JSON. Reason: JSON_INVALID."""
+    try:
+        return json.dumps(dict(config), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput("JSON_INVALID", "a configuration must be a JSON object") from None
+
+
+def _fresh_id() -> str:
+    return uuid.uuid4().hex

@@ -1,0 +1,129 @@
+"""Append: batches in, acknowledgements out, several in flight.
+
+A thread reads the caller's messages; up to `IN_FLIGHT` batches are parsed, checked, encrypted and made durable at once, and
+share their fsyncs with all other callers. Acknowledgements leave in the order in which the batches came. A caller that is
+faster than the disk is held back by gRPC's flow control, because nothing is read while the line is full. The first error
+ends the call; what was not acknowledged may be sent again. Reasons: APPEND_ORDER, and those of batches.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from ptklib.errors import InvalidInput
+from ptklib.ledger.slices import check_name
+from ptkstore.client import Store
+from ptkstore.rpc.arrow import read_batch
+from ptkstore.rpc.callers import Allowance
+from ptkstore.rpc.dispatch import Call
+from ptkstore.rpc.faults import ServerUnavailable
+from ptkstore.rpc.messages import moment
+from ptkstore.v1 import stream_pb2
+
+__all__ = ["IN_FLIGHT", "Appender"]
+
+IN_FLIGHT = 4
+_IDLE_SECONDS = 0.5
+_Item = tuple[int, Future[int]] | BaseException | None
+
+
+class Appender:
+    """Feeds streams for all callers. Thread-safe."""
+
+    def __init__(
+        self,
+        store: Store,
+        admit: Callable[[Call, str], None],
+        allowance: Allowance,
+        *,
+        threads: int,
+        stopping: Callable[[], bool],
+    ) -> None:
+        """``admit`` writes down who was let in; ``allowance`` is in bytes; ``stopping`` ends calls that are idle."""
+        self._store = store
+        self._admit = admit
+        self._allowance = allowance
+        self._stopping = stopping
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sage-append")
+
+    def append(self, incoming: Iterator[Any], call: Call) -> Iterator[stream_pb2.AppendResponse]:
+        """One call of Append."""
+        opening = self._opened(incoming, call)
+        line: queue.Queue[_Item] = queue.Queue()
+        slots = threading.Semaphore(IN_FLIGHT)
+        over = threading.Event()
+        threading.Thread(
+            target=self._feed, args=(incoming, opening, line, slots, over, call), name="sage-append-feed", daemon=True
+        ).start()
+        try:
+            while (item := self._next(line)) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                seq, done = item
+                watermark_ms = done.result()
+                slots.release()
+                yield stream_pb2.AppendResponse(seq=seq, watermark=moment(watermark_ms))
+        finally:
+            over.set()
+            slots.release()
+
+    def _next(self, line: queue.Queue[_Item]) -> _Item:
+        while True:
+            try:
+                return line.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                if self._stopping():
+                    raise ServerUnavailable("SERVER_STOPPING", "the server is stopping: connect again") from None
+
+    def close(self) -> None:
+        """Finish what is under way."""
+        self._pool.shutdown()
+
+    def _opened(self, incoming: Iterator[Any], call: Call) -> stream_pb2.AppendOpen:
+        first = next(incoming, None)
+        if first is None or first.WhichOneof("message") != "open":
+            raise InvalidInput("APPEND_ORDER", "the first message must open a stream")
+        opening: stream_pb2.AppendOpen = first.open
+        call.caller.require_stream(opening.stream)
+        spec = self._store.stream(opening.stream)
+        check_name(opening.producer, "producer")
+        if opening.schema_fingerprint not in ("", spec.fingerprint):
+            raise InvalidInput("SCHEMA_MISMATCH", f"the schema's fingerprint must be {spec.fingerprint}")
+        self._admit(call, spec.name)
+        return opening
+
+    def _feed(
+        self,
+        incoming: Iterator[Any],
+        opening: stream_pb2.AppendOpen,
+        line: queue.Queue[_Item],
+        slots: threading.Semaphore,
+        over: threading.Event,
+        call: Call,
+    ) -> None:
+        """Read the caller's batches into the line."""
+        try:
+            slots.acquire()
+            for message in incoming:
+                if over.is_set():
+                    return
+                if message.WhichOneof("message") != "batch":
+                    raise InvalidInput("APPEND_ORDER", "after the first message there are batches only")
+                batch = message.batch
+                self._allowance.take(call.caller.name, len(batch.arrow_ipc))
+                line.put((batch.seq, self._pool.submit(self._one, opening, batch)))
+                # Before the next one is read: what is not read holds the caller back.
+                slots.acquire()
+            line.put(None)
+        except BaseException as error:  # told to the caller, who is in another thread
+            line.put(error)
+
+    def _one(self, opening: stream_pb2.AppendOpen, batch: stream_pb2.AppendBatch) -> int:
+        spec = self._store.stream(opening.stream)
+        records = read_batch(batch.arrow_ipc, spec, convert=not opening.schema_fingerprint)
+        seq = min(batch.seq, 2**63)  # the writer refuses that one
+        return self._store.home.writer(spec.name).append(records, producer=opening.producer, seq=seq).watermark_ms

@@ -1,0 +1,210 @@
+"""Who calls: nobody in particular on loopback, the bearer of a token, or the owner of a certificate.
+
+A token is ``sage_ID_SECRET``; the store keeps the SHA-256 of the secret. Tokens are looked up again every few seconds, so a
+revoked one dies within `TOKEN_SECONDS`. Every caller has an allowance of calls that refills with time.
+
+Reasons: CREDENTIALS_MISSING, CREDENTIALS_INVALID, PERMISSION_DENIED, RATE_LIMITED, ROLE_UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ptklib.errors import InvalidInput
+from ptkstore.metadata import Metadata
+from ptkstore.metadata.tokens import TokenRow
+from ptkstore.rpc.faults import AccessDenied, LimitExceeded
+from ptkstore.rpc.permissions import ROLES, Permission
+
+__all__ = ["ANONYMOUS", "TOKEN_SECONDS", "Allowance", "Caller", "Callers", "check_roles", "make_token"]
+
+TOKEN_SECONDS = 2.0
+_TOKEN = re.compile(r"sage_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_MAX_KNOWN = 10_000
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with roles. Empty ``streams`` and ``ptks`` mean all of them."""
+
+    name: str
+    roles: frozenset[str]
+    streams: frozenset[str] = frozenset()
+    ptks: frozenset[str] = frozenset()
+
+    @property
+    def limited(self) -> bool:
+        """True when it may not see everything."""
+        return bool(self.streams or self.ptks)
+
+    def sees_stream(self, stream: str) -> bool:
+        """True when the stream is one of the caller's."""
+        return not self.streams or stream in self.streams
+
+    def sees_ptk(self, ptk: str, stream: str | None) -> bool:
+        """True when the PTK, and the stream it is on, are the caller's. A PTK that does not exist is on no stream."""
+        named = not self.ptks or ptk in self.ptks
+        return named and (not self.streams or (stream is not None and stream in self.streams))
+
+    def require_role(self, permission: Permission) -> None:
+        """PERMISSION_DENIED unless one of the roles may, and the limits allow."""
+        if not self.roles & permission.roles:
+            raise denied(f"this takes the role {' or '.join(sorted(permission.roles)) or 'of nobody'}")
+        if permission.scope == "whole" and self.limited:
+            raise denied("this is about the whole store, and the credentials are limited to a part of it")
+
+    def require_stream(self, stream: str) -> None:
+        """PERMISSION_DENIED unless the stream is one of the caller's."""
+        if not self.sees_stream(stream):
+            raise denied("these credentials are for other streams")
+
+    def require_ptk(self, ptk: str, stream: str | None) -> None:
+        """PERMISSION_DENIED unless the PTK is one of the caller's."""
+        if not self.sees_ptk(ptk, stream):
+            raise denied("these credentials are for other PTKs or streams")
+
+
+ANONYMOUS = Caller("anonymous", frozenset(ROLES))
+
+
+def denied(words: str) -> AccessDenied:
+    """What a caller hears who may not."""
+    return AccessDenied("PERMISSION_DENIED", words)
+
+
+def check_roles(roles: Iterable[str]) -> tuple[str, ...]:
+    """Roles that exist, at least one. Reason: ROLE_UNKNOWN."""
+    found = tuple(dict.fromkeys(roles))
+    if not found or not set(found) <= set(ROLES):
+        raise InvalidInput(
+            "ROLE_UNKNOWN", f"roles must be some of {', '.join(ROLES)}, got {', '.join(found) or 'none'}"
+        )
+    return found
+
+
+def make_token(
+    metadata: Metadata,
+    name: str,
+    *,
+    roles: Iterable[str],
+    streams: Iterable[str] = (),
+    ptks: Iterable[str] = (),
+    expires_ms: int | None = None,
+    now_ms: int,
+) -> tuple[str, TokenRow]:
+    """A new token, shown this once, and what is kept of it."""
+    checked = check_roles(roles)
+    number, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    with metadata.write() as tx:
+        row = tx.tokens.add(
+            number,
+            name,
+            _hash(secret),
+            roles=checked,
+            streams=sorted(set(streams)),
+            ptks=sorted(set(ptks)),
+            expires_ms=expires_ms,
+            at_ms=now_ms,
+        )
+    return f"sage_{number}_{secret}", row
+
+
+class Allowance:
+    """A number of calls that refills with time, for each caller. Thread-safe."""
+
+    def __init__(self, per_second: float, *, burst_seconds: float = 2.0, clock: Callable[[], float] = time.monotonic):
+        """0 per second is no limit."""
+        self._rate = per_second
+        self._burst = max(1.0, per_second * burst_seconds)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, who: str, amount: float = 1.0) -> None:
+        """Take some, or RATE_LIMITED. More than a burst at once waits for a full allowance and leaves a debt."""
+        if self._rate <= 0:
+            return
+        now = self._clock()
+        with self._lock:
+            if len(self._left) > _MAX_KNOWN:
+                self._left.clear()
+            left, then = self._left.get(who, (self._burst, now))
+            left = min(self._burst, left + (now - then) * self._rate)
+            if left < min(amount, self._burst):
+                self._left[who] = (left, now)
+                wait = (min(amount, self._burst) - left) / self._rate
+                raise LimitExceeded(
+                    "RATE_LIMITED", f"too much at once: wait {wait:.2g} s", retry_seconds=round(wait, 3)
+                )
+            self._left[who] = (left - amount, now)
+
+
+class Callers:
+    """Finds out who calls. ``anonymous`` lets everybody do everything: for loopback without credentials only."""
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        *,
+        anonymous: bool,
+        certificates: Mapping[str, Caller] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``certificates`` are callers by the common or alternative name of their certificate."""
+        self._metadata = metadata
+        self._anonymous = anonymous
+        self._certificates = dict(certificates or {})
+        self._clock = clock
+        self._known: dict[str, tuple[float, TokenRow]] = {}
+
+    def identify(self, context: Any) -> Caller:
+        """The caller of an RPC."""
+        for name, value in context.invocation_metadata():
+            if name == "authorization":
+                return self._bearer(value if isinstance(value, str) else "")
+        if self._certificates:
+            told = context.auth_context()
+            for field in ("x509_common_name", "x509_subject_alternative_name"):
+                for one in told.get(field, ()):
+                    found = self._certificates.get(one.decode("utf-8", "replace"))
+                    if found is not None:
+                        return found
+        if self._anonymous:
+            return ANONYMOUS
+        raise AccessDenied("CREDENTIALS_MISSING", "this server wants credentials: a token, or a certificate it knows")
+
+    def _bearer(self, header: str) -> Caller:
+        match = _TOKEN.fullmatch(header.removeprefix("Bearer ")) if header.startswith("Bearer ") else None
+        row = self._token(match[1]) if match else None
+        # The hash is compared even where there is no such token, so that timing tells nothing.
+        right = hmac.compare_digest(_hash(match[2] if match else ""), row.secret_sha256 if row else "0" * 64)
+        if row is None or not right or not row.alive(int(self._clock() * 1000)):
+            raise AccessDenied("CREDENTIALS_INVALID", "the token is not known, or not any more")
+        return Caller(row.name, frozenset(row.roles), frozenset(row.streams), frozenset(row.ptks))
+
+    def _token(self, number: str) -> TokenRow | None:
+        now = time.monotonic()
+        known = self._known.get(number)
+        if known is not None and now - known[0] < TOKEN_SECONDS:
+            return known[1]
+        with self._metadata.read() as tx:
+            row = tx.tokens.find(number)
+        if row is None:
+            self._known.pop(number, None)
+        else:
+            if len(self._known) > _MAX_KNOWN:
+                self._known.clear()
+            self._known[number] = (now, row)
+        return row
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,227 @@
+"""Tells subscribers of new states: at least once, in the order of the versions, for each PTK and endpoint by itself.
+
+A subscription has a mark, the version up to which it was told. Whatever is beyond it is sent, one version after the other.
+What does not arrive is tried again after a while that doubles, with jitter, and holds up only its own subscription; after
+`MAX_ATTEMPTS` it is given up as a dead letter and the next version has its turn. `RetryDelivery` brings a dead letter back.
+A crash between the call and the mark sends a version twice, never none.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import random
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import grpc
+import structlog
+
+from ptklib.errors import SageError
+from ptkstore.metadata import Metadata, rows
+from ptkstore.metadata.notifications import Notification
+from ptkstore.rpc.messages import state_message
+from ptkstore.rpc.metrics import Metrics
+from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
+from ptkstore.views import StateView
+
+__all__ = ["MAX_ATTEMPTS", "Deliverer", "Pace", "is_allowed"]
+
+MAX_ATTEMPTS = 12
+_ENDPOINT = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?):([0-9]{1,5})")
+_LOG = structlog.get_logger("sage.deliveries")
+
+
+def is_allowed(endpoint: str, allowed: Sequence[str]) -> bool:
+    """True for ``host:port`` that matches one of the operator's patterns. Anything else a channel could take is not."""
+    match = _ENDPOINT.fullmatch(endpoint)
+    if match is None or not 0 < int(match[3]) < 65536:
+        return False
+    return any(fnmatch.fnmatchcase(endpoint, pattern) for pattern in allowed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How fast deliveries are tried."""
+
+    first_delay_seconds: float = 0.5
+    longest_delay_seconds: float = 300.0
+    deadline_seconds: float = 10.0
+    poll_seconds: float = 2.0
+    attempts: int = MAX_ATTEMPTS
+
+    def delay_ms(self, attempts: int) -> int:
+        """How long to wait after so many failures: half of it certain, half of it at random."""
+        most = min(self.longest_delay_seconds, self.first_delay_seconds * 2.0 ** min(attempts - 1, 40))
+        return int(1000 * most * random.uniform(0.5, 1.0))  # noqa: S311
+
+
+class Deliverer:
+    """A thread that finds out what is due, and a few that call."""
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        now_ms: Callable[[], int],
+        metrics: Metrics,
+        *,
+        allowed: Sequence[str],
+        credentials: object = None,
+        pace: Pace | None = None,
+        threads: int = 8,
+    ) -> None:
+        """``credentials`` are those of gRPC channels; without them subscribers are called in plain text."""
+        self._metadata = metadata
+        self._now_ms = now_ms
+        self._metrics = metrics
+        self._allowed = tuple(allowed)
+        self._credentials = credentials
+        self._pace = pace or Pace()
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sage-deliver")
+        self._channels: dict[str, grpc.Channel] = {}
+        self._busy: set[int] = set()
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sage-deliveries", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look for what is due."""
+        self._woken.set()
+
+    def close(self) -> None:
+        """Stop after the calls that are under way."""
+        self._stopping.set()
+        self._woken.set()
+        self._thread.join()
+        self._pool.shutdown()
+        for channel in self._channels.values():
+            channel.close()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._woken.clear()
+            wait = self._pace.poll_seconds
+            try:
+                wait = min(wait, self._hand_out())
+            except SageError as error:
+                _LOG.warning("stuck", reason=error.reason)
+            self._woken.wait(max(0.01, wait))
+
+    def _hand_out(self) -> float:
+        """Give every subscription that has something due to a thread; seconds until the next one is due."""
+        now_ms, next_ms = self._now_ms(), None
+        with self._metadata.read() as tx:
+            subscriptions = tx.subscriptions.list()
+            newest = tx.states.newest({one.ptk for one in subscriptions})
+            late: dict[int, list[Notification]] = {}
+            for each in tx.notifications.list(status="LATE"):
+                late.setdefault(each.subscription, []).append(each)
+            marks = {one.id: tx.notifications.mark(one.id) or 0 for one in subscriptions}
+        for one in subscriptions:
+            waiting = late.get(one.id, [])
+            fresh = one.ptk in newest and newest[one.ptk].version > marks[one.id]
+            due_ms = min((each.due_ms for each in waiting), default=now_ms if fresh else None)
+            if due_ms is None:
+                continue
+            if due_ms > now_ms:
+                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
+                continue
+            with self._lock:
+                if one.id in self._busy:
+                    continue
+                self._busy.add(one.id)
+            self._pool.submit(self._deliver, one)
+        return self._pace.poll_seconds if next_ms is None else (next_ms - now_ms) / 1000
+
+    def _deliver(self, subscription: rows.Subscription) -> None:
+        """Send what is due to one subscription, until nothing is or something does not arrive."""
+        try:
+            while not self._stopping.is_set():
+                found = self._next(subscription)
+                if found is None or not self._send(subscription, *found):
+                    return
+        except SageError as error:
+            _LOG.warning("stuck", subscription=subscription.id, reason=error.reason)
+        finally:
+            with self._lock:
+                self._busy.discard(subscription.id)
+            # Something may have come up after the last look.
+            self._woken.set()
+
+    def _next(self, subscription: rows.Subscription) -> tuple[StateView, int] | None:
+        """The oldest version that is due, and how often it was tried."""
+        with self._metadata.read() as tx:
+            late = [one for one in tx.notifications.list(subscription=subscription.id) if one.status == "LATE"]
+            mark = tx.notifications.mark(subscription.id)
+            if mark is None:
+                return None  # it ended meanwhile
+            if late:
+                first = min(late, key=lambda one: one.version)
+                if first.due_ms > self._now_ms():
+                    return None
+                version, attempts = first.version, first.attempts
+            else:
+                fresh = tx.states.list(subscription.ptk, limit=1, after=mark)
+                if not fresh:
+                    return None
+                version, attempts = fresh[0].version, 0
+            row = tx.states.get(subscription.ptk, version)
+            name = tx.ptks.get(subscription.ptk).name
+        told = row.manifest
+        view = StateView(
+            name, row.version, row.digest, row.window, told["epsilon"], told["delta"], told["samples"], row.created_ms
+        )
+        return view, attempts
+
+    def _send(self, subscription: rows.Subscription, state: StateView, attempts: int) -> bool:
+        """True when it arrived."""
+        reason = self._called(subscription.endpoint, state)
+        attempts += 1
+        self._metrics.deliveries.labels("arrived" if reason is None else "late").inc()
+        dead = reason is not None and attempts >= self._pace.attempts
+        with self._metadata.write() as tx:
+            if tx.notifications.mark(subscription.id) is None:
+                return False
+            if reason is None:
+                tx.notifications.arrived(subscription.id, state.version)
+            else:
+                tx.notifications.put(
+                    subscription.id,
+                    state.version,
+                    attempts=attempts,
+                    status="DEAD" if dead else "LATE",
+                    reason=reason,
+                    due_ms=self._now_ms() + self._pace.delay_ms(attempts),
+                )
+            if reason is None or dead:
+                tx.notifications.set_mark(subscription.id, state.version)
+        if reason is not None:
+            _LOG.warning("late", subscription=subscription.id, version=state.version, attempts=attempts, reason=reason)
+        return reason is None or dead
+
+    def _called(self, endpoint: str, state: StateView) -> str | None:
+        """None when the subscriber took it, else why not: the name of a gRPC code, never a text of theirs."""
+        if not is_allowed(endpoint, self._allowed):
+            return "ENDPOINT_NOT_ALLOWED"
+        stub = ptk_pb2_grpc.SubscriberServiceStub(self._channel(endpoint))
+        request = ptk_pb2.NotifyNewPtkStateRequest(state=state_message(state))
+        try:
+            stub.NotifyNewPtkState(request, timeout=self._pace.deadline_seconds)
+        except grpc.RpcError as failure:
+            return str(failure.code().name)
+        return None
+
+    def _channel(self, endpoint: str) -> grpc.Channel:
+        with self._lock:
+            if endpoint not in self._channels:
+                options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 1 << 16)]
+                self._channels[endpoint] = (
+                    grpc.insecure_channel(endpoint, options=options)
+                    if self._credentials is None
+                    else grpc.secure_channel(endpoint, self._credentials, options=options)
+                )
+            return self._channels[endpoint]

@@ -1,0 +1,258 @@
+"""Every call goes through here: who is it, may they, write it down, do it once, and tell errors as statuses.
+
+A service is an object with one method per RPC, in snake case: ``register_ptk(request, call) -> response``, an iterator of
+responses where the RPC streams them, and an iterator of requests in place of the request where the caller streams. Requests
+are parsed here, so that bytes which are no message are the caller's mistake and not a failure of the server.
+
+Reasons: REQUEST_UNREADABLE, DEADLINE_PASSED, RPC_UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import structlog
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from ptklib.errors import InvalidInput, SageError
+from ptkstore.metadata.audit import Decision
+from ptkstore.rpc.auditing import Auditor
+from ptkstore.rpc.callers import ANONYMOUS, Allowance, Caller, Callers, denied
+from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, code_of, status_of, told
+from ptkstore.rpc.metrics import Metrics
+from ptkstore.rpc.permissions import ANYONE, PERMISSIONS, Permission
+from ptkstore.rpc.repeats import Repeats
+
+__all__ = ["Call", "Dispatcher", "Gate"]
+
+_MAX_SUBJECT = 100
+_LOG = structlog.get_logger("sage.rpc")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as a service sees it. ``again``: it was begun before, and a crash came before its answer."""
+
+    method: str
+    caller: Caller
+    context: Any
+    permission: Permission
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Dispatcher:
+    """Wraps the services. ``stream_of`` gives the stream of a PTK, or None for one that there is not."""
+
+    callers: Callers
+    auditor: Auditor
+    repeats: Repeats
+    metrics: Metrics
+    allowance: Allowance
+    stream_of: Callable[[str], str | None]
+    now_ms: Callable[[], int]
+    # Called after every mutation.
+    changed: Callable[[], None]
+
+    def handler(self, descriptor: ServiceDescriptor, service: object) -> Any:
+        """What a gRPC server takes: every RPC of the contract, wrapped."""
+        handlers = {one.name: self._handler(one, service) for one in descriptor.methods}
+        return grpc.method_handlers_generic_handler(descriptor.full_name, handlers)
+
+    def _handler(self, rpc: MethodDescriptor, service: object) -> Any:
+        name = f"/{rpc.containing_service.full_name}/{rpc.name}"
+        work = getattr(service, _snake(rpc.name))
+        request = GetMessageClass(rpc.input_type)
+        if rpc.client_streaming:
+            return grpc.stream_stream_rpc_method_handler(
+                lambda incoming, context: self._stream(
+                    name, context, lambda call: work(_parsed(request, incoming), call)
+                )
+            )
+        if rpc.server_streaming:
+            return grpc.unary_stream_rpc_method_handler(
+                lambda data, context: self._stream(
+                    name, context, lambda call: work(self._asked(request, data, call), call)
+                )
+            )
+        return grpc.unary_unary_rpc_method_handler(
+            lambda data, context: self._unary(name, context, request, data, work)
+        )
+
+    def _unary(self, method: str, context: Any, kind: type[Message], data: bytes, work: Any) -> bytes:
+        begin = time.perf_counter()
+        call, subject = None, ""
+        try:
+            call = self._enter(method, context)
+            request = _parse(kind, data)
+            subject = _subject(request, call.permission)
+            self._check_subject(request, call)
+            if call.permission.mutates:
+                answer = self._mutate(request, call, subject, work)
+            else:
+                self.auditor.soon(self._decision(call.caller, method, subject, "ALLOWED"))
+                answer = work(request, call).SerializeToString()
+        except Exception as error:
+            self._fail(method, context, call, subject, error, time.perf_counter() - begin)
+        self.metrics.called(method, "OK", time.perf_counter() - begin)
+        return answer
+
+    def _mutate(self, request: Any, call: Call, subject: str, work: Any) -> bytes:
+        remaining = call.context.time_remaining()
+        if remaining is not None and remaining <= 0:
+            raise ServerUnavailable("DEADLINE_PASSED", "the caller's time was over before the work began")
+        self.auditor.now(self._decision(call.caller, call.method, subject, "ALLOWED"))
+
+        def do(again: bool) -> bytes:
+            done: bytes = work(request, replace(call, again=again)).SerializeToString()
+            return done
+
+        answer = self.repeats.once(call.caller.name, call.method, request, do)
+        self.changed()
+        _LOG.info("changed", method=call.method, who=call.caller.name, subject=subject)
+        return answer
+
+    def _stream(self, method: str, context: Any, work: Callable[[Call], Iterator[Message]]) -> Iterator[bytes]:
+        call = None
+        try:
+            call = self._enter(method, context)
+            for message in work(call):
+                yield message.SerializeToString()
+        except Exception as error:
+            self._fail(method, context, call, "", error, None)
+        self.metrics.called(method, "OK", None)
+
+    def _asked(self, kind: type[Message], data: bytes, call: Call) -> Any:
+        """The request of an RPC that streams its answers."""
+        request = _parse(kind, data)
+        subject = _subject(request, call.permission)
+        self._check_subject(request, call)
+        self.auditor.soon(self._decision(call.caller, call.method, subject, "ALLOWED"))
+        return request
+
+    def admit(self, call: Call, subject: str) -> None:
+        """Write down that a stream of requests was let in; for services that learn the subject from the first of them."""
+        self.auditor.now(self._decision(call.caller, call.method, subject, "ALLOWED"))
+
+    def _enter(self, method: str, context: Any) -> Call:
+        caller = self.callers.identify(context)
+        permission = PERMISSIONS.get(method)
+        if permission is None:
+            raise denied("this RPC is in nobody's reach")
+        caller.require_role(permission)
+        self.allowance.take(caller.name)
+        return Call(method, caller, context, permission)
+
+    def _check_subject(self, request: Any, call: Call) -> None:
+        if not call.caller.limited or call.permission.scope != "named":
+            return
+        stream = getattr(request, call.permission.stream) if call.permission.stream else None
+        if stream is not None:
+            call.caller.require_stream(stream)
+        if call.permission.ptk:
+            ptk = getattr(request, call.permission.ptk)
+            call.caller.require_ptk(ptk, stream if stream is not None else self.stream_of(ptk))
+        elif call.caller.ptks and not call.caller.streams:
+            raise denied("these credentials are for some PTKs only")
+
+    def _decision(self, caller: Caller, method: str, subject: str, outcome: str) -> Decision:
+        return Decision(self.now_ms(), caller.name, method, subject, outcome)
+
+    def _fail(
+        self, method: str, context: Any, call: Call | None, subject: str, error: Exception, seconds: float | None
+    ) -> None:
+        """Abort the call. Never returns."""
+        fault = told(error)
+        caller = call.caller if call is not None else _unknown(self.callers, context)
+        outcome = "DENIED" if isinstance(fault, AccessDenied) else fault.reason
+        try:
+            self.auditor.soon(self._decision(caller, method, subject, outcome))
+        except SageError as unwritable:
+            fault = unwritable
+        code = code_of(fault)
+        self.metrics.called(method, code.name, seconds)
+        note = {"method": method, "who": caller.name, "code": code.name, "reason": fault.reason}
+        if fault is error:
+            _LOG.info("refused", **note)
+        else:
+            # The text of an error that is not ours may quote data: its kind and place do not.
+            _LOG.error("failed", **note, error=type(error).__name__, where=_where(error))
+        context.abort_with_status(status_of(fault))
+
+
+class Gate(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
+    """Denies every method that is not in the table, and lets only known callers use the reflection service."""
+
+    def __init__(self, callers: Callers) -> None:
+        """Keep who knows the callers."""
+        self._callers = callers
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        """Services of ours check for themselves; health is for anyone; the rest needs credentials, or is not there."""
+        method = details.method
+        if method in ANYONE or (method in PERMISSIONS and method.startswith("/ptkstore.v1.")):
+            return continuation(details)
+        handler = continuation(details) if method in PERMISSIONS else None
+        if handler is None:
+            return _refusing(SageError("RPC_UNKNOWN", "there is no such RPC"))
+        inner, permission = handler.stream_stream, PERMISSIONS[method]
+
+        def checked(incoming: Any, context: Any) -> Any:
+            try:
+                self._callers.identify(context).require_role(permission)
+            except SageError as error:
+                context.abort_with_status(status_of(error))
+            return inner(incoming, context)
+
+        return grpc.stream_stream_rpc_method_handler(checked, handler.request_deserializer, handler.response_serializer)
+
+
+def _refusing(error: SageError) -> Any:
+    def refuse(_incoming: Any, context: Any) -> Any:
+        context.abort_with_status(status_of(error))
+
+    return grpc.stream_stream_rpc_method_handler(refuse)
+
+
+def _parse(kind: type[Message], data: bytes) -> Any:
+    try:
+        return kind.FromString(data)
+    except (DecodeError, ValueError, RecursionError):
+        raise InvalidInput("REQUEST_UNREADABLE", f"these bytes are no {kind.DESCRIPTOR.name}") from None
+
+
+def _parsed(kind: type[Message], incoming: Iterator[bytes]) -> Iterator[Any]:
+    return (_parse(kind, data) for data in incoming)
+
+
+def _subject(request: Any, permission: Permission) -> str:
+    """What a request is about, for the log: a name of ours, or nothing that could be mistaken for one."""
+    field = permission.ptk or permission.stream
+    found = str(getattr(request, field)) if field else ""
+    return found if len(found) <= _MAX_SUBJECT and found.isprintable() else "(no name)"
+
+
+def _unknown(callers: Callers, context: Any) -> Caller:
+    """The caller of a call that was not let in, as far as it is known."""
+    try:
+        return callers.identify(context)
+    except Exception:
+        return replace(ANONYMOUS, name="unknown", roles=frozenset())
+
+
+def _where(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,78 @@
+"""Wakes those who watch. A hint of the bus, or the end of their call, makes them look again; the truth is in the metadata.
+
+Reason: TOO_MANY_WATCHERS.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ptkstore.bus import Bus, Handle
+from ptkstore.rpc.faults import LimitExceeded, ServerUnavailable
+
+__all__ = ["POLL_SECONDS", "Hub"]
+
+# How often a watcher looks without a hint.
+POLL_SECONDS = 2.0
+
+
+class Hub:
+    """One subscription to the bus for all watchers."""
+
+    def __init__(self, bus: Bus, *, most: int) -> None:
+        """At most so many watch at once: each occupies a thread."""
+        self._changed = threading.Condition()
+        self._hints = 0
+        self._watchers = 0
+        self._most = most
+        self.stopping = False
+        self._handles: list[Handle] = [bus.subscribe("sage.*", lambda _topic, _message: self.wake())]
+        on_connect = getattr(bus, "on_connect", None)
+        if on_connect is not None:
+            self._handles.append(on_connect(self.wake))
+
+    def wake(self) -> None:
+        """Let everybody look again."""
+        with self._changed:
+            self._hints += 1
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End all watching: the callers reconnect elsewhere or later."""
+        self.stopping = True
+        self.wake()
+
+    def close(self) -> None:
+        """Hear no more hints."""
+        self.stop()
+        for handle in self._handles:
+            handle.close()
+
+    @contextmanager
+    def watching(self, context: Any) -> Iterator[Iterator[None]]:
+        """An iterator that yields when it is time to look, first at once, until the call ends. SERVER_STOPPING when we stop."""
+        with self._changed:
+            if self._watchers >= self._most:
+                raise LimitExceeded("TOO_MANY_WATCHERS", f"{self._most} calls are watching already: try later")
+            self._watchers += 1
+        try:
+            context.add_callback(self.wake)
+            yield self._looks(context)
+        finally:
+            with self._changed:
+                self._watchers -= 1
+
+    def _looks(self, context: Any) -> Iterator[None]:
+        while True:
+            with self._changed:
+                seen = self._hints
+            if not context.is_active():
+                return
+            if self.stopping:
+                raise ServerUnavailable("SERVER_STOPPING", "the server is stopping: connect again")
+            yield
+            with self._changed:
+                self._changed.wait_for(lambda seen=seen: self._hints != seen, POLL_SECONDS)  # type: ignore[misc]

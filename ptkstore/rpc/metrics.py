@@ -1,0 +1,33 @@
+"""Metrics for Prometheus: calls by RPC and outcome, and how long they took. Nothing that depends on records.
+
+Numbers of batches or bytes would tell how many records a stream gets: an Append is one call, however much it carries.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+__all__ = ["Metrics"]
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The metrics of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        """All at zero."""
+        self.registry = CollectorRegistry()
+        self.calls = Counter("sage_calls", "RPCs by method and gRPC code.", ["method", "code"], registry=self.registry)
+        self.seconds = Histogram(
+            "sage_call_seconds", "Time of unary RPCs.", ["method"], buckets=_SECONDS, registry=self.registry
+        )
+        self.deliveries = Counter(
+            "sage_deliveries", "Calls to subscribers by outcome.", ["outcome"], registry=self.registry
+        )
+
+    def called(self, method: str, code: str, seconds: float | None) -> None:
+        """Count a call; ``seconds`` for unary ones."""
+        self.calls.labels(method, code).inc()
+        if seconds is not None:
+            self.seconds.labels(method).observe(seconds)

@@ -1,0 +1,155 @@
+"""PlanService: plans as they are, as they would be, and the approval of what would be. Reasons: PLAN_TOKEN_INVALID and those of
+`what_if` and `approving`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+
+from google.protobuf.message import DecodeError
+
+from ptklib.errors import InvalidInput, Refused
+from ptkstore.client import Store
+from ptkstore.engine.approving import approve, fingerprint
+from ptkstore.engine.planning import draw_plan
+from ptkstore.engine.what_if import AddedPtk, Changes
+from ptkstore.metadata import rows
+from ptkstore.rpc.dispatch import Call
+from ptkstore.rpc.messages import json_object, plan_message
+from ptkstore.rpc.pages import Page
+from ptkstore.v1 import plan_pb2
+from ptkstore.views import PlanView
+
+__all__ = ["MAX_CHANGES", "Plans"]
+
+MAX_CHANGES = 1000
+_CHECK = 16
+_PLANNED = ("OPTIMAL", "FEASIBLE")
+
+
+class Plans:
+    """See the contract."""
+
+    def __init__(self, store: Store) -> None:
+        """Serve a store."""
+        self._store = store
+
+    def get_plan(self, request: plan_pb2.GetPlanRequest, _call: Call) -> plan_pb2.GetPlanResponse:
+        """See the contract."""
+        if request.fresh:
+            return plan_pb2.GetPlanResponse(plan=plan_message(self._store.plan_now(request.stream)))
+        self._store.stream(request.stream)
+        row = self._row(request)
+        if row is None:
+            return plan_pb2.GetPlanResponse()
+        picture = draw_plan(row.body) if request.with_picture else ""
+        return plan_pb2.GetPlanResponse(plan=_message(row), picture_svg=picture)
+
+    def list_plans(self, request: plan_pb2.ListPlansRequest, _call: Call) -> plan_pb2.ListPlansResponse:
+        """See the contract."""
+        self._store.stream(request.stream)
+        page = Page(f"plans {request.stream}", request.page_size, request.page_token)
+        with self._store.home.metadata.read() as tx:
+            found = tx.plans.list(request.stream, limit=page.size + 1, after=page.after)
+        part, token = page.cut(found, lambda row: row.id)
+        return plan_pb2.ListPlansResponse(plans=[_message(row) for row in part], next_page_token=token)
+
+    def what_if(self, request: plan_pb2.WhatIfRequest, _call: Call) -> plan_pb2.WhatIfResponse:
+        """See the contract."""
+        self._store.stream(request.stream)
+        changes = _changes(request)
+        # Before the answer is worked out: what changes meanwhile makes it stale.
+        with self._store.home.metadata.read() as tx:
+            seen = fingerprint(tx, request.stream)
+        found = self._store.what_if(request.stream, changes)
+        looked_only = any((request.epsilon, request.delta, request.composition, request.HasField("n_max")))
+        approvable = bool(request.changes) and not looked_only and found.proposed.status in _PLANNED
+        return plan_pb2.WhatIfResponse(
+            current=plan_message(found.current),
+            proposed=plan_message(found.proposed),
+            token=_token(request.stream, seen, request) if approvable else "",
+            unprofiled=found.unprofiled,
+        )
+
+    def approve_plan(self, request: plan_pb2.ApprovePlanRequest, call: Call) -> plan_pb2.ApprovePlanResponse:
+        """See the contract."""
+        self._store.stream(request.stream)
+        seen, asked = _question(request.stream, request.token)
+        try:
+            approve(self._store.home, request.stream, _changes(asked), seen)
+        except Refused as refusal:
+            # After a crash: it was stale because it was carried out.
+            if not (call.again and refusal.reason == "PLAN_STALE" and self._carried_out(asked)):
+                raise
+        return plan_pb2.ApprovePlanResponse(plan=plan_message(self._store.plan_now(request.stream)))
+
+    def _carried_out(self, asked: plan_pb2.WhatIfRequest) -> bool:
+        changes = _changes(asked)
+        known = {one.name: one for one in self._store.ptks(asked.stream)}
+        targets = {**changes.retarget, **{new.name: new.target for new in changes.add}}
+        return all(name in known and known[name].target == target for name, target in targets.items()) and all(
+            name in known and known[name].status == "RETIRED" for name in changes.remove
+        )
+
+    def _row(self, request: plan_pb2.GetPlanRequest) -> rows.Plan | None:
+        with self._store.home.metadata.read() as tx:
+            if request.WhichOneof("which") != "window":
+                return tx.plans.latest(request.stream)
+            found = [row for row in tx.plans.list(request.stream) if row.window == request.window]
+        return found[-1] if found else None
+
+
+def _message(row: rows.Plan) -> plan_pb2.Plan:
+    return plan_message(PlanView.from_json(row.body["view"]), row.created_ms)
+
+
+def _changes(request: plan_pb2.WhatIfRequest) -> Changes:
+    if len(request.changes) > MAX_CHANGES:
+        raise InvalidInput("VALUE_INVALID", f"at most {MAX_CHANGES} changes can be asked for at once")
+    added, removed, retargeted = [], [], {}
+    for one in request.changes:
+        which = one.WhichOneof("change")
+        if which == "add":
+            config = json_object(one.add.config_json, "config_json")
+            added.append(AddedPtk(name=one.add.name, kind=one.add.kind, config=config, target=one.add.target))
+        elif which == "remove":
+            removed.append(one.remove)
+        elif which == "retarget":
+            retargeted[one.retarget.name] = one.retarget.target
+        else:
+            raise InvalidInput("VALUE_INVALID", "a change must add, remove or retarget a PTK")
+    return Changes(
+        add=tuple(added),
+        remove=tuple(removed),
+        retarget=retargeted,
+        epsilon=request.epsilon or None,
+        delta=request.delta or None,
+        composition=request.composition or None,
+        n_max=request.n_max if request.HasField("n_max") else None,
+    )
+
+
+def _token(stream: str, seen: str, request: plan_pb2.WhatIfRequest) -> str:
+    """The question and the fingerprint it was answered under. It grants nothing: approving takes the operator's role."""
+    question = base64.b64encode(request.SerializeToString(deterministic=True)).decode()
+    body = json.dumps([seen, question]).encode()
+    return base64.urlsafe_b64encode(_check(stream, body) + body).decode()
+
+
+def _question(stream: str, token: str) -> tuple[str, plan_pb2.WhatIfRequest]:
+    try:
+        data = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
+        right = _check(stream, data[_CHECK:]) == data[:_CHECK]
+        seen, question = json.loads(data[_CHECK:]) if right else ("", "")
+        asked = plan_pb2.WhatIfRequest.FromString(base64.b64decode(question))
+    except (ValueError, TypeError, binascii.Error, RecursionError, DecodeError):
+        right = False
+    if not right or not isinstance(seen, str) or asked.stream != stream:
+        raise InvalidInput("PLAN_TOKEN_INVALID", "token must come from a WhatIf about this stream")
+    return seen, asked
+
+
+def _check(stream: str, body: bytes) -> bytes:
+    return hashlib.sha256(b"what-if\0" + stream.encode() + b"\0" + body).digest()[:_CHECK]

@@ -1,0 +1,339 @@
+"""PtkService: register, change, retire and watch PTKs; read their states; subscribe to them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ptklib import registry
+from ptklib.errors import InvalidInput, Refused
+from ptkstore.client import Store
+from ptkstore.engine.profile_terms import witness
+from ptkstore.metadata import Transaction, rows
+from ptkstore.rpc.dispatch import Call
+from ptkstore.rpc.hub import Hub
+from ptkstore.rpc.messages import (
+    json_object,
+    millis,
+    profile_message,
+    ptk_message,
+    registration_message,
+    state_message,
+    status_word,
+)
+from ptkstore.rpc.operations import number_of
+from ptkstore.rpc.pages import Page
+from ptkstore.v1 import ptk_pb2
+from ptkstore.views import PtkView, Registration, StateView
+
+__all__ = ["CACHED_BYTES", "INLINE_BYTES", "MAX_LEVELS", "PIECE_BYTES", "Ptks", "StateCache"]
+
+INLINE_BYTES = 1 << 20
+PIECE_BYTES = 1 << 20
+CACHED_BYTES = 64 << 20
+MAX_LEVELS = 100
+
+
+class StateCache:
+    """The bytes of states that were read lately, by digest: they never change. Thread-safe."""
+
+    def __init__(self, read: Callable[[str], tuple[bytes, bytes]], most_bytes: int = CACHED_BYTES) -> None:
+        """``read`` gives arrays and manifest, checked against the digest."""
+        self._read = read
+        self._most = most_bytes
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, tuple[bytes, bytes]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, digest: str) -> tuple[bytes, bytes]:
+        """The arrays and the manifest."""
+        with self._lock:
+            if digest in self._held:
+                self._held.move_to_end(digest)
+                return self._held[digest]
+        found = self._read(digest)
+        with self._lock:
+            if digest not in self._held and _size(found) <= self._most:
+                self._held[digest] = found
+                self._bytes += _size(found)
+                while self._bytes > self._most:
+                    self._bytes -= _size(self._held.popitem(last=False)[1])
+        return found
+
+
+class Ptks:
+    """See the contract."""
+
+    def __init__(self, store: Store, hub: Hub, *, endpoint_allowed: Callable[[str], bool]) -> None:
+        """``endpoint_allowed`` is the operator's allow-list of subscribers."""
+        self._store = store
+        self._hub = hub
+        self._states = StateCache(store.home.lake.get)
+        self._endpoint_allowed = endpoint_allowed
+
+    def register_ptk(self, request: ptk_pb2.RegisterPtkRequest, call: Call) -> ptk_pb2.RegisterPtkResponse:
+        """See the contract."""
+        config = json_object(request.config_json, "config_json")
+        every = request.train_every or 1
+        try:
+            answer = self._store.register(
+                request.name,
+                stream=request.stream,
+                kind=request.kind,
+                config=config,
+                target=request.target,
+                train_every=every,
+            )
+        except Refused as refusal:
+            if not (call.again and refusal.reason == "PTK_EXISTS"):
+                raise
+            answer = self._registered(request, config, every, refusal)
+        return ptk_pb2.RegisterPtkResponse(registration=registration_message(answer), ptk=self._ptk(request.name))
+
+    def deregister_ptk(self, request: ptk_pb2.DeregisterPtkRequest, _call: Call) -> ptk_pb2.DeregisterPtkResponse:
+        """See the contract."""
+        if self._store.ptk(request.name).status != "RETIRED":
+            self._store.deregister(request.name)
+        return ptk_pb2.DeregisterPtkResponse()
+
+    def update_ptk_config(self, request: ptk_pb2.UpdatePtkConfigRequest, call: Call) -> ptk_pb2.UpdatePtkConfigResponse:
+        """See the contract."""
+        config = json_object(request.config_json, "config_json")
+        etag = None if call.again else _etag(request.etag)
+        answer = self._store.update_config(request.name, config, etag=etag)
+        return ptk_pb2.UpdatePtkConfigResponse(registration=registration_message(answer), ptk=self._ptk(request.name))
+
+    def update_ptk_performance_target(
+        self, request: ptk_pb2.UpdatePtkPerformanceTargetRequest, call: Call
+    ) -> ptk_pb2.UpdatePtkPerformanceTargetResponse:
+        """See the contract."""
+        etag = None if call.again else _etag(request.etag)
+        answer = self._store.update_target(request.name, request.target, etag=etag)
+        return ptk_pb2.UpdatePtkPerformanceTargetResponse(
+            registration=registration_message(answer), ptk=self._ptk(request.name)
+        )
+
+    def get_ptk(self, request: ptk_pb2.GetPtkRequest, _call: Call) -> ptk_pb2.GetPtkResponse:
+        """See the contract."""
+        return ptk_pb2.GetPtkResponse(ptk=self._ptk(request.name))
+
+    def list_ptks(self, request: ptk_pb2.ListPtksRequest, call: Call) -> ptk_pb2.ListPtksResponse:
+        """See the contract."""
+        status = status_word(request.status)
+        if request.status and not status:
+            raise InvalidInput("VALUE_INVALID", "status must be one that a PTK can have")
+        page = Page(f"ptks {request.stream} {status}", request.page_size, request.page_token)
+        found: list[rows.Ptk] = []
+        after = page.after
+        with self._store.home.metadata.read() as tx:
+            # PTKs of others are passed over, so that a page is full unless it is the last.
+            while len(found) <= page.size:
+                some = tx.ptks.list(request.stream or None, status=status or None, limit=page.size + 1, after=after)
+                found += [row for row in some if call.caller.sees_ptk(row.name, row.stream)]
+                if len(some) <= page.size:
+                    break
+                after = some[-1].id
+            part, token = page.cut(found[: page.size + 1], lambda row: row.id)
+            newest = tx.states.newest([row.id for row in part])
+        ptks = [_ptk_message(row, newest.get(row.id)) for row in part]
+        return ptk_pb2.ListPtksResponse(ptks=ptks, next_page_token=token)
+
+    def list_ptk_kinds(self, _request: ptk_pb2.ListPtkKindsRequest, _call: Call) -> ptk_pb2.ListPtkKindsResponse:
+        """See the contract."""
+        kinds = sorted(registry.kinds().items())
+        return ptk_pb2.ListPtkKindsResponse(
+            kinds=[
+                ptk_pb2.PtkKind(kind=name, config_schema_json=json.dumps(kind.json_schema())) for name, kind in kinds
+            ]
+        )
+
+    def get_ptk_profile(self, request: ptk_pb2.GetPtkProfileRequest, _call: Call) -> ptk_pb2.GetPtkProfileResponse:
+        """See the contract."""
+        if len(request.levels) > MAX_LEVELS:
+            raise InvalidInput("LEVELS_INVALID", f"at most {MAX_LEVELS} levels can be asked for at once")
+        found = self._store.profile(request.name, tuple(request.levels))
+        return ptk_pb2.GetPtkProfileResponse(profile=profile_message(found))
+
+    def renew_ptk_profile(
+        self, request: ptk_pb2.RenewPtkProfileRequest, _call: Call
+    ) -> ptk_pb2.RenewPtkProfileResponse:
+        """See the contract."""
+        return ptk_pb2.RenewPtkProfileResponse(profile=profile_message(self._store.renew_profile(request.name)))
+
+    def list_states(self, request: ptk_pb2.ListStatesRequest, _call: Call) -> ptk_pb2.ListStatesResponse:
+        """See the contract."""
+        page = Page(f"states {request.name}", request.page_size, request.page_token)
+        with self._store.home.metadata.read() as tx:
+            ptk = tx.ptks.named(request.name).id
+            found = tx.states.list(ptk, limit=page.size + 1, after=page.after)
+        part, token = page.cut(found, lambda row: row.version)
+        states = [state_message(_state_view(request.name, row)) for row in part]
+        return ptk_pb2.ListStatesResponse(states=states, next_page_token=token)
+
+    def get_state(self, request: ptk_pb2.GetStateRequest, _call: Call) -> ptk_pb2.GetStateResponse:
+        """See the contract."""
+        if request.WhichOneof("which") == "version" and request.version == 0:
+            with self._store.home.metadata.read() as tx:
+                digest = witness(tx, tx.ptks.named(request.name))
+            message = ptk_pb2.State(name=request.name, digest=digest)
+        else:
+            message = state_message(_state_view(request.name, self._state(request)))
+        arrays, manifest = self._states.get(message.digest)
+        presigned = getattr(self._store.home.lake, "presigned_url", None)
+        return ptk_pb2.GetStateResponse(
+            state=message,
+            manifest=manifest,
+            arrays=arrays if len(arrays) <= INLINE_BYTES else b"",
+            arrays_bytes=len(arrays),
+            presigned_url=presigned(message.digest) if request.presign and presigned is not None else "",
+        )
+
+    def read_state(self, request: ptk_pb2.ReadStateRequest, _call: Call) -> Iterator[ptk_pb2.ReadStateResponse]:
+        """See the contract."""
+        with self._store.home.metadata.read() as tx:
+            ptk = tx.ptks.named(request.name)
+            known = any(row.digest == request.digest for row in tx.states.list(ptk.id))
+            known = known or request.digest == _witness(tx, ptk)
+        if not known:
+            raise Refused("STATE_UNKNOWN", f"PTK {request.name!r} has no state with this digest")
+        arrays = self._states.get(request.digest)[0]
+        for begin in range(0, len(arrays), PIECE_BYTES):
+            yield ptk_pb2.ReadStateResponse(piece=arrays[begin : begin + PIECE_BYTES])
+
+    def watch_ptk(self, request: ptk_pb2.WatchPtkRequest, call: Call) -> Iterator[ptk_pb2.WatchPtkResponse]:
+        """See the contract."""
+        after = max(0, request.after_version)
+        with self._hub.watching(call.context) as looks:
+            for _ in looks:
+                with self._store.home.metadata.read() as tx:
+                    ptk = tx.ptks.named(request.name).id
+                    fresh = tx.states.list(ptk, after=after)
+                for row in fresh:
+                    yield ptk_pb2.WatchPtkResponse(state=state_message(_state_view(request.name, row)))
+                    after = row.version
+
+    def subscribe_to_ptk(self, request: ptk_pb2.SubscribeToPtkRequest, _call: Call) -> ptk_pb2.SubscribeToPtkResponse:
+        """See the contract."""
+        if not self._endpoint_allowed(request.rpc_endpoint):
+            raise Refused(
+                "ENDPOINT_NOT_ALLOWED",
+                "rpc_endpoint must be host:port and on the operator's list (subscribers.allowed)",
+            )
+        with self._store.home.metadata.write() as tx:
+            ptk = tx.ptks.named(request.ptk)
+            one = tx.subscriptions.add(ptk.id, request.rpc_endpoint)
+            if tx.notifications.mark(one.id) is None:
+                latest = tx.states.latest(ptk.id)
+                tx.notifications.set_mark(one.id, latest.version if latest is not None else 0)
+            message = _subscription_message(tx, one, ptk.name)
+        return ptk_pb2.SubscribeToPtkResponse(subscription=message)
+
+    def unsubscribe_from_ptk(
+        self, request: ptk_pb2.UnsubscribeFromPtkRequest, call: Call
+    ) -> ptk_pb2.UnsubscribeFromPtkResponse:
+        """See the contract."""
+        number = number_of(request.id, "a subscription")
+        with self._store.home.metadata.write() as tx:
+            for one in tx.subscriptions.list(limit=1, after=number - 1):
+                if one.id == number:
+                    ptk = tx.ptks.get(one.ptk)
+                    call.caller.require_ptk(ptk.name, ptk.stream)
+                    tx.notifications.forget(number)
+                    tx.subscriptions.remove(number)
+        return ptk_pb2.UnsubscribeFromPtkResponse()
+
+    def list_subscriptions(
+        self, request: ptk_pb2.ListSubscriptionsRequest, call: Call
+    ) -> ptk_pb2.ListSubscriptionsResponse:
+        """See the contract."""
+        page = Page(f"subscriptions {request.ptk}", request.page_size, request.page_token)
+        messages: list[ptk_pb2.Subscription] = []
+        after = page.after
+        with self._store.home.metadata.read() as tx:
+            wanted = tx.ptks.named(request.ptk).id if request.ptk else None
+            while len(messages) <= page.size:
+                some = tx.subscriptions.list(wanted, limit=page.size + 1, after=after)
+                for one in some:
+                    ptk = tx.ptks.get(one.ptk)
+                    if call.caller.sees_ptk(ptk.name, ptk.stream):
+                        messages.append(_subscription_message(tx, one, ptk.name))
+                if len(some) <= page.size:
+                    break
+                after = some[-1].id
+        part, token = page.cut(messages[: page.size + 1], lambda one: int(one.id))
+        return ptk_pb2.ListSubscriptionsResponse(subscriptions=part, next_page_token=token)
+
+    def _ptk(self, name: str) -> ptk_pb2.Ptk:
+        with self._store.home.metadata.read() as tx:
+            row = tx.ptks.named(name)
+            return _ptk_message(row, tx.states.latest(row.id))
+
+    def _state(self, request: ptk_pb2.GetStateRequest) -> rows.StateRow:
+        which = request.WhichOneof("which")
+        with self._store.home.metadata.read() as tx:
+            ptk = tx.ptks.named(request.name).id
+            if which == "version":
+                return tx.states.get(ptk, request.version)
+            as_of_ms = millis(request, "as_of")
+            found = tx.states.latest(ptk) if as_of_ms is None else tx.states.as_of(ptk, as_of_ms)
+        if found is None:
+            raise Refused("STATE_UNKNOWN", f"PTK {request.name!r} has no state yet: it trains when a window closes")
+        return found
+
+    def _registered(
+        self, request: ptk_pb2.RegisterPtkRequest, config: dict[str, Any], every: int, refusal: Refused
+    ) -> Registration:
+        """What the first try came to, where a crash kept its answer: the PTK as it is, if it is the one that was asked for."""
+        with self._store.home.metadata.read() as tx:
+            row = tx.ptks.named(request.name)
+        asked = (request.stream, request.kind, request.target, every, registry.make(request.kind, config).as_json())
+        if asked != (row.stream, row.kind, row.target, row.train_every, row.config):
+            raise refusal
+        return Registration(row.name, row.status, reason=row.reason)
+
+
+def _ptk_message(row: rows.Ptk, latest: rows.StateRow | None) -> ptk_pb2.Ptk:
+    view = PtkView(
+        name=row.name,
+        stream=row.stream,
+        kind=row.kind,
+        config=dict(row.config),
+        config_version=row.config_version,
+        target=row.target,
+        train_every=row.train_every,
+        status=row.status,
+        reason=row.reason,
+        latest_version=latest.version if latest is not None else None,
+    )
+    return ptk_message(view, row.etag)
+
+
+def _state_view(name: str, row: rows.StateRow) -> StateView:
+    told = row.manifest
+    return StateView(
+        name, row.version, row.digest, row.window, told["epsilon"], told["delta"], told["samples"], row.created_ms
+    )
+
+
+def _subscription_message(tx: Transaction, one: rows.Subscription, ptk: str) -> ptk_pb2.Subscription:
+    told = tx.notifications.mark(one.id) or 0
+    return ptk_pb2.Subscription(id=str(one.id), ptk=ptk, rpc_endpoint=one.endpoint, delivered_version=told)
+
+
+def _witness(tx: Transaction, ptk: rows.Ptk) -> str | None:
+    try:
+        return witness(tx, ptk)
+    except Refused:
+        return None
+
+
+def _etag(text: str) -> int | None:
+    """The etag a caller gave back; None where it gave none. Reason: ID_INVALID."""
+    return number_of(text, "a state of the PTK (etag)") if text else None
+
+
+def _size(found: tuple[bytes, bytes]) -> int:
+    return len(found[0]) + len(found[1])

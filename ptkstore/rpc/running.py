@@ -1,0 +1,99 @@
+"""Long work in the background: closing windows, one at a time, in the order in which it was asked for.
+
+An operation is written down before it is begun, and its windows when they are known; the engine journals every step of them.
+So a restart takes up what was running and loses nothing.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import traceback
+from collections.abc import Callable
+
+import structlog
+
+from ptklib.errors import SageError
+from ptkstore.client import Store
+from ptkstore.metadata.operations import OperationRow
+from ptkstore.rpc.faults import told
+
+__all__ = ["KIND", "Runner"]
+
+KIND = "CloseWindow"
+_LOG = structlog.get_logger("sage.operations")
+
+
+class Runner:
+    """The thread that does it."""
+
+    def __init__(self, store: Store, wake: Callable[[], None]) -> None:
+        """``wake`` is called after every step, for those who watch."""
+        self._store = store
+        self._wake = wake
+        self._todo: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        with store.home.metadata.read() as tx:
+            for row in tx.operations.running():
+                self._todo.put(row.id)
+        self._thread = threading.Thread(target=self._run, name="sage-operations", daemon=True)
+        self._thread.start()
+
+    def start(self, stream: str, until_ms: int | None) -> OperationRow:
+        """Write an operation down and begin it when its turn comes."""
+        home = self._store.home
+        # Which clock says "now" is decided when it is asked for, not when its turn comes.
+        due_ms = home.now_ms() - home.specs[stream].lateness_seconds * 1000 if until_ms is None else until_ms
+        # Wrong times are refused here, to whoever asked.
+        windows = self._store.due(stream, until_ms=due_ms)
+        with home.metadata.write() as tx:
+            row = tx.operations.start(KIND, stream, until_ms=due_ms, at_ms=home.now_ms())
+            row = tx.operations.add_windows(row.id, windows)
+        self._todo.put(row.id)
+        return row
+
+    def stop(self) -> None:
+        """Finish the window that is under way; the rest is taken up by the next start."""
+        self._stopping.set()
+        self._todo.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (operation := self._todo.get()) is not None and not self._stopping.is_set():
+            try:
+                self._do(operation)
+            except SageError as error:
+                # The metadata cannot be written: the operation stays RUNNING, and the next start takes it up.
+                _LOG.error("stuck", operation=operation, reason=error.reason)
+
+    def _do(self, operation: int) -> None:
+        home = self._store.home
+        with home.metadata.read() as tx:
+            row = tx.operations.get(operation)
+        if row.status != "RUNNING":
+            return
+        try:
+            windows = self._store.due(row.stream, until_ms=row.until_ms)
+            with home.metadata.write() as tx:
+                windows = tx.operations.add_windows(operation, windows).windows
+            for window in windows:
+                if self._stopping.is_set():
+                    return
+                self._store.run_window(row.stream, window, progress=lambda text: self._tell(operation, text))
+            end = ("DONE", "", "")
+        except Exception as error:
+            fault = told(error)
+            if fault is not error:
+                last = traceback.extract_tb(error.__traceback__)[-1]
+                _LOG.error(
+                    "failed", operation=operation, error=type(error).__name__, where=f"{last.name}:{last.lineno}"
+                )
+            end = ("FAILED", fault.reason, fault.message)
+        with home.metadata.write() as tx:
+            tx.operations.end(operation, end[0], reason=end[1], message=end[2], at_ms=home.now_ms())
+        self._wake()
+
+    def _tell(self, operation: int, text: str) -> None:
+        with self._store.home.metadata.write() as tx:
+            tx.operations.set_progress(operation, text)
+        self._wake()

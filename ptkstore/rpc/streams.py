@@ -1,0 +1,72 @@
+"""StreamService: create streams, feed them, seal them, close their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ptklib.errors import Refused
+from ptkstore.client import Store
+from ptkstore.rpc.appending import Appender
+from ptkstore.rpc.dispatch import Call
+from ptkstore.rpc.messages import json_object, millis, stream_message
+from ptkstore.rpc.operations import operation_message
+from ptkstore.rpc.pages import Page
+from ptkstore.rpc.running import Runner
+from ptkstore.streams import StreamSpec
+from ptkstore.v1 import stream_pb2
+
+__all__ = ["Streams"]
+
+
+class Streams:
+    """See the contract."""
+
+    def __init__(self, store: Store, appender: Appender, runner: Runner) -> None:
+        """Serve a store."""
+        self._store = store
+        self._appender = appender
+        self._runner = runner
+
+    def create_stream(self, request: stream_pb2.CreateStreamRequest, call: Call) -> stream_pb2.CreateStreamResponse:
+        """See the contract."""
+        spec = StreamSpec.from_json(json_object(request.spec_json, "spec_json"))
+        try:
+            self._store.create_stream(spec)
+        except Refused as refusal:
+            ours = call.again and refusal.reason == "STREAM_EXISTS" and self._store.stream(spec.name) == spec
+            if not ours:
+                raise
+        return stream_pb2.CreateStreamResponse(stream=self._message(spec))
+
+    def get_stream(self, request: stream_pb2.GetStreamRequest, _call: Call) -> stream_pb2.GetStreamResponse:
+        """See the contract."""
+        return stream_pb2.GetStreamResponse(stream=self._message(self._store.stream(request.name)))
+
+    def list_streams(self, request: stream_pb2.ListStreamsRequest, call: Call) -> stream_pb2.ListStreamsResponse:
+        """See the contract."""
+        page = Page("streams", request.page_size, request.page_token, kind=str)
+        seen = [one for one in self._store.streams() if call.caller.sees_stream(one.name)]
+        found = [one for one in seen if page.after is None or one.name > page.after][: page.size + 1]
+        part, token = page.cut(found, lambda one: one.name)
+        return stream_pb2.ListStreamsResponse(streams=[self._message(one) for one in part], next_page_token=token)
+
+    def append(self, incoming: Iterator[Any], call: Call) -> Iterator[stream_pb2.AppendResponse]:
+        """See the contract."""
+        return self._appender.append(incoming, call)
+
+    def seal_stream(self, request: stream_pb2.SealStreamRequest, _call: Call) -> stream_pb2.SealStreamResponse:
+        """See the contract."""
+        spec, until_ms = self._store.stream(request.name), millis(request, "until")
+        blocks = self._store.home.writer(spec.name).seal_due(until_ms)
+        self._store.due(spec.name, until_ms=until_ms)
+        return stream_pb2.SealStreamResponse(blocks=blocks)
+
+    def close_window(self, request: stream_pb2.CloseWindowRequest, _call: Call) -> stream_pb2.CloseWindowResponse:
+        """See the contract."""
+        spec = self._store.stream(request.stream)
+        row = self._runner.start(spec.name, millis(request, "until"))
+        return stream_pb2.CloseWindowResponse(operation=operation_message(self._store, row))
+
+    def _message(self, spec: StreamSpec) -> stream_pb2.Stream:
+        return stream_message(spec, self._store.home.writer(spec.name).watermark_ms)

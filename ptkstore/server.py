@@ -1,0 +1,263 @@
+"""The composition root of the service: settings in, a running gRPC server out.
+
+`open_store` is the one place where adapters are chosen. A `Server` drains before it ends: it says NOT_SERVING, ends those
+who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by the next
+start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN, SETTINGS_INVALID,
+FILE_UNREADABLE.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+import prometheus_client
+import structlog
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from ptklib.errors import InvalidInput, Refused
+from ptkstore.client import Store
+from ptkstore.rpc.appending import Appender
+from ptkstore.rpc.auditing import Auditor
+from ptkstore.rpc.budgets import Budgets
+from ptkstore.rpc.callers import Allowance, Caller, Callers
+from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
+from ptkstore.rpc.dispatch import Dispatcher, Gate
+from ptkstore.rpc.events import Events
+from ptkstore.rpc.hub import Hub
+from ptkstore.rpc.metrics import Metrics
+from ptkstore.rpc.operations import Operations
+from ptkstore.rpc.plans import Plans
+from ptkstore.rpc.ptks import Ptks
+from ptkstore.rpc.repeats import Repeats
+from ptkstore.rpc.running import Runner
+from ptkstore.rpc.streams import Streams
+from ptkstore.settings import Settings
+from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
+
+__all__ = ["LOOPBACK_ENDPOINTS", "Server", "configure_logs", "open_store"]
+
+# Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
+LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[[]::1]:*")
+_STREAM_THREADS = 2 * (os.cpu_count() or 1)
+
+
+def open_store(path: Path, settings: Settings) -> Store:
+    """The store of these settings: the one place where adapters are chosen.
+
+    Metadata, ledger, lake and bus of a store in a directory live in that directory.
+    """
+    chosen = {
+        "metadata.url": settings.metadata.url,
+        "ledger.url": settings.ledger.url,
+        "lake.endpoint": settings.lake.endpoint,
+        "bus.url": settings.bus.url,
+    }
+    for key, value in chosen.items():
+        if value is not None:
+            raise InvalidInput("SETTINGS_INVALID", f"{key}: a store of this release lives in its directory", key=key)
+    return Store(path, workers=settings.workers.processes)
+
+
+def configure_logs() -> None:
+    """One JSON object per line on stderr: names, codes and reasons, never contents."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )
+
+
+class Server:
+    """A store behind gRPC. Does not own the store."""
+
+    def __init__(self, store: Store, settings: Settings, *, pace: Pace | None = None) -> None:
+        """Bind the address and start. ``pace`` is how fast deliveries are tried."""
+        settings.require_protection()
+        self._settings = settings
+        home = store.home
+        self.metrics = Metrics()
+        self._hub = Hub(home.bus, most=settings.server.watchers)
+        self._auditor = Auditor(home.metadata)
+        certificates = {
+            name: Caller(f"certificate:{name}", frozenset(one.roles), frozenset(one.streams), frozenset(one.ptks))
+            for name, one in settings.auth.certificates.items()
+        }
+        callers = Callers(home.metadata, anonymous=settings.anonymous, certificates=certificates, clock=home.clock)
+        dispatcher = Dispatcher(
+            callers=callers,
+            auditor=self._auditor,
+            repeats=Repeats(home.metadata, home.now_ms),
+            metrics=self.metrics,
+            allowance=Allowance(settings.server.calls_per_second),
+            stream_of=lambda ptk: _stream_of(store, ptk),
+            now_ms=home.now_ms,
+            changed=home.notifier.wake,
+        )
+        allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
+        ca_file = settings.subscribers.ca_file
+        self._deliverer = Deliverer(
+            home.metadata,
+            home.now_ms,
+            self.metrics,
+            allowed=allowed,
+            credentials=None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file)),
+            pace=pace,
+        )
+        self._heard = home.bus.subscribe("sage.ptk.state.*", lambda _topic, _message: self._deliverer.wake())
+        self._appender = Appender(
+            store,
+            dispatcher.admit,
+            Allowance(settings.server.append_bytes_per_second),
+            threads=_STREAM_THREADS,
+            stopping=lambda: self._hub.stopping,
+        )
+        self._runner = Runner(store, self._hub.wake)
+        services: list[tuple[ServiceDescriptor, object]] = [
+            (stream_pb2.DESCRIPTOR.services_by_name["StreamService"], Streams(store, self._appender, self._runner)),
+            (
+                ptk_pb2.DESCRIPTOR.services_by_name["PtkService"],
+                Ptks(store, self._hub, endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed)),
+            ),
+            (plan_pb2.DESCRIPTOR.services_by_name["PlanService"], Plans(store)),
+            (budget_pb2.DESCRIPTOR.services_by_name["BudgetService"], Budgets(store)),
+            (operation_pb2.DESCRIPTOR.services_by_name["OperationService"], Operations(store, self._hub)),
+            (
+                operation_pb2.DESCRIPTOR.services_by_name["EventService"],
+                Events(store, self._hub, self._auditor, self._deliverer.wake),
+            ),
+        ]
+        self._grpc = self._made(Gate(callers), dispatcher, services)
+        self._stopped = threading.Event()
+        self._notifier = home.notifier
+        try:
+            self.address = self._bound()
+            self._metrics_server = self._serve_metrics()
+        except BaseException:
+            self._close_parts()
+            raise
+        self._notifier.start()
+        self._grpc.start()
+
+    def stop(self) -> None:
+        """Drain and end. Safe to call twice."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._health.enter_graceful_shutdown()
+        self._hub.stop()
+        self._grpc.stop(self._settings.server.drain_seconds).wait()
+        self._close_parts()
+        if self._metrics_server is not None:
+            self._metrics_server.shutdown()
+            self._metrics_server.server_close()
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+    def _close_parts(self) -> None:
+        self._appender.close()
+        self._runner.stop()
+        self._heard.close()
+        self._deliverer.close()
+        self._notifier.stop()
+        self._hub.close()
+        self._auditor.close()
+        self._health_threads.shutdown()
+
+    def _made(self, gate: Gate, dispatcher: Dispatcher, services: list[tuple[ServiceDescriptor, object]]) -> Any:
+        limits = self._settings.server
+        server = grpc.server(
+            ThreadPoolExecutor(limits.threads, thread_name_prefix="sage-rpc"),
+            interceptors=[gate],
+            maximum_concurrent_rpcs=limits.threads,
+            options=[
+                ("grpc.max_receive_message_length", limits.max_message_bytes),
+                ("grpc.max_send_message_length", limits.max_message_bytes),
+                ("grpc.max_metadata_size", 16 << 10),
+                ("grpc.so_reuseport", 0),
+                ("grpc.keepalive_time_ms", 60_000),
+                ("grpc.keepalive_timeout_ms", 20_000),
+                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+            ],
+        )
+        server.add_generic_rpc_handlers(tuple(dispatcher.handler(one, service) for one, service in services))
+        self._health_threads = ThreadPoolExecutor(2, thread_name_prefix="sage-health")
+        self._health = health.HealthServicer(
+            experimental_non_blocking=True, experimental_thread_pool=self._health_threads
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = [one.full_name for one, _ in services]
+        for name in ("", *names):
+            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        return server
+
+    def _bound(self) -> str:
+        address, tls = self._settings.server.address, self._settings.server.tls
+        try:
+            if tls is None:
+                port = self._grpc.add_insecure_port(address)
+            else:
+                port = self._grpc.add_secure_port(address, self._credentials())
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise InvalidInput(
+                "SERVER_ADDRESS_TAKEN", f"{address} cannot be listened on: taken, or not an address of this machine"
+            )
+        return f"{address.rpartition(':')[0]}:{port}"
+
+    def _credentials(self) -> Any:
+        tls = self._settings.server.tls
+        assert tls is not None
+        client_ca = None if tls.client_ca_file is None else _read(tls.client_ca_file)
+        # With certificates as the only credentials there is no reason to talk to anybody without one.
+        required = client_ca is not None and bool(self._settings.auth.certificates)
+        pair = (_read(tls.key_file), _read(tls.cert_file))
+        return grpc.ssl_server_credentials([pair], root_certificates=client_ca, require_client_auth=required)
+
+    def _serve_metrics(self) -> Any:
+        address = self._settings.server.metrics_address
+        if address is None:
+            return None
+        host, _, port = address.rpartition(":")
+        server, _thread = prometheus_client.start_http_server(
+            int(port), addr=host.strip("[]"), registry=self.metrics.registry
+        )
+        return server
+
+
+def _stream_of(store: Store, ptk: str) -> str | None:
+    try:
+        return store.ptk(ptk).stream
+    except Refused:
+        return None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput("FILE_UNREADABLE", f"{path}: {error.strerror}", file=str(path)) from None

@@ -1,0 +1,275 @@
+"""Settings of the service: one ``sage.yaml``, and variables such as ``SAGE__SERVER__ADDRESS`` that go before it.
+
+Unknown keys are errors. ``streams`` and ``ptks`` in the same file are what ``sage apply`` reads. With no settings at all the
+store is a directory and the server listens on loopback. Messages name keys and never repeat values, for they may be secrets.
+
+Reasons: SETTINGS_UNREADABLE, SETTINGS_INVALID, SETTINGS_KEY_UNKNOWN, SERVER_UNPROTECTED.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ptklib.errors import InvalidInput
+
+__all__ = [
+    "DECLARATIONS",
+    "PREFIX",
+    "AuthSettings",
+    "BusSettings",
+    "CertificateSettings",
+    "LakeSettings",
+    "LedgerSettings",
+    "MetadataSettings",
+    "ServerSettings",
+    "Settings",
+    "SubscriberSettings",
+    "TlsSettings",
+    "WorkerSettings",
+    "is_loopback",
+]
+
+PREFIX = "SAGE__"
+# Sections of sage.yaml that are about the contents of a store.
+DECLARATIONS = ("streams", "ptks")
+_MAX_FILE = 4 << 20
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TlsSettings(_Section):
+    """Files in PEM form. With ``client_ca_file`` callers may, and without tokens must, have a certificate of that CA."""
+
+    cert_file: Path
+    key_file: Path
+    client_ca_file: Path | None = None
+
+
+class ServerSettings(_Section):
+    """Where to listen, and how much to take."""
+
+    address: str = "127.0.0.1:7070"
+    tls: TlsSettings | None = None
+    # Calls at once; those that watch are at most `watchers` of them.
+    threads: int = Field(default=256, ge=8, le=4096)
+    watchers: int = Field(default=192, ge=1, le=4000)
+    max_message_bytes: int = Field(default=16 << 20, ge=1 << 16, le=128 << 20)
+    # Per caller; 0 is no limit.
+    calls_per_second: float = Field(default=2000, ge=0)
+    append_bytes_per_second: float = Field(default=0, ge=0)
+    # Prometheus metrics over HTTP; none if left out.
+    metrics_address: str | None = None
+    drain_seconds: float = Field(default=20, ge=0, le=3600)
+
+    @model_validator(mode="after")
+    def _fits(self) -> ServerSettings:
+        _host_port(self.address, "address")
+        if self.metrics_address is not None:
+            _host_port(self.metrics_address, "metrics_address")
+        if self.watchers > self.threads - 4:
+            raise ValueError("watchers must leave at least 4 threads to other calls")
+        return self
+
+
+class CertificateSettings(_Section):
+    """What the owner of a client certificate may do; empty lists are no limits."""
+
+    roles: tuple[Literal["reader", "producer", "developer", "operator"], ...] = Field(min_length=1)
+    streams: tuple[str, ...] = ()
+    ptks: tuple[str, ...] = ()
+
+
+class AuthSettings(_Section):
+    """``required`` asks for credentials on loopback, too; elsewhere they always are. ``certificates`` by common name."""
+
+    required: bool = False
+    certificates: dict[str, CertificateSettings] = {}
+
+
+class MetadataSettings(_Section):
+    """A PostgreSQL URL; a SQLite file in the store's directory if left out."""
+
+    url: SecretStr | None = None
+
+
+class LedgerSettings(_Section):
+    """A PostgreSQL URL and the file with the ledger's key; a SQLite file in the store's directory if left out."""
+
+    url: SecretStr | None = None
+    key_file: Path | None = None
+
+
+class LakeSettings(_Section):
+    """An S3 endpoint and bucket; a folder in the store's directory if left out."""
+
+    endpoint: str | None = None
+    bucket: str | None = None
+    access_key: SecretStr | None = None
+    secret_key: SecretStr | None = None
+    region: str = "us-east-1"
+    prefix: str = ""
+
+    @model_validator(mode="after")
+    def _fits(self) -> LakeSettings:
+        if (self.endpoint is None) != (self.bucket is None):
+            raise ValueError("endpoint and bucket go together")
+        return self
+
+
+class BusSettings(_Section):
+    """A Redis URL; inside the process if left out."""
+
+    url: SecretStr | None = None
+    prefix: str | None = None
+
+
+class WorkerSettings(_Section):
+    """Processes that train; one for each core if left out, 0 to train in the server itself."""
+
+    processes: int | None = Field(default=None, ge=0, le=1024)
+
+
+class SubscriberSettings(_Section):
+    """Who may be called about new states: patterns of ``host:port`` with ``*``. Nobody if left out."""
+
+    allowed: tuple[str, ...] = ()
+    # With it subscribers are called over TLS.
+    ca_file: Path | None = None
+
+
+class Settings(BaseSettings):
+    """All of it."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True
+    )
+
+    server: ServerSettings = Field(default_factory=ServerSettings)
+    auth: AuthSettings = Field(default_factory=AuthSettings)
+    metadata: MetadataSettings = Field(default_factory=MetadataSettings)
+    ledger: LedgerSettings = Field(default_factory=LedgerSettings)
+    lake: LakeSettings = Field(default_factory=LakeSettings)
+    bus: BusSettings = Field(default_factory=BusSettings)
+    workers: WorkerSettings = Field(default_factory=WorkerSettings)
+    subscribers: SubscriberSettings = Field(default_factory=SubscriberSettings)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Variables go before the file."""
+        return env_settings, init_settings
+
+    @classmethod
+    def read(cls, path: Path | None = None) -> Settings:
+        """The settings in a file (none: defaults) and in the environment."""
+        body = {} if path is None else _read_file(path)
+        known = set(cls.model_fields)
+        for name in os.environ:
+            section = name.removeprefix(PREFIX).partition("__")[0].lower() if name.upper().startswith(PREFIX) else ""
+            if section and section not in known:
+                raise _unknown(name, [PREFIX + one.upper() for one in known])
+        try:
+            return cls(**{name: value for name, value in body.items() if name not in DECLARATIONS})
+        except ValidationError as error:
+            raise _told(error, str(path) if path is not None else "the environment") from None
+
+    @property
+    def loopback(self) -> bool:
+        """True when the server listens on this machine only."""
+        return is_loopback(_host_port(self.server.address, "address")[0])
+
+    @property
+    def anonymous(self) -> bool:
+        """True when callers need no credentials: on loopback, unless they are asked for."""
+        return self.loopback and not self.auth.required
+
+    def require_protection(self) -> None:
+        """Refuse to be reachable from elsewhere in plain text. Reason: SERVER_UNPROTECTED."""
+        if not self.loopback and self.server.tls is None:
+            raise InvalidInput(
+                "SERVER_UNPROTECTED",
+                "a server that is not on loopback must have server.tls (cert_file and key_file); or listen on 127.0.0.1",
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """True for names and numbers of this machine that nobody else can reach."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_port(address: str, what: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]/]+):(\d{1,5})", address)
+    if match is None or int(match[2]) > 65535:
+        raise ValueError(f"{what} must be host:port, such as 127.0.0.1:7070")
+    return match[1], int(match[2])
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput("SETTINGS_UNREADABLE", f"{path}: {why}", file=str(path)) from None
+    try:
+        body = yaml.safe_load(text) if len(text) <= _MAX_FILE else None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}" if mark is not None else ""
+        raise InvalidInput("SETTINGS_UNREADABLE", f"{path}{where}: it is not YAML", file=str(path)) from None
+    if body is None and len(text) <= _MAX_FILE:
+        return {}
+    if not isinstance(body, dict) or not all(isinstance(one, str) for one in body):
+        raise InvalidInput("SETTINGS_UNREADABLE", f"{path}: it must have sections with keys", file=str(path))
+    return body
+
+
+def _told(error: ValidationError, where: str) -> InvalidInput:
+    """The first thing that is wrong, by the name of its key."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    key = ".".join(str(one) for one in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return _unknown(key, _keys(Settings))
+    return InvalidInput("SETTINGS_INVALID", f"{where}: {key}: {first['msg']}", key=key)
+
+
+def _unknown(key: str, known: list[str]) -> InvalidInput:
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))[:300]}"
+    return InvalidInput("SETTINGS_KEY_UNKNOWN", f"there is no setting {key[:80]!r}; {hint}", key=key[:80])
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """All keys, with dots."""
+    found = []
+    for name, field in model.model_fields.items():
+        inner = [one for one in (field.annotation, *getattr(field.annotation, "__args__", ())) if _is_section(one)]
+        found.append(prefix + name)
+        for one in inner:
+            found += _keys(one, f"{prefix}{name}.")
+    return found
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -1,0 +1,222 @@
+"""What every store must do, in a directory or behind a server. Subclass it, with a fixture ``store`` of an empty one.
+
+``twin`` is the same store embedded: what it says is what the other must say.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ptklib.errors import InvalidInput, Refused, SageError
+from ptklib.featurize import featurize
+from ptkstore.client import Store
+from ptkstore.engine.what_if import AddedPtk, Changes
+from ptkstore.views import StateView
+from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
+
+
+def filled(store: Store, days: int = 1) -> None:
+    """A stream, a PTK and some days of data."""
+    store.create_stream(spec())
+    store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.2)
+    for number in range(days):
+        store.push("rides", day(number), producer="depot", seq=number)
+
+
+def reason(kind: type[SageError], act: Any) -> str:
+    """The reason of a refusal, which must be of exactly this kind."""
+    with pytest.raises(kind) as refusal:
+        act()
+    assert type(refusal.value) is kind
+    return refusal.value.reason
+
+
+class StoreSuite:
+    """The contract of `Store`."""
+
+    def test_streams(self, store: Store) -> None:
+        assert store.streams() == []
+        store.create_stream(spec())
+        store.create_stream(spec(name="other"))
+        assert store.streams() == [spec(name="other"), spec()]
+        assert store.stream("rides") == spec()
+        assert reason(Refused, lambda: store.create_stream(spec())) == "STREAM_EXISTS"
+        assert reason(Refused, lambda: store.stream("nowhere")) == "STREAM_UNKNOWN"
+
+    def test_a_day_from_records_to_features(self, store: Store, twin: Store) -> None:
+        filled(store)
+        told: list[str] = []
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS, progress=told.append)
+        assert (cycle.status, cycle.trained[0].outcome) == ("DONE", "PUBLISHED")
+        assert abs(cycle.dp_records - 4000) < 200
+        assert any("trained" in text for text in told)
+        state = store.get_state("hour-speed")
+        assert state.manifest.version == 1
+        frame = pa.table({"hour": pa.array([3, 15], pa.int32())})
+        assert featurize(frame, [state]).num_columns == 2
+        assert store.cycles("rides") == twin.cycles("rides") == [cycle]
+        assert store.states("hour-speed") == twin.states("hour-speed")
+        assert store.get_state("hour-speed@v1").to_bytes() == twin.get_state("hour-speed@latest").to_bytes()
+        assert store.plan("rides") == twin.plan("rides")
+        assert store.plan_picture("rides") == twin.plan_picture("rides")
+        assert store.budget("rides") == twin.budget("rides")
+        assert store.ptks() == twin.ptks() == [store.ptk("hour-speed")]
+        assert store.events() == twin.events()
+        assert store.run(until_ms=FIRST_MS + DAY_MS) == []
+
+    def test_states_by_version_and_time(self, store: Store) -> None:
+        filled(store, 2)
+        assert reason(Refused, lambda: store.get_state("hour-speed")) == "STATE_UNKNOWN"
+        store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+        first, second = store.states("hour-speed")
+        assert store.get_state("hour-speed@v2").manifest.version == 2
+        assert store.get_state("hour-speed", as_of_ms=second.created_ms).manifest.version == 2
+        assert reason(Refused, lambda: store.get_state("hour-speed", as_of_ms=first.created_ms - 1)) == "STATE_UNKNOWN"
+        assert reason(Refused, lambda: store.get_state("hour-speed@v3")) == "STATE_UNKNOWN"
+        assert reason(Refused, lambda: store.get_state("hour-speed@v0")) == "STATE_UNKNOWN"
+        assert reason(Refused, lambda: store.get_state("nobody")) == "PTK_UNKNOWN"
+        for wrong in ("hour-speed@7", "a@b@c", "", f"hour-speed@v{10**50}"):
+            assert reason(InvalidInput, lambda wrong=wrong: store.get_state(wrong)) == "REFERENCE_INVALID"
+
+    def test_pushing_again_changes_nothing(self, store: Store) -> None:
+        filled(store)
+        for _ in range(3):
+            assert store.push("rides", day(0), producer="depot", seq=0) == FIRST_MS
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert abs(cycle.dp_records - 4000) < 200
+
+    def test_a_push_that_is_wrong(self, store: Store) -> None:
+        store.create_stream(spec(out_of_bounds="refuse"))
+        assert reason(Refused, lambda: store.push("nowhere", day(0))) == "STREAM_UNKNOWN"
+        assert reason(InvalidInput, lambda: store.push("rides", day(0).drop_columns(["hour"]))) == "COLUMN_MISSING"
+        assert reason(InvalidInput, lambda: store.push("rides", day(0), seq=-1)) == "SEQ_INVALID"
+        assert reason(InvalidInput, lambda: store.push("rides", day(0), producer="")) == "NAME_INVALID"
+        words = day(0).set_column(1, "hour", pa.array(["secret-word"] * 4000))
+        with pytest.raises(InvalidInput) as refusal:
+            store.push("rides", words)
+        assert refusal.value.reason == "COLUMN_TYPE"
+        assert "secret" not in str(refusal.value)
+        fast = day(0).set_column(2, "speed", pa.array([61.5] * 4000))
+        with pytest.raises(InvalidInput) as refusal:
+            store.push("rides", fast)
+        assert (refusal.value.reason, refusal.value.details) == ("OUT_OF_BOUNDS", {"column": "speed"})
+        assert "61" not in str(refusal.value)
+
+    def test_an_empty_frame_is_pushed(self, store: Store) -> None:
+        filled(store)
+        store.push("rides", day(0).slice(0, 0))
+        assert len(store.run("rides", until_ms=FIRST_MS + DAY_MS)) == 1
+
+    def test_registrations(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec(n_max=1000))
+        ask: dict[str, Any] = {"stream": "rides", "kind": "statistics", "config": config()}
+        accepted = store.register("a", target=0.3, **ask)
+        assert accepted.status == "ACTIVE"
+        assert accepted.planned_samples is not None
+        refused = store.register("b", target=0.0001, **ask)
+        assert refused.status == "REJECTED"
+        assert refused.reason
+        assert reason(Refused, lambda: store.register("a", target=0.3, **ask)) == "PTK_EXISTS"
+        assert reason(Refused, lambda: store.register("c", target=0.3, **ask | {"stream": "x"})) == "STREAM_UNKNOWN"
+        assert (
+            reason(InvalidInput, lambda: store.register("c", target=0.3, **ask | {"kind": "x"})) == "PTK_KIND_UNKNOWN"
+        )
+        wrong = ask | {"config": {"keys": 3}}
+        assert reason(InvalidInput, lambda: store.register("c", target=0.3, **wrong)) == reason(
+            InvalidInput, lambda: twin.register("c", target=0.3, **wrong)
+        )
+        assert store.update_target("a", 0.25).status == "ACTIVE"
+        assert store.update_target("a", 0.0001).status == "REJECTED"
+        assert store.ptk("a").target == 0.25
+        assert store.update_config("a", config("count")).status == "ACTIVE"
+        assert store.ptk("a").config_version == 2
+        assert reason(Refused, lambda: store.update_target("a", 0.3, etag=1)) == "ETAG_STALE"
+        store.deregister("a")
+        assert store.ptk("a").status == "RETIRED"
+        assert reason(Refused, lambda: store.update_target("a", 0.3)) == "PTK_RETIRED"
+        assert reason(Refused, lambda: store.deregister("nobody")) == "PTK_UNKNOWN"
+        assert [one.name for one in store.ptks("rides")] == ["a", "b"]
+        assert store.ptks("nowhere") == []
+        assert store.ptks() == twin.ptks()
+
+    def test_profiles(self, store: Store, twin: Store) -> None:
+        filled(store)
+        assert store.profile("hour-speed") == twin.profile("hour-speed")
+        levels = ("0.5", "1")
+        assert store.profile("hour-speed", levels).levels == levels
+        assert store.renew_profile("hour-speed") == twin.profile("hour-speed")
+        groups = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 2}
+        answer = store.register("groups", stream="rides", kind="clusters", config=groups, target=0.5)
+        assert answer.status == "WAITING"
+        assert store.profile("groups") == twin.profile("groups")
+        assert reason(Refused, lambda: store.profile("nobody")) == "PTK_UNKNOWN"
+
+    def test_plans_that_are_not_made(self, store: Store, twin: Store) -> None:
+        filled(store)
+        assert store.plan("rides") is None
+        assert store.plan_picture("rides") is None
+        now = store.plan_now("rides")
+        assert now.lines[0].ptk == "hour-speed"
+        changes = Changes(
+            add=(AddedPtk(name="more", kind="statistics", config=config("count"), target=0.3),),
+            retarget={"hour-speed": 0.25},
+        )
+        ours, theirs = store.what_if("rides", changes), twin.what_if("rides", changes)
+        assert [line.ptk for line in ours.proposed.lines] == ["hour-speed", "more"]
+        assert (ours.proposed.lines, ours.unprofiled) == (theirs.proposed.lines, theirs.unprofiled)
+        assert store.what_if("rides", Changes(epsilon="0.5", n_max=5000)).proposed.stream == "rides"
+        assert reason(Refused, lambda: store.what_if("rides", Changes(remove=("nobody",)))) == "PTK_UNKNOWN"
+        assert reason(Refused, lambda: store.plan("nowhere")) == "STREAM_UNKNOWN"
+
+    def test_events_in_pages(self, store: Store) -> None:
+        filled(store)
+        first, second = store.events()
+        assert store.events(limit=1) == [first]
+        assert store.events(first.id) == [second]
+        assert reason(InvalidInput, lambda: store.events(limit=0)) == "PAGE_INVALID"
+
+    def test_a_watermark_too_far(self, store: Store) -> None:
+        store.create_stream(spec())
+        far = FIRST_MS + 10_000 * DAY_MS
+        assert reason(InvalidInput, lambda: store.run("rides", until_ms=far)) == "WATERMARK_TOO_FAR"
+        assert reason(Refused, lambda: store.run("nowhere")) == "STREAM_UNKNOWN"
+
+    def test_the_doctor(self, store: Store) -> None:
+        filled(store)
+        found = store.doctor([CANARY, b"\xff" * 40])
+        assert "ERROR" not in {one.level for one in found}
+        assert "OK" in {one.level for one in found if one.what == "canaries"}
+        assert "ERROR" in {one.level for one in store.doctor(["hour-speed"]) if one.what == "canaries"}
+
+    def test_who_subscribes_is_told_of_every_new_state(self, store: Store) -> None:
+        filled(store, 3)
+        store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        seen: list[StateView] = []
+        enough = threading.Event()
+
+        def tell(view: StateView) -> None:
+            seen.append(view)
+            if view.version == 2:
+                enough.set()
+                raise RuntimeError("a callback that fails is told of the next one")
+            if view.version == 3:
+                last.set()
+
+        last = threading.Event()
+        end = store.subscribe("hour-speed", tell)
+        store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+        assert enough.wait(10)
+        store.run("rides", until_ms=FIRST_MS + 3 * DAY_MS)
+        assert last.wait(10)
+        assert seen == store.states("hour-speed")[1:]
+        end()
+        end()
+        assert reason(Refused, lambda: store.subscribe("nobody", tell)) == "PTK_UNKNOWN"
+
+    def test_the_kinds(self, store: Store, twin: Store) -> None:
+        assert store.kinds() == twin.kinds()
+        assert "statistics" in store.kinds()

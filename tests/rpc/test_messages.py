@@ -1,0 +1,136 @@
+"""Views survive the wire: every field of every view comes back as it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+
+from ptklib.errors import InvalidInput
+from ptkstore import views
+from ptkstore.rpc import messages
+from ptkstore.v1 import ptk_pb2
+from tests.engine.small import spec
+
+FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
+    (
+        views.Registration("a", "REJECTED", "why", 0.25, ("x", "y"), "0.5", 10),
+        messages.registration_message,
+        messages.registration_view,
+    ),
+    (
+        views.PtkView("a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7),
+        lambda one: messages.ptk_message(one, 5),
+        messages.ptk_view,
+    ),
+    (
+        views.ProfileView(
+            "a", "WAITING", "measured", ("0.5", "1"), (10, None), "0.1", "0.95", 4, ({"level": "1"},), 1234, 99, "why"
+        ),
+        messages.profile_message,
+        lambda one: messages.profile_view("a", one),
+    ),
+    (
+        views.StateView("a", 2, "d" * 64, 20454, "0.5", "1e-6", 100, 1_767_225_600_123),
+        messages.state_message,
+        messages.state_view,
+    ),
+    (views.BlockLine("b", 3, "sealed", -2, 0.75, "expired"), messages.block_message, messages.block_line),
+    (
+        views.PlanView(
+            "s",
+            -1,
+            "FEASIBLE",
+            10,
+            20,
+            "strip",
+            0.5,
+            (views.PlanLine("a", "0.5", 10, 0.5, 0.1, (0, 2), 0.25),),
+            "why",
+            ("x",),
+            11,
+            3600,
+            9,
+            0.1,
+            (views.PartitionLine(10, 1, 0.9),),
+        ),
+        messages.plan_message,
+        messages.plan_view,
+    ),
+    (
+        views.CycleView(
+            "s", 3, "DONE", ("sealed",), "OPTIMAL", 10, (views.TrainedLine("a", "PUBLISHED", 1, "0.5", 10, "why"),)
+        ),
+        messages.cycle_message,
+        messages.cycle_view,
+    ),
+    (views.EventView(1, "ptk.state", "a", {"x": 1}, 5), messages.event_message, messages.event_view),
+]
+EMPTY: list[Any] = [
+    views.Registration("a", "ACTIVE"),
+    views.PtkView("a", "s", "k", {}, 1, 0.1, 1, "RETIRED", "", None),
+    views.ProfileView("a", "ACTIVE", "none", (), ()),
+    views.StateView("a", 1, "d", 0, "1", "0", None, 0),
+    views.BlockLine("b", 0, "open", None, 0.0, None),
+    views.PlanView("s", -1, "INFEASIBLE", None, None, "", 0.0, ()),
+    views.CycleView("s", 0, "RUNNING", (), "", 0, (views.TrainedLine("a", "SKIPPED"),)),
+    views.EventView(1, "k", "a", {}, None),
+]
+
+
+@pytest.mark.parametrize("place", range(len(FULL)), ids=lambda place: type(FULL[place][0]).__name__)
+def test_a_view_comes_back_as_it_went(place: int) -> None:
+    full, to_message, to_view = FULL[place]
+    for one in (full, EMPTY[place]):
+        message = to_message(one)
+        assert to_view(type(message).FromString(message.SerializeToString())) == one
+
+
+@pytest.mark.parametrize("place", range(len(FULL)), ids=lambda place: type(FULL[place][0]).__name__)
+def test_every_field_is_tried(place: int) -> None:
+    """A field that is added to a view and not to the contract fails here, not at a user's."""
+    full, empty = FULL[place][0], EMPTY[place]
+    same = [one.name for one in fields(full) if getattr(full, one.name) == getattr(empty, one.name)]
+    assert set(same) <= {"name", "stream", "ptk", "kind", "id", "subject", "window", "version"}
+
+
+def test_a_budget_comes_back_with_its_blocks() -> None:
+    exposure = views.ExposureView(5, None, 2, 100)
+    blocks = (views.BlockLine("a", 1, "sealed", 5, 0.5, None), views.BlockLine("b", 1, "expired", 5, 0.0, "expired"))
+    one = views.BudgetView("s", "event", "1", "1e-6", "renyi", exposure, blocks)
+    message = messages.budget_message(one)
+    assert (message.blocks_alive, message.blocks_retired) == (1, 1)
+    assert messages.budget_view(message, blocks) == one
+
+
+def test_a_stream_comes_back() -> None:
+    message = messages.stream_message(spec(), 5)
+    assert messages.spec_of(message) == spec()
+    assert message.schema_fingerprint == spec().fingerprint
+
+
+def test_every_status_has_its_number() -> None:
+    words = ("WAITING", "ACTIVE", "REJECTED", "RETIRED", "FAILED")
+    assert [messages.status_word(messages.status_number(word)) for word in words] == list(words)
+    assert [messages.status_word(number) for number in (0, 99, -1)] == ["", "", ""]
+
+
+@pytest.mark.parametrize("ms", [0, 1, -1, 1_767_225_600_123, -62_135_596_800_000, 253_402_300_799_999])
+def test_times_are_exact(ms: int) -> None:
+    message = ptk_pb2.State(create_time=messages.moment(ms))
+    assert messages.millis(message, "create_time") == ms
+
+
+def test_times_beyond_the_calendar_and_texts_that_are_no_objects_are_refused() -> None:
+    message = ptk_pb2.State()
+    assert messages.millis(message, "create_time") is None
+    for seconds, nanos in ((2**62, 0), (-(2**62), 0), (0, -5), (0, 10**9)):
+        message.create_time.seconds, message.create_time.nanos = seconds, nanos
+        with pytest.raises(InvalidInput, match="TIME_INVALID"):
+            messages.millis(message, "create_time")
+    for text in ("", "[]", "{", "null", "[" * 100_000):
+        with pytest.raises(InvalidInput, match="JSON_INVALID"):
+            messages.json_object(text, "it")

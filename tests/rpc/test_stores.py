@@ -1,0 +1,80 @@
+"""One suite over both stores, and what a remote one promises beyond it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptklib.errors import InvalidInput
+from ptkstore.client import Store
+from ptkstore.remote import RemoteStore
+from ptkstore.rpc.faults import ServerUnavailable
+from tests.rpc.small import serving
+from tests.rpc.store_suite import StoreSuite
+
+
+class TestEmbedded(StoreSuite):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        with Store(tmp_path, workers=0) as store:
+            yield store
+
+    @pytest.fixture
+    def twin(self, store: Store) -> Store:
+        return store
+
+
+class TestRemote(StoreSuite):
+    @pytest.fixture
+    def twin(self, tmp_path: Path) -> Iterator[Store]:
+        with serving(tmp_path) as (server, store):
+            self.address = server.address
+            yield store
+
+    @pytest.fixture
+    def store(self, twin: Store) -> Iterator[Store]:
+        with Store(self.address) as store:
+            yield store
+
+
+def test_an_address_is_remote_and_a_directory_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "host:1").mkdir()
+    with Store("localhost:7", timeout_seconds=1) as remote:
+        assert isinstance(remote, RemoteStore)
+    with Store("host:1", workers=0) as here:
+        assert type(here) is Store
+    with pytest.raises(InvalidInput, match="ADDRESS_INVALID"):
+        Store(tmp_path, token="sage_x")
+
+
+def test_both_have_the_same_methods_with_the_same_parameters() -> None:
+    # For those who serve an embedded store.
+    inside = {"home", "due", "run_window"}
+    ours = {name for name in vars(Store) if not name.startswith("_")} - inside
+    assert ours == {name for name in vars(RemoteStore) if not name.startswith("_")}
+    for name in ours:
+        assert inspect.signature(getattr(Store, name)) == inspect.signature(getattr(RemoteStore, name)), name
+
+
+def test_nobody_there_is_an_error_of_ours_and_takes_no_longer_than_allowed() -> None:
+    with Store("127.0.0.1:1", timeout_seconds=0.5) as store, pytest.raises(ServerUnavailable) as error:
+        store.streams()
+    assert error.value.reason in ("SERVER_UNAVAILABLE", "DEADLINE_PASSED")
+
+
+def test_a_closed_store_says_so() -> None:
+    store = Store("127.0.0.1:1")
+    store.close()
+    with pytest.raises(ServerUnavailable, match="STORE_CLOSED"):
+        store.streams()
+
+
+@pytest.mark.parametrize("options", [{"token": "sage_x"}, {"cert_file": "a"}, {"cert_file": "a", "key_file": "b"}])
+def test_a_token_never_leaves_the_machine_in_plain_text(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"TOKEN_UNPROTECTED|ADDRESS_INVALID"):
+        Store("sage.example:7070", **options)
