@@ -3,8 +3,9 @@
 1. a first plan: one partition if it fits, or PTKs inserted where they cost least, improved by small changes;
 2. a lower bound and good shelves by columns (`allocator.shelf_columns`); for many PTKs with tied prices and levels in groups;
 3. whole shelves from those (`allocator.shelf_rounding`), improved (`allocator.local_search`);
-4. few PTKs: branch (`allocator.shelf_branching`), or all subsets where they are few (`allocator.subsets`);
-   many: take a few shelves apart and solve for their members again, window by window.
+4. few PTKs or few levels: branch (`allocator.shelf_branching`), or all subsets where they are few (`allocator.subsets`);
+   many: fix the surest shelves and solve for the rest (`allocator.shelf_diving`), then take a few shelves apart and solve
+   for their members again, window by window.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from allocator.plan import Plan
 from allocator.problem import Problem
 from allocator.shelf_branching import branched
 from allocator.shelf_columns import Columns
-from allocator.shelf_diving import GROUP, dived, main_part, tied_columns
+from allocator.shelf_diving import GROUP, columns_of, dived, main_part
 from allocator.shelf_pricing import Pricing
 from allocator.shelf_rounding import by_parts, whole
 from allocator.subsets import MOST_PTKS, best_cover
@@ -34,16 +35,22 @@ NAME = "shelf"
 GAP = 1e-4
 # Up to so many PTKs prices are free, levels single and branching worth it.
 FEW = 60
+# Up to so many levels as well, however many PTKs.
+_PLAIN = 40
 _UNITS = 1024
+# Where fewer PTKs than this share a shelf, fixing shelves one after the other is a bad idea.
+_SHORT = 5
+# Beyond so many PTKs they are then solved for in parts.
+_APART = 200
+# A bound that is so much below the relaxation's value is worth some work.
+_LOW = 2.5e-3
 # So few that trying all is the quickest way.
 _HANDFUL = 8
-# Up to so many PTKs prices are untied in the end.
-_UNTIED = 300
 
 
 def effort_for(ptks: int) -> float:
-    """Steps to spend when nothing else is said: about 2, 5, 20 and 60 seconds for 25, 50, 200 and 1,000 PTKs."""
-    return float(np.interp(ptks, [13, 25, 50, 200, 1000], [1e9, 1.6e9, 3.5e9, 1.6e10, 4.5e10]))
+    """Steps to spend when nothing else is said: about 1, 3, 14 and 40 seconds for 25, 50, 200 and 1,000 PTKs."""
+    return float(np.interp(ptks, [13, 25, 50, 200, 1000], [1e9, 1.6e9, 3e9, 1.4e10, 4e10]))
 
 
 def solve_shelf(problem: Problem, *, effort: Effort | None = None, gap: float = 0.0, start: Plan | None = None) -> Plan:
@@ -67,7 +74,7 @@ def solve_shelf(problem: Problem, *, effort: Effort | None = None, gap: float = 
         given = _given(table, start)
         shelves = min(shelves, given, key=lambda one: total(levels, one))
     if total(levels, shelves) > bound * (1 + gap):
-        solve = _few if len(table) <= FEW else _many
+        solve = _few if len(table) <= FEW or len(levels.sizes) <= _PLAIN else _many
         shelves, low = solve(table, levels, shelves, float(bound), gap, effort)
         bound = max(bound, int(np.ceil(low - 1e-6)))
     held = total(levels, shelves)
@@ -103,11 +110,16 @@ def _few(
         return shelves, float(total(levels, shelves))
     columns = Columns(levels, Pricing(levels, most_units=_UNITS))
     columns.add(_rows(shelves, len(table)))
-    columns.relax(enough=float(total(levels, shelves)), effort=effort.part(0.6 * effort.limit))
+    relaxed = columns.relax(enough=float(total(levels, shelves)), effort=effort.part(0.6 * effort.limit), gap=gap / 4)
     shelves = _rounded(columns, shelves, effort)
     bound = max(bound, columns.bound)
     if _done(levels, shelves, bound, gap):
         return shelves, bound
+    if len(table) > FEW:
+        other = dived(table, levels, columns, relaxed, FEW, _end, effort.part(0.4 * effort.limit))
+        shelves = min(
+            shelves, improved(levels, other, effort.part(0.1 * effort.limit)), key=lambda one: total(levels, one)
+        )
     if len(table) <= MOST_PTKS:
         shelves = best_cover(levels, effort)
         return shelves, float(total(levels, shelves))
@@ -120,8 +132,8 @@ def _rounded(columns: Columns, shelves: Shelves, effort: Effort) -> Shelves:
     below = float(total(levels, shelves))
     if np.ceil(columns.bound - 1e-6) >= below:
         return shelves
-    plans = [by_parts(columns, effort)]
-    if len(columns.own) <= 2 * FEW:
+    plans = [by_parts(columns, effort), by_parts(columns, effort, exchanges=False)]
+    if len(columns.own) <= FEW:
         plans += [found for found in [whole(columns, effort, below=below)] if found is not None]
     better = [improved(levels, found, effort.part(0.1 * effort.limit)) for found in plans]
     return min([shelves, *better], key=lambda one: total(levels, one))
@@ -130,11 +142,13 @@ def _rounded(columns: Columns, shelves: Shelves, effort: Effort) -> Shelves:
 def _many(
     table: Table, levels: Levels, shelves: Shelves, bound: float, gap: float, effort: Effort
 ) -> tuple[Shelves, float]:
-    columns = tied_columns(table, levels)
+    columns = columns_of(table, levels)
     columns.add(_rows(shelves, len(table)))
     relaxed = columns.relax(
-        enough=float(total(levels, shelves)), effort=effort.part(0.3 * effort.limit), columns=100, gap=1e-3
+        enough=float(total(levels, shelves)), effort=effort.part(0.35 * effort.limit), columns=100, gap=1e-3
     )
+    if columns.bound < relaxed.value * (1 - _LOW):
+        columns.tighten(gap=1e-3, effort=effort.part(0.25 * effort.limit))
     bound = max(bound, columns.bound)
     if _done(levels, shelves, bound, gap):
         return shelves, bound
@@ -143,22 +157,15 @@ def _many(
         other, low = _by_main(table, levels, main, gap, effort.part(0.6 * effort.limit))
         bound = max(bound, low)
     else:
-        other = dived(table, levels, columns, relaxed, FEW, _end, effort.part(0.5 * effort.limit))
+        shelves = _rounded(columns, shelves, effort.part(0.15 * effort.limit))
+        other = shelves
+        if len(table) > _SHORT * len(shelves):
+            other = dived(table, levels, columns, relaxed, FEW, _end, effort.part(0.5 * effort.limit))
+        elif len(table) > _APART:
+            other = _apart(table, levels, effort.part(0.4 * effort.limit))
     other = improved(coarse(levels, GROUP), other, effort.part(0.1 * effort.limit))
     shelves = min(shelves, other, key=lambda one: total(levels, one))
-    if len(main) > FEW and len(table) <= _UNTIED and not _done(levels, shelves, bound, 4e-3):
-        shelves = _untied(columns, shelves, effort)
-        bound = max(bound, columns.bound)
     return _windows(table, levels, shelves, bound, max(gap, GAP), effort), bound
-
-
-def _untied(columns: Columns, shelves: Shelves, effort: Effort) -> Shelves:
-    """Prices of their own for everybody, from where the tied ones are; then whole shelves."""
-    count = len(columns.own)
-    columns.add(_rows(shelves, count))
-    columns.tie(np.arange(count), np.ones(count))
-    columns.relax(enough=float(total(columns.levels, shelves)), effort=effort.part(0.5 * effort.limit), gap=1e-3)
-    return _rounded(columns, shelves, effort)
 
 
 def _by_main(table: Table, levels: Levels, main: Ints, gap: float, effort: Effort) -> tuple[Shelves, float]:
@@ -171,6 +178,25 @@ def _by_main(table: Table, levels: Levels, main: Ints, gap: float, effort: Effor
     shelves, low = _few(part, small, _first(part, small, effort), 0.0, gap, effort)
     others = np.setdiff1d(np.arange(len(table)), main)
     return inserted(levels, [main[one] for one in shelves], others, effort), low
+
+
+def _apart(table: Table, levels: Levels, effort: Effort) -> Shelves:
+    """Shelves of parts that are each like the whole: where few share a shelf, little is lost by that."""
+    sizes = levels.sizes[(levels.needs > levels.units).sum(axis=1)]
+    order = np.lexsort((np.arange(len(table)), table.demands.min(axis=1), sizes))
+    count = -(-len(table) // _APART)
+    shelves: Shelves = []
+    for k in range(count):
+        inside = np.sort(order[k::count])
+        part = rows_of(table, inside)
+        small = levels_of(part)
+        start = inserted(small, [], np.arange(len(part)), effort)
+        columns = columns_of(part, small)
+        columns.add(_rows(start, len(part)))
+        share = effort.part(effort.limit / count)
+        columns.relax(enough=np.inf, effort=share.part(0.7 * share.limit), columns=100, gap=2e-3)
+        shelves += [inside[one] for one in _rounded(columns, start, share)]
+    return shelves
 
 
 def _end(table: Table, effort: Effort) -> Shelves:

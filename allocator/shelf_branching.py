@@ -23,7 +23,7 @@ from allocator.levels import Levels
 from allocator.local_search import Shelves, improved
 from allocator.shelf_columns import Columns
 from allocator.shelf_pricing import Pricing
-from allocator.shelf_rounding import whole
+from allocator.shelf_rounding import by_parts
 from allocator.table import Floats, Ints
 
 __all__ = ["branched"]
@@ -69,6 +69,11 @@ def branched(columns: Columns, shelves: Shelves, gap: float, effort: Effort) -> 
             search.round(effort)
         children = search.split(node, solved)
         if not children:
+            # Exchanges hide who is where.
+            solved = search.solve(node, effort, exchanges=False)
+            bound = max(bound, solved.bound)
+            children = search.split(node, solved)
+        if not children:
             left = min(left, bound)
         for child in children:
             made += 1
@@ -87,14 +92,14 @@ class _Search:
 
     def round(self, effort: Effort) -> None:
         """Whole shelves from all that are known."""
-        found = whole(self.columns, effort, below=float(self.total), nodes=20)
-        if found is not None:
+        for exchanges in (True, False):
+            found = by_parts(self.columns, effort, exchanges=exchanges)
             found = improved(self.levels, found, effort.part(0.05 * effort.limit))
             held = sum(self.levels.cost(one) for one in found)
             if held < self.total:
                 self.shelves, self.total = found, held
 
-    def solve(self, node: _Node, effort: Effort) -> _Solved:
+    def solve(self, node: _Node, effort: Effort, *, exchanges: bool = True) -> _Solved:
         """The relaxation of a node, up to the total: a bound of that much is enough."""
         needs = self.levels.needs.copy()
         for i, (low, high) in enumerate(zip(node.low, node.high, strict=True)):
@@ -105,7 +110,7 @@ class _Search:
         parts = np.zeros(len(self.places))
         best: tuple[Floats, Floats] | None = None
         while True:
-            prices, rates, parts, value = self._master(node, effort)
+            prices, rates, parts, value = self._master(node, exchanges, effort)
             if value <= bound * (1 + _CONVERGED) or np.ceil(bound - 1e-6) >= self.total or effort.over:
                 break
             found = 0
@@ -197,13 +202,14 @@ class _Search:
         inside = (self.places[:, None] >= low) & (self.places[:, None] < high)
         return np.asarray((inside | ~self.columns.members).all(axis=1))
 
-    def _master(self, node: _Node, effort: Effort) -> tuple[Floats, Floats, Floats, float]:
+    def _master(self, node: _Node, exchanges: bool, effort: Effort) -> tuple[Floats, Floats, Floats, float]:
         from scipy.optimize import linprog
         from scipy.sparse import csr_array, hstack, vstack
 
         ptks = len(self.columns.own)
         allowed = np.flatnonzero(self._open(node))
-        effort.spend(5e6 + 1500.0 * float(self.columns.members[allowed].sum()))
+        entries = float(self.columns.members[allowed].sum()) + 8.0 * len(self.columns.exchanges.pairs)
+        effort.spend(5e6 + 1500.0 * entries * max(1.0, ptks / 50) ** 0.75)
         scale = float(self.total)
         firsts = [first for first, _, _ in node.rows]
         # Empty shelves may be bought to satisfy a row: their rows keep prices of rows within the sizes.
@@ -213,13 +219,24 @@ class _Search:
             [[(-1.0 if most else 1.0) * (place >= first) for first, most, _ in node.rows] for place in places]
         ).reshape(len(places), len(node.rows))
         costs = np.concatenate([self.columns.costs[allowed], self.levels.sizes[firsts].astype(np.float64)])
+        # An exchange is one in this node if the levels that are open to the other are open to the PTK.
+        low, high = np.array(node.low), np.array(node.high)
+        easier, harder = self.columns.exchanges.pairs.T
+        kept = (low[easier] <= low[harder]) & (high[easier] >= high[harder]) & exchanges
+        pairs = np.stack([easier[kept], harder[kept]])
+        rows = np.tile(np.arange(pairs.shape[1]), 2)
+        more = csr_array(
+            (np.repeat([1.0, -1.0], pairs.shape[1]), (rows, pairs.reshape(-1))),
+            shape=(pairs.shape[1], ptks + len(firsts)),
+        )
         goal = np.concatenate([np.full(ptks, -1.0), [float(k if most else -k) for _, most, k in node.rows]])
         answer = linprog(
             goal,
-            A_ub=hstack([members, csr_array(rates)]).tocsr(),
-            b_ub=costs / scale,
+            A_ub=vstack([hstack([members, csr_array(rates)]), more]).tocsr(),
+            b_ub=np.concatenate([costs / scale, np.zeros(pairs.shape[1])]),
             bounds=[(0.0, 1.0)] * ptks + [(0.0, None)] * len(node.rows),
             method="highs-ds",
+            options={"presolve": False},
         )
         parts = np.zeros(len(self.places))
         if answer.status != 0:

@@ -5,18 +5,21 @@ A column is a set of PTKs at the cost of the smallest level where it fits. With 
     minimise sum_c cost_c u_c   subject to   sum_{c has i} u_c >= 1  for every PTK i,   u >= 0.
 
 Its dual has a price for every PTK and, for every shelf, that its members' prices are at most its size; it is solved by cutting
-planes, the most violated shelves being knapsacks (`allocator.shelf_pricing`). *Certificate:* for any prices, if at every level
+planes, the most violated shelves being knapsacks (`allocator.shelf_pricing`), from the prices of areas on, and only over prices
+that respect exchanges (`allocator.exchange`). *Certificate:* for any prices, if at every level
 N no shelf is worth more than r * N, then prices / r are feasible and their sum is a lower bound on every shelf plan (Farley).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
+from allocator.exchange import Exchanges, exchanges_of
 from allocator.levels import Levels
 from allocator.shelf_pricing import Pricing
 from allocator.table import Floats, Ints
@@ -25,9 +28,16 @@ __all__ = ["Columns", "Relaxed"]
 
 _SAFE = 1e-9
 _CONVERGED = 1e-7
-_SMOOTHING = 0.5
-_KEPT = 12
+_SMOOTHING = 0.6
+# Below this the prices of the linear program are taken as they are.
+_LITTLE = 0.3
+_KEPT = 4
 _FRESH = 20
+# Groups whose best shelves are there from the beginning.
+_FIRST = 200
+# Sets that fit by rounding that are added at a time.
+_LOOSE = 100
+_PATIENCE = 12
 # Steps of the linear solver for each entry of its matrix.
 _ENTRY = 1500.0
 
@@ -58,6 +68,12 @@ class Columns:
         self.prices = np.zeros(count)
         self._classes: Ints = np.arange(count)
         self._base: Floats = np.ones(count)
+        self._tied = False
+
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        """Who can take whose place."""
+        return exchanges_of(self.levels)
 
     def add(self, members: NDArray[np.bool_]) -> int:
         """Remember shelves; how many are new."""
@@ -76,49 +92,109 @@ class Columns:
     def tie(self, classes: Ints, base: Floats) -> None:
         """From now on prices are ``base`` times one unknown for each class."""
         self._classes, self._base = classes, base
+        self._tied = len(np.unique(classes)) < len(classes)
 
     def relax(
         self, *, enough: float, effort: Effort, columns: int = 60, rounds: int = 1000, gap: float = 0.0
     ) -> Relaxed:
         """Solve. Stops early when the bound reaches ``enough``, is within ``gap`` of the value, or effort is over."""
-        places = np.arange(len(self.pricing.tops))
-        # Groups that were worth something last time come first; the others are looked at when those are done.
-        likely = places
+        if not self.bound:
+            self._begin(effort)
+        lowest, idle = np.inf, 0
         while True:
             prices, parts, value = self.master(effort)
             rounds -= 1
+            lowest, idle = (value, 0) if value < lowest * (1 - gap / 10) else (lowest, idle + 1)
+            # Where the bound cannot follow because of rounding, the value is all there is to gain.
+            if gap and idle > _PATIENCE and not self.pricing.single:
+                break
             if value <= self.bound * (1 + max(gap, _CONVERGED)) or self.bound >= enough or rounds < 0 or effort.over:
                 break
-            found = 0
-            for at in (_SMOOTHING * self.prices + (1 - _SMOOTHING) * prices, prices):
-                for group in (likely, places):
-                    ratios = self.pricing.values(at, group, effort) / self.pricing.least[group]
-                    if group is places:
-                        self._certify(at, float(ratios.max()))
-                        likely = places[ratios > 0.97 * ratios.max()] if len(places) > 200 else places
-                    chosen = group[np.argsort(-ratios, kind="stable")[:columns]]
-                    chosen = np.sort(chosen[ratios[np.searchsorted(group, chosen)] > 1 + _CONVERGED])
-                    if len(chosen):
-                        sets = self.pricing.sets(at, chosen, effort)
-                        worth = (sets * prices).sum(axis=1)
-                        cuts = worth > np.array(
-                            [self.levels.cost(np.flatnonzero(s)) if s.any() else 1e300 for s in sets]
-                        ) * (1 + _CONVERGED)
-                        found += self.add(sets[cuts])
-                    if found or group is places:
-                        break
-                if found:
-                    break
-            if not found and not self._exactly(prices, effort):
+            if self._cut_off(prices, columns, effort):
+                continue
+            # Nothing is found where rounding lets in what does not fit: look more closely.
+            finer = self.pricing.finer(effort)
+            if finer is None:
                 break
+            self.pricing = finer
         return Relaxed(self.bound, value, self.prices, parts)
 
-    def _exactly(self, prices: Floats, effort: Effort) -> int:
-        """Where rounding may have hidden a shelf, look without; certify what is found. How many shelves are new."""
-        if self.pricing.exact or len(self.pricing.tops) != len(self.levels.sizes):
-            return 0
+    def tighten(self, *, gap: float, effort: Effort) -> None:
+        """A better bound where units and groups are rounded, from the rounded problem itself.
+
+        Sets that fit only by rounding keep the certificate low for prices that do not know of them. Here they are cuts
+        like the shelves, at the size of the lowest level of their group, until the prices respect them all.
+        """
+        if self.pricing.exact and self.pricing.single:
+            return
         places = np.arange(len(self.pricing.tops))
-        ratios = self.pricing.values(prices, places, effort) / self.pricing.least
+        members: NDArray[np.bool_] = np.zeros((0, len(self.own)), dtype=bool)
+        costs: Floats = np.zeros(0)
+        while not effort.over:
+            prices, _, value = self.master(effort, members, costs)
+            if value <= self.bound * (1 + gap):
+                break
+            at = _SMOOTHING * self.prices + (1 - _SMOOTHING) * prices
+            ratios = self.pricing.values(at, places, effort) / self.pricing.least
+            self._certify(at, float(ratios.max()))
+            chosen = np.argsort(-ratios, kind="stable")[:_LOOSE]
+            chosen = np.sort(chosen[ratios[chosen] > 1 + _CONVERGED])
+            sets = self.pricing.sets(at, chosen, effort, loose=True)
+            cuts = (sets @ prices) > self.pricing.least[chosen] * (1 + _CONVERGED)
+            if not cuts.any():
+                chosen = np.sort(np.argsort(-ratios, kind="stable")[:_LOOSE])
+                sets = self.pricing.sets(prices, chosen, effort, loose=True)
+                cuts = (sets @ prices) > self.pricing.least[chosen] * (1 + _CONVERGED)
+            if not cuts.any():
+                break
+            members = np.concatenate([members, sets[cuts]])
+            costs = np.concatenate([costs, self.pricing.least[chosen[cuts]]])
+
+    def _begin(self, effort: Effort) -> None:
+        """Prices by area, or those that were set before; and the shelves that are worth most at those."""
+        if not self.prices.any():
+            levels = self.levels
+            areas = np.where(levels.needs <= levels.units, levels.needs * levels.sizes.astype(np.float64), np.inf)
+            areas = areas.min(axis=1) / max(1, levels.units)
+            self.prices = np.minimum(np.maximum(areas, 1e-9 * float(areas.max()) + 1e-9), self.own)
+        places = np.arange(len(self.pricing.tops))
+        at = self.prices
+        self._certify(at, float((self.pricing.values(at, places, effort) / self.pricing.least).max()))
+        self.add(self.pricing.sets(at, places[:: 1 + len(places) // _FIRST], effort))
+
+    def _cut_off(self, prices: Floats, columns: int, effort: Effort) -> int:
+        """Shelves that are worth more than they hold at these prices, found at prices between these and the certified ones."""
+        places = np.arange(len(self.pricing.tops))
+        share = _SMOOTHING
+        while not effort.over:
+            at = share * self.prices + (1 - share) * prices
+            ratios = self.pricing.values(at, places, effort) / self.pricing.least
+            before = self.bound
+            self._certify(at, float(ratios.max()))
+            chosen = np.argsort(-ratios, kind="stable")[:columns]
+            chosen = np.sort(chosen[ratios[chosen] > 1 + _CONVERGED])
+            if len(chosen):
+                sets = self.pricing.sets(at, chosen, effort)
+                sets = sets[(sets @ prices) > self._costs(sets) * (1 + _CONVERGED)]
+                if found := self.add(sets):
+                    return found
+            if self.pricing.finer(effort) is not None:
+                return 0
+            if not share:
+                return self._exactly(prices, ratios, effort)
+            if self.bound <= before:
+                share = share / 2 if share > _LITTLE else 0.0
+        return 0
+
+    def _costs(self, sets: NDArray[np.bool_]) -> Floats:
+        return np.array(
+            [self.levels.cost(np.flatnonzero(one)) if one.any() else np.inf for one in sets], dtype=np.float64
+        )
+
+    def _exactly(self, prices: Floats, ratios: Floats, effort: Effort) -> int:
+        """Where rounding may have hidden a shelf, look without; certify what is found. How many shelves are new."""
+        if self.pricing.exact or not self.pricing.single:
+            return 0
         fresh: list[NDArray[np.bool_]] = []
         for place in np.argsort(-ratios, kind="stable"):
             if ratios[place] <= 1 or effort.over or len(fresh) >= _FRESH:
@@ -137,13 +213,17 @@ class Columns:
         if bound > self.bound:
             self.bound, self.prices = bound, prices / most * (1 - _SAFE)
 
-    def master(self, effort: Effort) -> tuple[Floats, Floats, float]:
-        """Best prices for the columns at hand, the parts of the columns, and the value."""
+    def master(
+        self, effort: Effort, more_members: NDArray[np.bool_] | None = None, more_costs: Floats | None = None
+    ) -> tuple[Floats, Floats, float]:
+        """Best prices for the columns at hand (and more), the parts of the columns, and the value."""
         from scipy.optimize import linprog
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, vstack
 
         count = int(self._classes.max()) + 1
-        effort.spend(4e6 + _ENTRY * float(min(self.members.sum(), len(self.costs) * count)))
+        entries = float(min(self.members.sum(), len(self.costs) * count))
+        entries += 0.0 if self._tied else 8.0 * len(self.exchanges.pairs)
+        effort.spend(4e6 + _ENTRY * entries * max(1.0, count / 50) ** 0.75)
         if not len(self.costs):
             return self.own, np.zeros(0), float(self.own.sum())
         # Unknowns in units of the most that a class can be paid, so that numbers are of one size.
@@ -152,19 +232,30 @@ class Columns:
         base = self._base * most[self._classes]
         scale = float(self.own.max())
         ties = csr_array((base / scale, (np.arange(len(base)), self._classes)), shape=(len(base), count))
+        matrix, limits = csr_array(self.members, dtype=np.float64) @ ties, self.costs / scale
+        if more_members is not None and more_costs is not None:
+            matrix = vstack([matrix, csr_array(more_members, dtype=np.float64) @ ties])
+            limits = np.concatenate([limits, more_costs / scale])
+        if not self._tied:
+            easier, harder = self.exchanges.pairs.T
+            rows = np.arange(len(easier))
+            values = np.concatenate([self.own[easier], -self.own[harder]]) / scale
+            more = csr_array((values, (np.tile(rows, 2), np.concatenate([easier, harder]))), shape=(len(rows), count))
+            matrix, limits = vstack([matrix, more]).tocsr(), np.concatenate([limits, np.zeros(len(rows))])
         answer = linprog(
             -np.bincount(self._classes, weights=base, minlength=count) / scale,
-            A_ub=csr_array(self.members, dtype=np.float64) @ ties,
-            b_ub=self.costs / scale,
+            A_ub=matrix,
+            b_ub=limits,
             bounds=(0, 1),
             method="highs-ds",
+            options={"presolve": False},
         )
         if answer.status != 0:
             return self.own, np.zeros(len(self.costs)), float(self.own.sum())
-        parts = -answer.ineqlin.marginals
+        parts = -answer.ineqlin.marginals[: len(self.costs)]
         prices = np.asarray(answer.x)[self._classes] * base
-        if len(self.costs) > _KEPT * count + 400:
-            slack = np.where(parts > 0, -1.0, answer.ineqlin.residual / self.costs)
+        if len(self.costs) > _KEPT * count + 200:
+            slack = np.where(parts > 0, -1.0, answer.ineqlin.residual[: len(self.costs)] / self.costs)
             stay = np.sort(np.argsort(slack, kind="stable")[: (len(slack) + 1) // 2])
             self.members, self.costs, parts = self.members[stay], self.costs[stay], parts[stay]
             self._known = {np.packbits(row).tobytes() for row in self.members}

@@ -17,24 +17,31 @@ from allocator.levels import Levels, groups_of, levels_of
 from allocator.local_search import Shelves, inserted
 from allocator.shelf_columns import Columns, Relaxed
 from allocator.shelf_pricing import Pricing
+from allocator.shelf_rounding import refilled
 from allocator.table import Ints, Table, rows_of
 
-__all__ = ["GROUP", "dived", "main_part", "tied_columns"]
+__all__ = ["GROUP", "columns_of", "dived", "main_part"]
 
 GROUP = 1.003
 _UNITS = 1024
-# So many levels are priced one by one.
-_SINGLE = 400
+# Beyond so many PTKs and groups of levels prices are tied.
+_UNTIED = 300
+_SINGLE = 60
+# A relaxation within this of its bound is good enough to fix shelves.
+_NEAR = 3e-3
 # The share of the price that is fixed at a time, and the share that the few must make up.
-_FIXED = 0.2
+_FIXED = 0.1
+# A shelf is fixed if its members pay for so much of it.
+_PAID = 0.99
 _MAIN = 0.995
 
 
-def tied_columns(table: Table, levels: Levels) -> Columns:
-    """Columns with prices by classes and levels in groups."""
-    groups = groups_of(levels.sizes, GROUP) if len(levels.sizes) > _SINGLE else None
+def columns_of(table: Table, levels: Levels) -> Columns:
+    """Columns for many PTKs: levels in groups, and prices by classes where there are very many PTKs and levels."""
+    groups = groups_of(levels.sizes, GROUP)
     columns = Columns(levels, Pricing(levels, most_units=_UNITS, groups=groups))
-    columns.tie(classes_of(table, max(50, len(table) // 10)), least_areas(table))
+    if len(table) > _UNTIED and len(groups) > _SINGLE:
+        columns.tie(classes_of(table, max(100, len(table) // 10)), least_areas(table))
     return columns
 
 
@@ -59,16 +66,17 @@ def dived(
         if not taken:
             break
         shelves += [left[one] for one in taken]
-        gone = np.zeros(len(left), dtype=bool)
-        gone[np.concatenate(taken)] = True
-        stay = np.flatnonzero(~gone)
+        free = np.ones(len(left), dtype=bool)
+        free[np.concatenate(taken)] = False
+        stay = np.flatnonzero(free)
         left = left[stay]
         if not len(left):
             return shelves
         part = rows_of(part, stay)
-        after = tied_columns(part, levels_of(part))
-        after.add(here.members[:, stay])
-        relaxed = after.relax(enough=np.inf, effort=effort.part(0.15 * effort.limit), columns=60, gap=2e-3)
+        after = columns_of(part, levels_of(part))
+        after.add(refilled(here, here.members, free)[:, stay])
+        after.prices = here.prices[stay]
+        relaxed = after.relax(enough=np.inf, effort=effort.part(0.15 * effort.limit), gap=_NEAR)
         here = after
     if len(main) <= few:
         ends = solve_few(rows_of(part, main), effort)
@@ -87,22 +95,26 @@ def main_part(prices: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
 
 
 def _largest(columns: Columns, relaxed: Relaxed) -> Shelves:
-    """Shelves with the largest parts, disjoint, for a share of the price; one at least."""
-    prices = columns.prices
+    """Shelves with the largest parts, disjoint, for a share of the price; one at least.
+
+    A part above 1 says that the shelf is wanted more than once, with others in the places of its members.
+    """
+    prices, levels = columns.prices, columns.levels
     order = np.argsort(-relaxed.parts, kind="stable")
     room = _FIXED * float(prices.sum())
     free = np.ones(len(prices), dtype=bool)
     taken: Shelves = []
     for c in order[:200]:
-        members = columns.members[c] & free
-        paid = float(prices[members].sum())
-        if relaxed.parts[c] <= 0 or paid <= 0:
-            continue
-        if taken and (paid > room or paid < 0.99 * float(columns.costs[c])):
-            continue
-        taken.append(np.flatnonzero(members))
-        free &= ~members
-        room -= paid
+        for _ in range(max(1, round(float(relaxed.parts[c])))):
+            members = refilled(columns, columns.members[c][None, :], free)[0]
+            paid = float(prices[members].sum())
+            if relaxed.parts[c] <= 0 or paid <= 0:
+                break
+            if taken and (paid > room or paid < _PAID * levels.cost(np.flatnonzero(members))):
+                break
+            taken.append(np.flatnonzero(members))
+            free &= ~members
+            room -= paid
         if room <= 0:
             break
     return taken

@@ -23,6 +23,9 @@ __all__ = ["Pricing"]
 _CHUNK = 60_000
 # Rounding of single precision, over a sum of values.
 SAFE = 2e-6
+# The most units, and the share of what is left to spend that pricing once with more units may take.
+_FINEST = 1 << 12
+_SHARE = 0.1
 # Undominated sums that are kept at a time.
 _SUMS = 20_000
 
@@ -35,9 +38,11 @@ class Pricing:
         self._kind = np.float64 if groups is None else np.float32
         self._safe = 1e-12 if groups is None else SAFE
         self._levels = levels
+        self._groups = groups
         tops = np.arange(len(levels.sizes)) if groups is None else groups
         bottoms = np.concatenate([[0], tops[:-1] + 1])
         self.tops = tops
+        self.single = groups is None
         # What a shelf of the group holds at least and at most.
         self.least: Floats = levels.sizes[bottoms].astype(np.float64)
         self.sizes: Floats = levels.sizes[tops].astype(np.float64)
@@ -51,6 +56,15 @@ class Pricing:
             # Floats decide next to a whole number: a unit to the safe side is a unit to the safe side.
             self.up = np.where(beyond, most_units + 1, np.ceil(needs * share * (1 + 1e-12)).astype(np.int64))
             self.down = np.where(beyond, most_units + 1, np.floor(needs * share * (1 - 1e-12)).astype(np.int64))
+
+    def finer(self, effort: Effort) -> Pricing | None:
+        """The same with smaller units; None where these are exact, levels single or smaller ones too slow."""
+        if self.exact or self.single or 4 * self.units > _FINEST:
+            return None
+        left = effort.limit - effort.spent
+        if 4 * self.steps(len(self.tops), len(self.up)) > _SHARE * left:
+            return None
+        return Pricing(self._levels, most_units=4 * self.units, groups=self._groups)
 
     def steps(self, count: int, ptks: int) -> float:
         """About what it takes to price so many groups."""
@@ -67,8 +81,12 @@ class Pricing:
             found[begin : begin + rows] = self._filled(prices, active, some, self.down, None)[:, -1]
         return found * (1 + self._safe)
 
-    def sets(self, prices: Floats, places: Ints, effort: Effort) -> NDArray[np.bool_]:
-        """A most valuable shelf, up to rounding, at each of these groups: members by group and PTK."""
+    def sets(self, prices: Floats, places: Ints, effort: Effort, *, loose: bool = False) -> NDArray[np.bool_]:
+        """A most valuable shelf, up to rounding, at each of these groups: members by group and PTK.
+
+        ``loose``: with weights rounded down, so that it may not fit.
+        """
+        weights = self.down if loose else self.up
         active = np.flatnonzero(prices > 0)
         effort.spend(2 * self.steps(len(places), len(active)))
         members = np.zeros((len(places), len(prices)), dtype=bool)
@@ -76,14 +94,14 @@ class Pricing:
         for begin in range(0, len(places), rows):
             some = places[begin : begin + rows]
             taken = np.zeros((len(active), len(some), self.units + 1), dtype=bool)
-            self._filled(prices, active, some, self.up, taken)
+            self._filled(prices, active, some, weights, taken)
             left = np.full(len(some), self.units)
             here = np.arange(len(some))
             for place in range(len(active) - 1, -1, -1):
                 i = active[place]
                 picked = taken[place, here, left]
                 members[begin : begin + rows, i] = picked
-                left = left - np.where(picked, self.up[i, some], 0)
+                left = left - np.where(picked, weights[i, some], 0)
         return members
 
     def exactly(self, prices: Floats, place: int, floor: float, effort: Effort) -> tuple[float, NDArray[np.bool_]]:

@@ -1,4 +1,7 @@
-"""From shelves in parts to whole ones: by a search of HiGHS within a number of nodes, or by fixing the largest parts."""
+"""From shelves in parts to whole ones: by a search of HiGHS within a number of nodes, or by fixing the largest parts.
+
+Both know that a PTK may take the place of another (`allocator.exchange`), so a shelf stands for many.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
+from allocator.exchange import placed
 from allocator.local_search import Shelves, inserted
 from allocator.shelf_columns import Columns
 from allocator.table import Floats
 
-__all__ = ["by_parts", "disjoint", "whole"]
+__all__ = ["by_parts", "refilled", "whole"]
 
-_NODES = 60
-_MOST_COLUMNS = 800
+_NODES = 10
+_MOST_COLUMNS = 250
 _STEPS = 3e4
 # Shelves with such parts are fixed together.
 _SURE = 0.8
@@ -55,24 +59,11 @@ def whole(columns: Columns, effort: Effort, *, below: float, nodes: int = _NODES
     if answer.x is None:
         return None
     chosen = np.flatnonzero(np.asarray(answer.x) > 0.5)
-    if not members[chosen].any(axis=0).all():
-        return None
-    return disjoint([np.flatnonzero(members[c]) for c in chosen[np.argsort(costs[chosen], kind="stable")]])
+    chosen = chosen[np.argsort(costs[chosen], kind="stable")]
+    return placed(columns.exchanges.fits, [np.flatnonzero(members[c]) for c in chosen])
 
 
-def disjoint(shelves: Shelves) -> Shelves:
-    """Each PTK on the first shelf that has it."""
-    seen: set[int] = set()
-    found = []
-    for one in shelves:
-        rest = [int(i) for i in one if int(i) not in seen]
-        seen.update(rest)
-        if rest:
-            found.append(np.array(rest, dtype=np.int64))
-    return found
-
-
-def by_parts(columns: Columns, effort: Effort) -> Shelves:
+def by_parts(columns: Columns, effort: Effort, *, exchanges: bool = True) -> Shelves:
     """Whole shelves without a search: those with the largest parts are fixed, the rest is solved again, and so on.
 
     What is left of a shelf when some of its members are gone costs what it still needs; the PTKs that no shelf at hand is
@@ -83,7 +74,7 @@ def by_parts(columns: Columns, effort: Effort) -> Shelves:
     members, costs = columns.members.copy(), columns.costs.copy()
     shelves: Shelves = []
     while free.any() and len(members) and not effort.over:
-        parts = _parts(members[:, free], costs, columns.own[free], effort)
+        parts = _parts(columns, members, costs, free, exchanges, effort)
         order = np.argsort(-parts, kind="stable")
         taken = 0
         for c in order:
@@ -97,8 +88,8 @@ def by_parts(columns: Columns, effort: Effort) -> Shelves:
         if not taken:
             break
         touched = (members & ~free).any(axis=1)
-        members &= free
         effort.spend(60.0 * levels.needs.shape[1] * float(touched.sum()))
+        members = refilled(columns, members, free) if exchanges else members & free
         for c in np.flatnonzero(touched & members.any(axis=1)):
             costs[c] = float(levels.cost(np.flatnonzero(members[c])))
         kept = members.any(axis=1)
@@ -106,18 +97,47 @@ def by_parts(columns: Columns, effort: Effort) -> Shelves:
     return inserted(levels, shelves, np.flatnonzero(free), effort)
 
 
-def _parts(members: NDArray[np.bool_], costs: Floats, own: Floats, effort: Effort) -> Floats:
-    """The parts of these shelves in the best cover by parts; single PTKs are there always."""
+def refilled(columns: Columns, members: NDArray[np.bool_], free: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Shelves without those who are not free; their places go to the dearest who are and can take them."""
+    fits, prices = columns.exchanges.fits, columns.prices
+    found = members & free
+    for c in np.flatnonzero((members & ~free).any(axis=1)):
+        gone = np.flatnonzero(members[c] & ~free)
+        for b in gone[np.argsort(-prices[gone], kind="stable")]:
+            able = np.flatnonzero(fits[:, b] & free & ~found[c])
+            if len(able):
+                found[c, able[int(prices[able].argmax())]] = True
+    return found
+
+
+def _parts(
+    columns: Columns,
+    members: NDArray[np.bool_],
+    costs: Floats,
+    free: NDArray[np.bool_],
+    exchanges: bool,
+    effort: Effort,
+) -> Floats:
+    """The parts of these shelves in the best cover by parts of those who are free; single PTKs are there always."""
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, vstack
 
     effort.spend(4e6 + 1500.0 * float(members.sum()))
+    own = columns.own[free]
     scale = float(own.max())
+    places = np.cumsum(free) - 1
+    pairs = columns.exchanges.pairs
+    pairs = places[pairs[free[pairs].all(axis=1) & exchanges]]
+    rows = np.arange(len(pairs))
+    more = csr_array(
+        (np.repeat([1.0, -1.0], len(rows)), (np.tile(rows, 2), pairs.T.reshape(-1))), shape=(len(rows), len(own))
+    )
     answer = linprog(
         np.full(len(own), -1.0),
-        A_ub=csr_array(members, dtype=np.float64),
-        b_ub=costs / scale,
+        A_ub=vstack([csr_array(members[:, free], dtype=np.float64), more]).tocsr(),
+        b_ub=np.concatenate([costs / scale, np.zeros(len(rows))]),
         bounds=np.column_stack([np.zeros(len(own)), own / scale]),
         method="highs-ds",
+        options={"presolve": False},
     )
-    return np.asarray(-answer.ineqlin.marginals) if answer.status == 0 else np.zeros(len(costs))
+    return np.asarray(-answer.ineqlin.marginals[: len(costs)]) if answer.status == 0 else np.zeros(len(costs))
