@@ -113,7 +113,7 @@ def _least_squares(least: float) -> Problem:
 
 
 @cache
-def needed(kind: str, least: float, target: float, epsilon: float, runs: int = 100, share: float = 0.9) -> int:
+def needed(kind: str, least: float, target: float, epsilon: float, runs: int = 200, share: float = 0.9) -> int:
     """The least n, on a grid of fourth roots of 2, whose DP states have risk at most least + target in ``share`` of runs."""
     one = problem(kind, least)
     rng = np.random.default_rng([len(kind), round(least * 1e6), round(target * 1e6), round(epsilon * 1e6)])
