@@ -62,6 +62,30 @@ def test_what_cannot_be_made_leaves_nothing_and_can_be_tried_again(own_cache: Pa
     assert [path.name for path in own_cache.iterdir() if not path.name.endswith(".lock")] == []
 
 
+def test_what_was_left_by_one_who_was_killed_goes(own_cache: Path) -> None:
+    place = cached("thing", "1", lambda draft: None, tell)
+    left = place.with_name(f".{place.name}-left")
+    left.mkdir()
+    place.rmdir()
+    assert cached("thing", "1", lambda draft: None, tell) == place
+    assert not left.exists()
+
+
+def test_getting_can_be_stopped_and_leaves_nothing(tmp_path: Path) -> None:
+    """A pip that takes its time stands for a long build."""
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "__main__.py").write_text("import time; print('pip'); time.sleep(600)")
+    environment = {**os.environ, "SAGE_SERVERS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    command = [sys.executable, "-m", "tests.servers", "get", "postgres"]
+    run = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    assert run.stderr is not None
+    assert "fetching" in run.stderr.readline()
+    run.terminate()
+    assert run.wait(30) == 143
+    run.stderr.close()
+    assert [path.name for path in (tmp_path / "cache").iterdir() if not path.name.endswith(".lock")] == []
+
+
 @pytest.mark.parametrize(("require", "outcome"), [("", "1 skipped"), ("1", "1 error")])
 def test_a_missing_server_is_loud(tmp_path: Path, require: str, outcome: str) -> None:
     environment = {

@@ -24,6 +24,8 @@ def main() -> int:
     fetch.add_argument("names", nargs="*", choices=[[], *NAMES], help=f"which of {', '.join(NAMES)}; all by default")
     commands.add_parser("run", help="start all of them and print the sage.yaml that uses them")
     arguments = parser.parse_args()
+    # Whoever ends us politely lets us tidy up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return _get(arguments.names or NAMES) if arguments.command == "get" else _serve()
     except ServerMissing as missing:
@@ -48,7 +50,6 @@ def _serve() -> int:
     """Start everything, print how to use it, and wait."""
     _get(NAMES)
     over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
     with ExitStack() as stack:
         postgres = start_postgres(tell)
         stack.callback(postgres.server.close)

@@ -60,6 +60,8 @@ def _place(name: str, version: str) -> Path:
 
 
 def _fill(place: Path, make: Callable[[Path], None]) -> None:
+    for left in place.parent.glob(f".{place.name}-*"):
+        shutil.rmtree(left, ignore_errors=True)  # of one who was killed: it is our turn
     draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     try:
         make(draft)

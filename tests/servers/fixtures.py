@@ -40,6 +40,7 @@ class _Running(Protocol):
 Running = TypeVar("Running", bound=_Running)
 
 
+@pytest.hookimpl(trylast=True)  # when it is known which tests will run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the tests that need servers last, and start to get the servers that are not there."""
     wanted = sorted({_SERVERS[name] for item in items for name in _needs(item)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -116,6 +117,7 @@ def _run(command: list[str], what: str, say: Say, environment: Mapping[str, str]
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             while process.poll() is None:
@@ -124,7 +126,7 @@ def _run(command: list[str], what: str, say: Say, environment: Mapping[str, str]
                     say(f"{what}: {said - started:.0f} s so far")
                 time.sleep(0.05)
         except BaseException:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # with the compilers it started
             process.wait()
             raise
         output.seek(0)
