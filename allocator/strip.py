@@ -6,8 +6,8 @@ The default form of a plan. Every shelf plan is a strip plan, so the best strip 
    PTKs this alone meets the bound;
 2. for many PTKs whose heights do not fit well together, prices of heights (`allocator.heights`) give a better bound and better
    options;
-3. for few PTKs, branch and bound over the linear program of configurations (`allocator.branching`), without the *dust*:
-   the PTKs that together fill next to nothing, which are laid on top at the end;
+3. for few PTKs, and for some hundreds where that is not enough, branch and bound over the linear program of configurations
+   (`allocator.branching`), without the *dust*: the PTKs that together fill next to nothing, which are laid on top at the end;
 4. if a shelf plan was given and is shorter, that.
 
 Work is limited by counted effort, not by the clock, so the same problem gives the same plan on any machine; the time limit is
@@ -36,6 +36,9 @@ NAME = "strip"
 GAP = 1e-4
 # The linear program over PTKs is for at most so many; beyond, heights are enough.
 _FEW = 80
+# Up to so many it is tried where heights leave more than this of a gap: tall PTKs, of which few share a record.
+_SOME = 300
+_CLOSE = 2e-3
 _DUST = 2e-5
 
 
@@ -98,8 +101,12 @@ def _serial(table: Table, choice: Ints) -> int:
 
 
 def _better(table: Table, best: Found, bound: int, gap: float, effort: Effort) -> tuple[Found, int]:
-    if len(table) > _FEW:
+    if len(table) > _SOME:
         return _by_heights(table, best, bound, gap, effort)
+    if len(table) > _FEW:
+        best, bound = _by_heights(table, best, bound, gap, effort.part(0.3 * effort.limit))
+        if best.packed.total <= bound * (1 + _CLOSE):
+            return best, bound
     if is_small(table, best.packed.total):
         return settled(table, best, bound, effort)
     kept = _main_part(table, bound)
