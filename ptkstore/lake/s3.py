@@ -128,6 +128,10 @@ class S3Lake:
             raise _missing(digest)
         return Presigned(*(self._bucket.url(_key(digest, suffix), seconds) for suffix in (_ARRAYS, _MANIFEST)))
 
+    def presigned_url(self, digest: str, *, seconds: int = 3600) -> str:
+        """The URL of the arrays alone, for whoever has the manifest already."""
+        return self.presigned(digest, seconds=seconds).arrays
+
     def _refreshed(self, digest: str) -> bool:
         """True when the state is there and sound; its age then starts anew."""
         try:

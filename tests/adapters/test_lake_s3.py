@@ -422,6 +422,7 @@ def test_anybody_with_the_url_reads_a_state_for_a_while(lake: S3Lake) -> None:
 
     urls = lake.presigned(digest)
     assert digest_of(read(urls.arrays), read(urls.manifest)) == digest
+    assert read(lake.presigned_url(digest)) == b"arrays"
     with pytest.raises(urllib.error.HTTPError, match="403"):
         read(urls.arrays.split("?")[0])
     with pytest.raises(urllib.error.HTTPError, match="403"):

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 import yaml
 
+from ptkstore.settings import Settings
 from tests.servers.cache import ServerMissing, cached, find_cached, tell
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis, start_redis
@@ -161,8 +162,14 @@ def test_a_server_can_be_stopped_and_started_again(redis_server: Redis) -> None:
         mine.server.close()
 
 
-def test_the_settings_name_every_server(postgres: Postgres, redis_server: Redis, minio: S3) -> None:
-    settings = yaml.safe_load(sage_yaml(postgres, minio, redis_server, database="postgres"))
+def test_the_settings_name_every_server_and_are_understood(
+    postgres: Postgres, redis_server: Redis, minio: S3, tmp_path: Path
+) -> None:
+    (tmp_path / "sage.yaml").write_text(sage_yaml(postgres, minio, redis_server, database="postgres"))
+    settings = yaml.safe_load((tmp_path / "sage.yaml").read_text())
+    understood = Settings.read(tmp_path / "sage.yaml")
+    assert understood.lake.endpoint == minio.endpoint
+    assert understood.ledger.key_file == Path("ledger.key")
     assert list(settings) == ["metadata", "ledger", "lake", "bus"]
     with psycopg.connect(settings["metadata"]["url"]) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
