@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from ptklib import registry
-from ptklib.errors import InvalidInput, Refused
+from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.state import State
 from ptkstore.engine import registrations
 from ptkstore.engine.counting import seal_due
@@ -62,7 +62,13 @@ class Store:
     def __new__(cls, path: str | Path = ".", **options: Any) -> Self:
         """A store in a directory; for an address, a `ptkstore.remote.RemoteStore`, which has the same methods."""
         if isinstance(path, str) and is_address(path) and not Path(path).exists():
-            from ptkstore.remote import RemoteStore
+            try:
+                from ptkstore.remote import RemoteStore
+            except ModuleNotFoundError as missing:
+                advice = "pip install 'ptkstore[server]'"
+                raise SageError(
+                    "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
+                ) from None
 
             return cast(Self, RemoteStore(path, **options))
         return super().__new__(cls)

@@ -185,10 +185,16 @@ class Settings(BaseSettings):
             section = name.removeprefix(PREFIX).partition("__")[0].lower() if name.upper().startswith(PREFIX) else ""
             if section and section not in known:
                 raise _unknown(name, [PREFIX + one.upper() for one in known])
+        sections = {name: value for name, value in body.items() if name not in DECLARATIONS}
+        return cls.checked(sections, str(path) if path is not None else "the environment")
+
+    @classmethod
+    def checked(cls, sections: dict[str, Any], where: str) -> Settings:
+        """The settings of these sections; ``where`` is what errors call them."""
         try:
-            return cls(**{name: value for name, value in body.items() if name not in DECLARATIONS})
+            return cls(**sections)
         except ValidationError as error:
-            raise _told(error, str(path) if path is not None else "the environment") from None
+            raise _told(error, where) from None
 
     @property
     def loopback(self) -> bool:

@@ -31,6 +31,8 @@ __all__ = ["main"]
         "budget": "ptkstore.cli.budget:budget",
         "events": "ptkstore.cli.events:events",
         "research": "ptkstore.cli.profile:research",
+        "serve": "ptkstore.cli.serve:serve",
+        "token": "ptkstore.cli.serve_tokens:token",
         "doctor": "ptkstore.cli.project:doctor",
         "version": "ptkstore.cli.project:version",
     },

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_NAME", "DeclaredPtk", "Project", "declared_in", "read_stream"]
 
 DEFAULT_NAME = "sage.yaml"
+# Sections of the same file that `sage serve` reads; see `ptkstore.settings`.
+SETTINGS = ("server", "auth", "metadata", "ledger", "lake", "bus", "workers", "subscribers")
 
 Made = TypeVar("Made")
 
@@ -70,7 +72,7 @@ class Project:
             )
         document = Document.read(path)
         _mapping(document, (), "the file")
-        document.only((), ("streams", "ptks"), "the file")
+        document.only((), ("streams", "ptks", *SETTINGS), "the file")
         streams = [read_stream(document, place) for place in _items(document, "streams")]
         ptks = [_read_ptk(document, place) for place in _items(document, "ptks")]
         _named_once(document, "streams", [one.name for one in streams])

@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ptklib.errors import InvalidInput
+from ptkstore.references import is_address
 
 if TYPE_CHECKING:
     from ptkstore.client import Store
 
-__all__ = ["STORE_VARIABLE", "Session", "opened", "pass_session", "shared_options"]
+__all__ = ["CA_VARIABLE", "STORE_VARIABLE", "TOKEN_VARIABLE", "Session", "opened", "pass_session", "shared_options"]
 
 STORE_VARIABLE = "SAGE_STORE"
+# For a store that is the address of a server.
+TOKEN_VARIABLE = "SAGE_TOKEN"  # noqa: S105
+CA_VARIABLE = "SAGE_CA_FILE"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -58,7 +62,7 @@ def shared_options(command: Function) -> Function:
         metavar="PATH",
         expose_value=False,
         callback=keep_store,
-        help=f"The store's directory. [default: ${STORE_VARIABLE}, else the current one]",
+        help=f"The store's directory, or host:port of a server. [default: ${STORE_VARIABLE}, else the current one]",
     )
     as_json = click.option(
         "--json", is_flag=True, expose_value=False, callback=keep_json, help="Print pure JSON on stdout."
@@ -69,6 +73,14 @@ def shared_options(command: Function) -> Function:
 @contextmanager
 def opened(session: Session, *, create: bool = False) -> Iterator[Store]:
     """The store of this command; only commands that may begin one pass ``create``, so that a typo leaves no files behind."""
+    if is_address(str(session.path)) and not session.path.exists():
+        from ptkstore.client import Store
+
+        with Store(
+            str(session.path), token=os.environ.get(TOKEN_VARIABLE), ca_file=os.environ.get(CA_VARIABLE)
+        ) as remote:
+            yield remote
+        return
     path = session.path
     if not create and not (path / "meta.db").exists():
         raise InvalidInput(

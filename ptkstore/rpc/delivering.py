@@ -218,7 +218,13 @@ class Deliverer:
     def _channel(self, endpoint: str) -> grpc.Channel:
         with self._lock:
             if endpoint not in self._channels:
-                options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 1 << 16)]
+                options = [
+                    ("grpc.enable_http_proxy", 0),
+                    ("grpc.max_receive_message_length", 1 << 16),
+                    # When to try again is decided here.
+                    ("grpc.initial_reconnect_backoff_ms", 100),
+                    ("grpc.max_reconnect_backoff_ms", 2_000),
+                ]
                 self._channels[endpoint] = (
                     grpc.insecure_channel(endpoint, options=options)
                     if self._credentials is None

@@ -15,7 +15,7 @@ from ptkstore.cli import main
 from tests.cli.sage import environment, sage
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"alembic", "numpy", "pandas", "polars", "pyarrow", "rich", "scipy", "sqlalchemy", "yaml"}
+HEAVY = {"alembic", "grpc", "numpy", "pandas", "polars", "pyarrow", "rich", "scipy", "sqlalchemy", "yaml"}
 
 _CALL = """
 import sys
@@ -70,7 +70,8 @@ def test_there_are_the_commands_that_were_promised() -> None:
         "init", "apply", "plan", "plan show", "plan solve", "plan what-if", "run", "featurize", "doctor", "version",
         "stream", "stream create", "stream list", "stream push",
         "ptk", "ptk list", "ptk describe", "ptk profile", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
-        "budget", "budget show", "budget history", "events", "events tail", "research", "research profile",
+        "budget", "budget show", "budget history", "events", "events tail",
+        "serve", "token", "token create", "token list", "token revoke", "research", "research profile",
     }  # fmt: skip
 
 

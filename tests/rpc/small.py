@@ -26,8 +26,8 @@ def settings_of(**sections: Any) -> Settings:
 
 
 @contextmanager
-def serving(path: Path, **sections: Any) -> Iterator[tuple[Server, Store]]:
-    with Store(path, workers=0) as store, Server(store, settings_of(**sections), pace=PACE) as server:
+def serving(path: Path, *, pace: Pace = PACE, **sections: Any) -> Iterator[tuple[Server, Store]]:
+    with Store(path, workers=0) as store, Server(store, settings_of(**sections), pace=pace) as server:
         yield server, store
 
 

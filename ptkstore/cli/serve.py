@@ -1,0 +1,81 @@
+"""``sage serve``: the store behind gRPC, until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from ptklib.errors import SageError
+from ptkstore.cli.output import show
+from ptkstore.cli.session import Session, pass_session, shared_options
+
+__all__ = ["serve"]
+
+
+@click.command()
+@click.option(
+    "--config",
+    "config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The settings. [default: sage.yaml here, else in the store, else none]",
+)
+@click.option("--address", metavar="HOST:PORT", help="Where to listen, before what the settings say.")
+@shared_options
+@pass_session
+def serve(session: Session, config: Path | None, address: str | None) -> None:
+    """Serve the store over gRPC until SIGTERM or Ctrl-C.
+
+    Without settings it listens on 127.0.0.1:7070 for this machine only; any other address needs TLS and credentials. Stopping
+    lets calls and the window under way finish; a second signal ends it at once.
+
+    \b
+    Examples:
+      sage serve
+      sage serve --config sage.yaml --store taxi
+    """
+    try:
+        from ptkstore.server import Server, configure_logs, open_store
+        from ptkstore.settings import Settings
+    except ModuleNotFoundError as missing:
+        advice = "pip install 'ptkstore[server]'"
+        raise SageError(
+            "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
+        ) from None
+
+    settings = Settings.read(config if config is not None else _found(session))
+    if address is not None:
+        server = {**settings.server.model_dump(), "address": address}
+        settings = Settings.checked({**settings.model_dump(), "server": server}, "--address")
+    settings.require_protection()
+    over = _told_to_stop()
+    configure_logs()
+    with open_store(session.path, settings) as store, Server(store, settings) as running:
+        who = "without credentials" if settings.anonymous else "for those with credentials"
+        body = {"address": running.address, "store": str(session.path), "anonymous": settings.anonymous}
+        show(session, body, f"serving {session.path} on {running.address}, {who}")
+        sys.stdout.flush()
+        over.wait()
+
+
+def _found(session: Session) -> Path | None:
+    here, there = Path("sage.yaml"), session.path / "sage.yaml"
+    return next((one for one in (here, there) if one.is_file()), None)
+
+
+def _told_to_stop() -> threading.Event:
+    """Set by the first signal; the second one does what signals do."""
+    over = threading.Event()
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        over.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return over

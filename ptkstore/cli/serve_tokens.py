@@ -1,0 +1,155 @@
+"""``sage token``: who may use the server of this store. Works beside a running server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ptklib.errors import InvalidInput, SageError
+from ptkstore.cli.groups import LazyGroup
+from ptkstore.cli.output import Table, moment, show
+from ptkstore.cli.session import STORE_VARIABLE, Session, pass_session, shared_options
+
+if TYPE_CHECKING:
+    from ptkstore.metadata import Metadata
+    from ptkstore.metadata.tokens import TokenRow
+
+__all__ = ["token"]
+
+_DAY_MS = 86_400_000
+
+
+@click.group(cls=LazyGroup)
+@shared_options
+def token() -> None:
+    """Tokens: credentials for `sage serve`, with roles and limits.
+
+    \b
+    Examples:
+      sage token create depot --role producer --stream rides
+      sage token list
+    """
+
+
+@token.command()
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--role", "roles", multiple=True, required=True, help="reader, producer, developer or operator. Repeatable."
+)
+@click.option("--stream", "streams", multiple=True, metavar="STREAM", help="For this stream only. Repeatable.")
+@click.option("--ptk", "ptks", multiple=True, metavar="PTK", help="For this PTK only. Repeatable.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Expires after so many days.")
+@shared_options
+@pass_session
+def create(
+    session: Session,
+    name: str,
+    roles: tuple[str, ...],
+    streams: tuple[str, ...],
+    ptks: tuple[str, ...],
+    days: float | None,
+) -> None:
+    """Make a token and show it, this once.
+
+    The store keeps a hash of it. Names are never used again: the audit log speaks of them.
+
+    \b
+    Example:
+      sage token create depot --role producer --stream rides --days 90
+    """
+    try:
+        from ptkstore.rpc.callers import make_token
+    except ModuleNotFoundError as missing:
+        advice = "pip install 'ptkstore[server]'"
+        raise SageError(
+            "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
+        ) from None
+
+    now_ms = int(time.time() * 1000)
+    expires_ms = None if days is None else now_ms + int(days * _DAY_MS)
+    with _metadata(session) as metadata:
+        text, row = make_token(
+            metadata, name, roles=roles, streams=streams, ptks=ptks, expires_ms=expires_ms, now_ms=now_ms
+        )
+    show(session, {"token": text, **_body(row)}, text)
+
+
+@token.command("list")
+@shared_options
+@pass_session
+def list_tokens(session: Session) -> None:
+    """List all tokens, without their secrets.
+
+    \b
+    Example:
+      sage token list --json
+    """
+    with _metadata(session) as metadata, metadata.read() as tx:
+        rows = tx.tokens.list()
+    now_ms = int(time.time() * 1000)
+    table = Table(
+        ("token", "roles", "streams", "ptks", "expires", "alive"),
+        [
+            (
+                one.name,
+                ", ".join(one.roles),
+                ", ".join(one.streams) or "all",
+                ", ".join(one.ptks) or "all",
+                moment(one.expires_ms),
+                "yes" if one.alive(now_ms) else "no",
+            )
+            for one in rows
+        ],
+    )
+    show(session, [_body(one) for one in rows], table, "" if rows else "no tokens yet")
+
+
+@token.command()
+@click.argument("name", metavar="NAME")
+@shared_options
+@pass_session
+def revoke(session: Session, name: str) -> None:
+    """End a token for good.
+
+    A running server notices within two seconds.
+
+    \b
+    Example:
+      sage token revoke depot
+    """
+    with _metadata(session) as metadata, metadata.write() as tx:
+        row = tx.tokens.revoke(name, at_ms=int(time.time() * 1000))
+    show(session, _body(row), f"revoked {name}")
+
+
+@contextmanager
+def _metadata(session: Session) -> Iterator[Metadata]:
+    """The metadata of the store, beside a server that may be running."""
+    from ptkstore.metadata import Metadata
+
+    path: Path = session.path
+    if not (path / "meta.db").exists():
+        raise InvalidInput(
+            "STORE_MISSING",
+            f"there is no store in {path}: `sage serve` makes one, `--store PATH` or {STORE_VARIABLE} names another",
+            store=str(path),
+        )
+    with Metadata.open(path / "meta.db") as metadata:
+        yield metadata
+
+
+def _body(row: TokenRow) -> dict[str, object]:
+    return {
+        "name": row.name,
+        "roles": row.roles,
+        "streams": row.streams,
+        "ptks": row.ptks,
+        "created_ms": row.created_ms,
+        "expires_ms": row.expires_ms,
+        "revoked_ms": row.revoked_ms,
+    }
