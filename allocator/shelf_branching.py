@@ -31,6 +31,7 @@ __all__ = ["branched"]
 _SAFE = 1e-9
 _CONVERGED = 1e-7
 _WHOLE = 1e-5
+_QUICK = 30
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def branched(columns: Columns, shelves: Shelves, gap: float, effort: Effort) -> 
     root = _Node((), (0,) * ptks, (width,) * ptks)
     heap: list[tuple[float, int, _Node]] = [(columns.bound, 0, root)]
     made, left = 0, np.inf
+    wait, tried = 4, 3
     while heap:
         lowest = min(left, heap[0][0])
         if effort.over or search.total <= np.ceil(lowest - 1e-6) * (1 + gap):
@@ -65,14 +67,18 @@ def branched(columns: Columns, shelves: Shelves, gap: float, effort: Effort) -> 
         bound = max(known, solved.bound)
         if np.ceil(bound - 1e-6) >= search.total:
             continue
-        if made % 8 == 0:
-            search.round(effort)
-        children = search.split(node, solved)
+        tried += 1
+        if tried >= wait:
+            # As long as it does not help, less often.
+            wait, tried = (4, 0) if search.round(effort) else (min(12, wait + 4), 0)
+        children = search.by_counts(node, solved)
+        if not children and ptks > _QUICK:
+            children = search.by_ptk(node, solved)
         if not children:
-            # Exchanges hide who is where.
+            # Exchanges hide who is where; to look without them is quick for few.
             solved = search.solve(node, effort, exchanges=False)
             bound = max(bound, solved.bound)
-            children = search.split(node, solved)
+            children = search.by_counts(node, solved) or search.by_ptk(node, solved)
         if not children:
             left = min(left, bound)
         for child in children:
@@ -90,14 +96,16 @@ class _Search:
         # The level of each known shelf.
         self.places: Ints = np.searchsorted(self.levels.sizes, columns.costs.astype(np.int64))
 
-    def round(self, effort: Effort) -> None:
-        """Whole shelves from all that are known."""
+    def round(self, effort: Effort) -> bool:
+        """Whole shelves from all that are known; True when they are fewer."""
+        before = self.total
         for exchanges in (True, False):
             found = by_parts(self.columns, effort, exchanges=exchanges)
             found = improved(self.levels, found, effort.part(0.05 * effort.limit))
             held = sum(self.levels.cost(one) for one in found)
             if held < self.total:
                 self.shelves, self.total = found, held
+        return self.total < before
 
     def solve(self, node: _Node, effort: Effort, *, exchanges: bool = True) -> _Solved:
         """The relaxation of a node, up to the total: a bound of that much is enough."""
@@ -244,29 +252,35 @@ class _Search:
         parts[allowed] = -answer.ineqlin.marginals[: len(allowed)]
         return answer.x[:ptks] * scale, answer.x[ptks:] * scale, parts, -float(answer.fun) * scale
 
-    def split(self, node: _Node, solved: _Solved) -> list[_Node]:
-        """The two halves of a node, or none where shelves are whole in both ways."""
+    def by_counts(self, node: _Node, solved: _Solved) -> list[_Node]:
+        """The two halves of a node by how many shelves are so large, or none where that is whole."""
         width = len(self.levels.sizes)
         used = np.flatnonzero(solved.parts > 1e-9)
         counts = np.bincount(self.places[used], weights=solved.parts[used], minlength=width)
         above = np.cumsum(counts[::-1])[::-1]
         uneven = np.abs(above - np.round(above))
-        if uneven.max() > _WHOLE:
-            # Between two sizes in use that are far apart: shelves of nearly one size are not worth telling apart.
-            taken = np.flatnonzero(counts > 0)
-            below = np.concatenate([[0], self.levels.sizes[taken[:-1]]])
-            score = np.where(uneven[taken] > _WHOLE, uneven[taken], 0.0) * (self.levels.sizes[taken] - below)
-            best_place = int(score.argmax())
-            first = int(taken[best_place])
-            middle = (int(self.levels.sizes[first]) + int(below[best_place])) // 2
-            first = max(
-                int(np.searchsorted(self.levels.sizes, middle)), int(taken[best_place - 1]) + 1 if best_place else 0
-            )
-            k = int(np.floor(above[first] + 1e-9))
-            return [
-                replace(node, rows=(*node.rows, (first, True, k))),
-                replace(node, rows=(*node.rows, (first, False, k + 1))),
-            ]
+        if uneven.max() <= _WHOLE:
+            return []
+        # Between two sizes in use that are far apart: shelves of nearly one size are not worth telling apart.
+        taken = np.flatnonzero(counts > 0)
+        below = np.concatenate([[0], self.levels.sizes[taken[:-1]]])
+        score = np.where(uneven[taken] > _WHOLE, uneven[taken], 0.0) * (self.levels.sizes[taken] - below)
+        best_place = int(score.argmax())
+        first = int(taken[best_place])
+        middle = (int(self.levels.sizes[first]) + int(below[best_place])) // 2
+        first = max(
+            int(np.searchsorted(self.levels.sizes, middle)), int(taken[best_place - 1]) + 1 if best_place else 0
+        )
+        k = int(np.floor(above[first] + 1e-9))
+        return [
+            replace(node, rows=(*node.rows, (first, True, k))),
+            replace(node, rows=(*node.rows, (first, False, k + 1))),
+        ]
+
+    def by_ptk(self, node: _Node, solved: _Solved) -> list[_Node]:
+        """The two halves of a node by how large the shelf of a PTK is, or none where that is whole for all."""
+        width = len(self.levels.sizes)
+        used = np.flatnonzero(solved.parts > 1e-9)
         best: tuple[float, int, int] | None = None
         for i in range(len(node.low)):
             mine = used[self.columns.members[used, i]]
