@@ -2,8 +2,9 @@
 
 The first stage is what the fewest samples would be (a bound is enough). The second keeps every PTK's option that it still
 has, and its place where it can; newcomers are laid over that. Only if the result holds more than ``loss`` above the bound do
-others change, those first that waste most, and as few of them as it takes. Nothing is written anywhere: a what-if is the
-same call.
+others change, those first that waste most, and as few of them as it takes. Where everybody stays and the current plan is good
+by its own certificate, ``loss`` above what it holds is allowed as well: the bound may be out of anybody's reach. Nothing is
+written anywhere: a what-if is the same call.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ __all__ = ["LOSS", "changed", "kept", "resolve"]
 
 # Above the bound, as a share.
 LOSS = 0.01
+# A plan whose gap is at most so many times the loss is good enough to be kept.
+_GOOD = 2
 NAME = "kept"
 
 
@@ -47,9 +50,11 @@ def resolve(problem: Problem, current: Plan, *, loss: float = LOSS, effort: Effo
         return solve_strip(problem, effort=effort)
     bound = area_bound(table)
     most = int(bound * (1 + loss))
+    choice, known = _choice(table, current, bound)
+    if len(known) == len(current.assignments) and (current.gap or 0.0) <= _GOOD * loss:
+        most = max(most, int(current.total_samples * (1 + loss)))
     if problem.n_max is not None:
         most = min(most, problem.n_max)
-    choice, known = _choice(table, current, bound)
     base = _base(table, current, choice)
     found = _laid(table, choice, base, bound, most)
     if found is None:
