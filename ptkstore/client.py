@@ -86,7 +86,9 @@ class Store:
         ``Store("host:port")`` takes ``token``, ``ca_file``, ``cert_file``, ``key_file`` and ``timeout_seconds`` instead.
         """
         if remote:
-            raise InvalidInput("ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port")
+            raise InvalidInput(
+                "ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port"
+            )
         self._home = Home.open(path, clock=clock, workers=workers)
         self._cycling = threading.Lock()
 
