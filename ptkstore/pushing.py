@@ -6,6 +6,7 @@ nothing. Reasons: SEQ_INVALID, COLUMN_TYPE, and those of frames.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,35 +15,72 @@ import pyarrow as pa
 
 from ptklib.errors import InvalidInput
 from ptklib.frames import read_columns
-from ptkstore.streams import StreamSpec
+from ptkstore.streams import Column, StreamSpec
 
-__all__ = ["BATCH_ROWS", "conformed", "numbered_batches"]
+__all__ = ["BATCH_ROWS", "conformed", "numbered_batches", "rows_of"]
 
 BATCH_ROWS = 1 << 16
+_LEAST_ROWS = 1 << 10
 
 
 def numbered_batches(
-    frame: Any, spec: StreamSpec, seq: int | None, *, batch_bytes: int | None = None
+    frame: Any, spec: StreamSpec, seq: int | None, *, rows: int = BATCH_ROWS
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batches of a frame with their numbers; without ``seq`` every push is new. ``batch_bytes`` is about how large."""
+    """The batches of a frame with their numbers; without ``seq`` every push is new.
+
+    Where they are cut depends on the numbers of rows alone, never on how the frame happens to lie in memory: pushing again must
+    give the same batches. All columns are converted before the first batch is made.
+    """
     if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
         raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
     table = conformed(read_columns(frame, [column.name for column in spec.columns]), spec)
-    rows = BATCH_ROWS
-    if batch_bytes is not None and table.num_rows:
-        rows = max(1, min(BATCH_ROWS, batch_bytes * table.num_rows // max(1, table.nbytes)))
     first = time.time_ns() if seq is None else seq << 20
-    return enumerate(table.combine_chunks().to_batches(max_chunksize=rows), first)
+    places = range(0, table.num_rows, rows)
+    return ((first + number, _cut(table, place, rows)) for number, place in enumerate(places))
+
+
+def rows_of(spec: StreamSpec, batch_bytes: int) -> int:
+    """About how many rows of a stream make so many bytes, from its public columns: a power of two."""
+    width = sum(_width(column) for column in spec.columns)
+    rows = max(_LEAST_ROWS, min(BATCH_ROWS, batch_bytes // width))
+    return 1 << round(math.log2(rows))
 
 
 def conformed(table: pa.Table, spec: StreamSpec) -> pa.Table:
-    """The table with the stream's types. What Arrow says of a value it cannot convert quotes the value: it stays here."""
+    """The table with the stream's types. What Arrow says of a value it cannot convert quotes the value: it stays here.
+
+    Dictionaries keep the integers that index them: a stream takes any.
+    """
     columns = []
     for column, field in zip(table.columns, spec.schema, strict=True):
+        if column.type == field.type or _same_dictionary(column.type, field.type):
+            columns.append(column)
+            continue
         try:
             columns.append(column.cast(field.type))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             raise InvalidInput(
                 "COLUMN_TYPE", f"column {field.name!r} must be {field.type} or convert to it, got {column.type}"
             ) from None
-    return pa.table(columns, schema=spec.schema)
+    return pa.table(columns, names=spec.schema.names)
+
+
+def _cut(table: pa.Table, place: int, rows: int) -> pa.RecordBatch:
+    """Rows of a table as one batch, without copying where they lie together."""
+    piece = table.slice(place, rows)
+    if any(column.num_chunks > 1 for column in piece.columns):
+        piece = piece.unify_dictionaries().combine_chunks()
+    found: pa.RecordBatch = piece.to_batches()[0]
+    return found
+
+
+def _same_dictionary(found: pa.DataType, wanted: pa.DataType) -> bool:
+    both = pa.types.is_dictionary(found) and pa.types.is_dictionary(wanted)
+    return bool(both and found.value_type == wanted.value_type)
+
+
+def _width(column: Column) -> int:
+    """Bytes of a value, about."""
+    if column.type == "string" and column.domain is None:
+        return 4 + min(column.upper, 64) if isinstance(column.upper, int) else 36
+    return 4 if column.type == "dictionary" else 1 if column.type == "bool" else 8

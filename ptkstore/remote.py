@@ -20,7 +20,7 @@ from ptklib.errors import InvalidInput, SageError
 from ptklib.state import State
 from ptkstore.engine.what_if import Changes
 from ptkstore.lake import StateDamaged, digest_of
-from ptkstore.pushing import numbered_batches
+from ptkstore.pushing import numbered_batches, rows_of
 from ptkstore.references import parse_reference
 from ptkstore.remote_channel import TIMEOUT_SECONDS, Connection
 from ptkstore.remote_push import BATCH_BYTES, Push
@@ -110,7 +110,7 @@ class RemoteStore:
         """Append a frame; durable when it returns. Returns the watermark in milliseconds."""
         spec = self.stream(stream)
         opening = stream_pb2.AppendOpen(stream=stream, producer=producer, schema_fingerprint=spec.fingerprint)
-        batches = numbered_batches(frame, spec, seq, batch_bytes=BATCH_BYTES)
+        batches = numbered_batches(frame, spec, seq, rows=rows_of(spec, BATCH_BYTES))
         return Push(self._connection, opening, iter(batches)).run()
 
     def run(

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 import grpc
 import pyarrow as pa
@@ -18,13 +17,15 @@ import pyarrow as pa
 from ptkstore.remote_channel import ATTEMPTS, Connection, delay_seconds
 from ptkstore.rpc.faults import error_of
 from ptkstore.rpc.messages import millis
-from ptkstore.v1 import stream_pb2, stream_pb2_grpc
+from ptkstore.rpc.wire import framed
+from ptkstore.v1 import stream_pb2
 
-__all__ = ["BATCH_BYTES", "IN_FLIGHT", "Push"]
+__all__ = ["BATCH_BYTES", "IN_FLIGHT", "Push", "batch_request"]
 
 # About the best size on the wire.
 BATCH_BYTES = 5 << 19
 IN_FLIGHT = 8
+_METHOD = "/ptkstore.v1.StreamService/Append"
 
 
 class Push:
@@ -38,7 +39,7 @@ class Push:
         self._opening = opening
         self._batches = batches
         self._lock = threading.Lock()
-        self._unacknowledged: deque[stream_pb2.AppendRequest] = deque()
+        self._unacknowledged: deque[tuple[int, bytes]] = deque()
         self.watermark_ms: int | None = None
 
     def run(self) -> int | None:
@@ -58,12 +59,15 @@ class Push:
 
     def _attempt(self) -> None:
         sending = _Sending(self)
-        stub = stream_pb2_grpc.StreamServiceStub(self._connection.channel)
-        call = stub.Append(sending.requests(), metadata=self._connection.metadata)
+        # Requests are bytes already.
+        append = self._connection.channel.stream_stream(
+            _METHOD, response_deserializer=stream_pb2.AppendResponse.FromString
+        )
+        call = append(sending.requests(), metadata=self._connection.metadata)
         try:
             for ack in call:
-                first = self._unacknowledged.popleft()
-                assert first.batch.seq == ack.seq, "acknowledgements come in order"
+                first, _ = self._unacknowledged.popleft()
+                assert first == ack.seq, "acknowledgements come in order"
                 self.watermark_ms = millis(ack, "watermark")
                 sending.slots.release()
         finally:
@@ -72,7 +76,7 @@ class Push:
         if sending.error is not None:
             raise sending.error
 
-    def take(self, sending: _Sending) -> stream_pb2.AppendRequest | None:
+    def take(self, sending: _Sending) -> bytes | None:
         """The next batch, which counts as unacknowledged from now on; None for no more, or when the connection is given up."""
         with self._lock:
             if sending.over:
@@ -80,14 +84,15 @@ class Push:
             number, batch = next(self._batches, (0, None))
             if batch is None:
                 return None
-            request = stream_pb2.AppendRequest(batch=stream_pb2.AppendBatch(seq=number, arrow_ipc=_ipc(batch)))
-            self._unacknowledged.append(request)
+            request = batch_request(number, batch)
+            self._unacknowledged.append((number, request))
             return request
 
-    def begin(self) -> tuple[stream_pb2.AppendOpen, list[stream_pb2.AppendRequest]]:
-        """What a new connection sends first."""
+    def begin(self) -> list[bytes]:
+        """What a new connection sends first: the opening, and what was not acknowledged."""
         with self._lock:
-            return self._opening, list(self._unacknowledged)
+            opening = stream_pb2.AppendRequest(open=self._opening).SerializeToString()
+            return [opening, *(request for _, request in self._unacknowledged)]
 
     def give_up(self, sending: _Sending) -> None:
         """After this the thread that sends takes no more batches."""
@@ -104,12 +109,11 @@ class _Sending:
         self.error: BaseException | None = None
         self.slots = threading.Semaphore(0)
 
-    def requests(self) -> Iterator[Any]:
+    def requests(self) -> Iterator[bytes]:
         try:
-            opening, again = self._push.begin()
-            yield stream_pb2.AppendRequest(open=opening)
+            again = self._push.begin()
             yield from again
-            for _ in range(IN_FLIGHT - len(again)):
+            for _ in range(IN_FLIGHT + 1 - len(again)):
                 self.slots.release()
             while True:
                 self.slots.acquire()
@@ -126,9 +130,9 @@ class _Sending:
         self.slots.release()
 
 
-def _ipc(batch: pa.RecordBatch) -> bytes:
+def batch_request(seq: int, batch: pa.RecordBatch) -> bytes:
+    """An AppendRequest with a batch, as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return framed(seq, memoryview(sink.getvalue()))

@@ -196,6 +196,8 @@ class Server:
                 ("grpc.max_send_message_length", limits.max_message_bytes),
                 ("grpc.max_metadata_size", 16 << 10),
                 ("grpc.so_reuseport", 0),
+                # Batches are megabytes: frames of the usual 16 kB would cost more than the records in them.
+                ("grpc.http2.max_frame_size", 1 << 17),
                 ("grpc.keepalive_time_ms", 60_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),

@@ -55,6 +55,8 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
     settings.require_protection()
     over = _told_to_stop()
     configure_logs()
+    # Many threads, each with little to do: one that computes must not keep the others waiting for Python's usual 5 ms.
+    sys.setswitchinterval(0.0002)
     with open_store(session.path, settings) as store, Server(store, settings) as running:
         who = "without credentials" if settings.anonymous else "for those with credentials"
         body = {"address": running.address, "store": str(session.path), "anonymous": settings.anonymous}

@@ -19,6 +19,8 @@ from ptkstore.metadata.tables import audit
 
 __all__ = ["Audit", "AuditRow", "Decision"]
 
+_COLUMNS = ("at_ms", "who", "what", "subject", "outcome", "digest")
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -58,9 +60,8 @@ class Audit:
         rows = []
         for one in decisions:
             digest = _digest(digest, one)
-            values = {"at_ms": one.at_ms, "who": one.who, "what": one.what, "subject": one.subject}
-            rows.append({**values, "outcome": one.outcome, "digest": digest})
-        self._session.insert_all(audit, rows)
+            rows.append((one.at_ms, one.who, one.what, one.subject, one.outcome, digest))
+        self._session.insert_plain(audit, _COLUMNS, rows)
 
     def list(self, *, limit: int | None = None, before: int | None = None) -> tuple[AuditRow, ...]:
         """Entries, newest first; ``before`` is the last id of the page before."""

@@ -25,6 +25,10 @@ class Session:
         """The first row, or None."""
         return self._connection.execute(statement.limit(1)).mappings().first()
 
+    def bound(self, statement: sa.Select[Any], **parameters: object) -> sa.RowMapping | None:
+        """The first row of a statement that was built beforehand, or None."""
+        return self._connection.execute(statement, parameters).mappings().first()
+
     def all(self, statement: sa.Select[Any], limit: int | None = None) -> Sequence[sa.RowMapping]:
         """The rows, all or the first ``limit``."""
         return self._connection.execute(statement.limit(check_limit(limit))).mappings().all()
@@ -44,6 +48,18 @@ class Session:
         self._check_writable()
         if rows:
             self._connection.execute(table.insert(), [dict(row) for row in rows])
+
+    def insert_plain(self, table: sa.Table, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+        """`insert_all` for many rows of numbers and texts that go to the driver as they are: a fifth of the work."""
+        self._check_writable()
+        if not rows:
+            return
+        made = table.insert().compile(dialect=self._connection.dialect, column_keys=list(names))
+        if made.positional:
+            assert made.positiontup == list(names)
+            self._connection.exec_driver_sql(str(made), list(rows))
+        else:
+            self._connection.exec_driver_sql(str(made), [dict(zip(names, row, strict=True)) for row in rows])
 
     def execute(self, statement: sa.Update | sa.Delete) -> None:
         """Change rows."""

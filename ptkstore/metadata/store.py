@@ -16,6 +16,7 @@ from ptkstore.metadata.cycles import Cycles
 from ptkstore.metadata.database import Database
 from ptkstore.metadata.errors import MetadataConflict
 from ptkstore.metadata.events import Events
+from ptkstore.metadata.newest import Newest
 from ptkstore.metadata.notifications import Notifications
 from ptkstore.metadata.operations import Operations
 from ptkstore.metadata.plans import Plans
@@ -49,6 +50,7 @@ class Transaction:
         self.states = States(session, self.ptks, self.cycles)
         self.events = Events(session)
         self.subscriptions = Subscriptions(session, self.ptks)
+        self.newest = Newest(session)
         self.notifications = Notifications(session)
         self.operations = Operations(session, self.streams)
         self.requests = Requests(session)

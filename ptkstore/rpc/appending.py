@@ -12,16 +12,16 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 from ptklib.errors import InvalidInput
 from ptklib.ledger.slices import check_name
 from ptkstore.client import Store
 from ptkstore.rpc.arrow import read_batch
 from ptkstore.rpc.callers import Allowance
-from ptkstore.rpc.dispatch import Call
+from ptkstore.rpc.dispatch import Call, parse
 from ptkstore.rpc.faults import ServerUnavailable
 from ptkstore.rpc.messages import moment
+from ptkstore.rpc.wire import unframed
 from ptkstore.v1 import stream_pb2
 
 __all__ = ["IN_FLIGHT", "Appender"]
@@ -50,7 +50,7 @@ class Appender:
         self._stopping = stopping
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sage-append")
 
-    def append(self, incoming: Iterator[Any], call: Call) -> Iterator[stream_pb2.AppendResponse]:
+    def append(self, incoming: Iterator[bytes], call: Call) -> Iterator[stream_pb2.AppendResponse]:
         """One call of Append."""
         opening = self._opened(incoming, call)
         line: queue.Queue[_Item] = queue.Queue()
@@ -83,9 +83,9 @@ class Appender:
         """Finish what is under way."""
         self._pool.shutdown()
 
-    def _opened(self, incoming: Iterator[Any], call: Call) -> stream_pb2.AppendOpen:
-        first = next(incoming, None)
-        if first is None or first.WhichOneof("message") != "open":
+    def _opened(self, incoming: Iterator[bytes], call: Call) -> stream_pb2.AppendOpen:
+        first = parse(stream_pb2.AppendRequest, next(incoming, b""))
+        if first.WhichOneof("message") != "open":
             raise InvalidInput("APPEND_ORDER", "the first message must open a stream")
         opening: stream_pb2.AppendOpen = first.open
         call.caller.require_stream(opening.stream)
@@ -98,7 +98,7 @@ class Appender:
 
     def _feed(
         self,
-        incoming: Iterator[Any],
+        incoming: Iterator[bytes],
         opening: stream_pb2.AppendOpen,
         line: queue.Queue[_Item],
         slots: threading.Semaphore,
@@ -108,22 +108,28 @@ class Appender:
         """Read the caller's batches into the line."""
         try:
             slots.acquire()
-            for message in incoming:
+            for data in incoming:
                 if over.is_set():
                     return
-                if message.WhichOneof("message") != "batch":
-                    raise InvalidInput("APPEND_ORDER", "after the first message there are batches only")
-                batch = message.batch
-                self._allowance.take(call.caller.name, len(batch.arrow_ipc))
-                line.put((batch.seq, self._pool.submit(self._one, opening, batch)))
+                self._allowance.take(call.caller.name, len(data))
+                seq, records = unframed(data) or _parsed(data)
+                line.put((seq, self._pool.submit(self._one, opening, seq, records)))
                 # Before the next one is read: what is not read holds the caller back.
                 slots.acquire()
             line.put(None)
         except BaseException as error:  # told to the caller, who is in another thread
             line.put(error)
 
-    def _one(self, opening: stream_pb2.AppendOpen, batch: stream_pb2.AppendBatch) -> int:
+    def _one(self, opening: stream_pb2.AppendOpen, seq: int, records: memoryview | bytes) -> int:
         spec = self._store.stream(opening.stream)
-        records = read_batch(batch.arrow_ipc, spec, convert=not opening.schema_fingerprint)
-        seq = min(batch.seq, 2**63)  # the writer refuses that one
-        return self._store.home.writer(spec.name).append(records, producer=opening.producer, seq=seq).watermark_ms
+        batch = read_batch(records, spec, convert=not opening.schema_fingerprint)
+        writer = self._store.home.writer(spec.name)
+        return writer.append(batch, producer=opening.producer, seq=min(seq, 2**63)).watermark_ms
+
+
+def _parsed(data: bytes) -> tuple[int, bytes]:
+    """A batch whose message is laid out in another way than ours."""
+    message = parse(stream_pb2.AppendRequest, data)
+    if message.WhichOneof("message") != "batch":
+        raise InvalidInput("APPEND_ORDER", "after the first message there are batches only")
+    return message.batch.seq, message.batch.arrow_ipc

@@ -25,7 +25,7 @@ MAX_PARTS = 256
 _HEADER, _DICTIONARY_DATA, _COMPRESSION = 2, 1, 3
 
 
-def read_batch(data: bytes, spec: StreamSpec, *, convert: bool) -> pa.RecordBatch:
+def read_batch(data: bytes | memoryview, spec: StreamSpec, *, convert: bool) -> pa.RecordBatch:
     """The records of an IPC stream as one batch. ``convert`` brings columns in any order to the types of the stream."""
     try:
         batches, schema = _read(data)
@@ -35,11 +35,12 @@ def read_batch(data: bytes, spec: StreamSpec, *, convert: bool) -> pa.RecordBatc
         # The texts of Arrow may quote values.
         raise InvalidInput("BATCH_INVALID", "the bytes are not a sound Arrow IPC stream") from None
     if convert:
-        return _one(pa.Table.from_batches([_converted(one, spec) for one in batches], spec.schema))
-    return batches[0] if len(batches) == 1 else _one(pa.Table.from_batches(batches, schema))
+        batches = [_converted(one, spec) for one in batches]
+        schema = batches[0].schema if batches else spec.schema
+    return batches[0] if len(batches) == 1 else _one(batches, schema)
 
 
-def _read(data: bytes) -> tuple[list[pa.RecordBatch], pa.Schema]:
+def _read(data: bytes | memoryview) -> tuple[list[pa.RecordBatch], pa.Schema]:
     buffer = pa.py_buffer(data)
     for message in pa.ipc.MessageReader.open_stream(buffer):
         if _compressed(message):
@@ -48,6 +49,8 @@ def _read(data: bytes) -> tuple[list[pa.RecordBatch], pa.Schema]:
     rows = 0
     with pa.ipc.open_stream(buffer) as reader:
         schema = reader.schema
+        # Names may be any bytes: those that are no text are noticed here.
+        assert len(schema.names) == len(schema.types)
         for batch in reader:
             rows += batch.num_rows
             if rows > MAX_BATCH_ROWS or len(batches) >= MAX_PARTS or batch.nbytes > MAX_BATCH_BYTES:
@@ -81,7 +84,7 @@ def _converted(batch: pa.RecordBatch, spec: StreamSpec) -> pa.RecordBatch:
             )
         columns.append(column)
     table = conformed(pa.table(columns, names=spec.schema.names), spec)
-    return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=spec.schema)
+    return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _is_packed(kind: Any) -> bool:
@@ -94,10 +97,11 @@ def _is_wide_dictionary(kind: Any) -> bool:
     return bool(pa.types.is_dictionary(kind) and not pa.types.is_primitive(kind.value_type))
 
 
-def _one(table: pa.Table) -> pa.RecordBatch:
-    if not table.num_rows:
-        return pa.RecordBatch.from_pylist([], schema=table.schema)
+def _one(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     try:
+        table = pa.Table.from_batches(batches, schema)
+        if not table.num_rows:
+            return pa.RecordBatch.from_pylist([], schema=schema)
         found = table.unify_dictionaries().combine_chunks().to_batches()
     except pa.ArrowException:
         raise InvalidInput("BATCH_INVALID", "the batches of a message must fit together") from None

@@ -18,7 +18,7 @@ from ptkstore.metadata.audit import Decision
 
 __all__ = ["FLUSH_SECONDS", "MAX_WAITING", "Auditor"]
 
-FLUSH_SECONDS = 0.2
+FLUSH_SECONDS = 2.0
 MAX_WAITING = 20_000
 _LOG = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.permissions import ANYONE, PERMISSIONS, Permission
 from ptkstore.rpc.repeats import Repeats
 
-__all__ = ["Call", "Dispatcher", "Gate"]
+__all__ = ["Call", "Dispatcher", "Gate", "parse"]
 
 _MAX_SUBJECT = 100
 _LOG = structlog.get_logger("sage.rpc")
@@ -74,9 +74,7 @@ class Dispatcher:
         request = GetMessageClass(rpc.input_type)
         if rpc.client_streaming:
             return grpc.stream_stream_rpc_method_handler(
-                lambda incoming, context: self._stream(
-                    name, context, lambda call: work(_parsed(request, incoming), call)
-                )
+                lambda incoming, context: self._stream(name, context, lambda call: work(incoming, call))
             )
         if rpc.server_streaming:
             return grpc.unary_stream_rpc_method_handler(
@@ -93,7 +91,7 @@ class Dispatcher:
         call, subject = None, ""
         try:
             call = self._enter(method, context)
-            request = _parse(kind, data)
+            request = parse(kind, data)
             subject = _subject(request, call.permission)
             self._check_subject(request, call)
             if call.permission.mutates:
@@ -133,7 +131,7 @@ class Dispatcher:
 
     def _asked(self, kind: type[Message], data: bytes, call: Call) -> Any:
         """The request of an RPC that streams its answers."""
-        request = _parse(kind, data)
+        request = parse(kind, data)
         subject = _subject(request, call.permission)
         self._check_subject(request, call)
         self.auditor.soon(self._decision(call.caller, call.method, subject, "ALLOWED"))
@@ -223,15 +221,12 @@ def _refusing(error: SageError) -> Any:
     return grpc.stream_stream_rpc_method_handler(refuse)
 
 
-def _parse(kind: type[Message], data: bytes) -> Any:
+def parse(kind: type[Message], data: bytes) -> Any:
+    """A message from its bytes. Reason: REQUEST_UNREADABLE."""
     try:
         return kind.FromString(data)
     except (DecodeError, ValueError, RecursionError):
         raise InvalidInput("REQUEST_UNREADABLE", f"these bytes are no {kind.DESCRIPTOR.name}") from None
-
-
-def _parsed(kind: type[Message], incoming: Iterator[bytes]) -> Iterator[Any]:
-    return (_parse(kind, data) for data in incoming)
 
 
 def _subject(request: Any, permission: Permission) -> str:

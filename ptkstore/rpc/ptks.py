@@ -268,17 +268,17 @@ class Ptks:
 
     def _ptk(self, name: str) -> ptk_pb2.Ptk:
         with self._store.home.metadata.read() as tx:
-            row = tx.ptks.named(name)
-            return _ptk_message(row, tx.states.latest(row.id))
+            found = tx.newest.named(name)
+        return _ptk_message(found.ptk, found.state)
 
     def _state(self, request: ptk_pb2.GetStateRequest) -> rows.StateRow:
         which = request.WhichOneof("which")
         with self._store.home.metadata.read() as tx:
-            ptk = tx.ptks.named(request.name).id
+            known = tx.newest.named(request.name)
             if which == "version":
-                return tx.states.get(ptk, request.version)
+                return tx.states.get(known.ptk.id, request.version)
             as_of_ms = millis(request, "as_of")
-            found = tx.states.latest(ptk) if as_of_ms is None else tx.states.as_of(ptk, as_of_ms)
+            found = known.state if as_of_ms is None else tx.states.as_of(known.ptk.id, as_of_ms)
         if found is None:
             raise Refused("STATE_UNKNOWN", f"PTK {request.name!r} has no state yet: it trains when a window closes")
         return found

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ptklib.errors import Refused
 from ptkstore.client import Store
 from ptkstore.rpc.appending import Appender
 from ptkstore.rpc.dispatch import Call
-from ptkstore.rpc.messages import json_object, millis, stream_message
+from ptkstore.rpc.messages import json_object, millis, moment, stream_message
 from ptkstore.rpc.operations import operation_message
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.running import Runner
@@ -27,6 +26,7 @@ class Streams:
         self._store = store
         self._appender = appender
         self._runner = runner
+        self._known: dict[str, stream_pb2.Stream] = {}
 
     def create_stream(self, request: stream_pb2.CreateStreamRequest, call: Call) -> stream_pb2.CreateStreamResponse:
         """See the contract."""
@@ -51,7 +51,7 @@ class Streams:
         part, token = page.cut(found, lambda one: one.name)
         return stream_pb2.ListStreamsResponse(streams=[self._message(one) for one in part], next_page_token=token)
 
-    def append(self, incoming: Iterator[Any], call: Call) -> Iterator[stream_pb2.AppendResponse]:
+    def append(self, incoming: Iterator[bytes], call: Call) -> Iterator[stream_pb2.AppendResponse]:
         """See the contract."""
         return self._appender.append(incoming, call)
 
@@ -69,4 +69,10 @@ class Streams:
         return stream_pb2.CloseWindowResponse(operation=operation_message(self._store, row))
 
     def _message(self, spec: StreamSpec) -> stream_pb2.Stream:
-        return stream_message(spec, self._store.home.writer(spec.name).watermark_ms)
+        # A specification never changes, and spelling it out takes longer than all the rest.
+        message = stream_pb2.Stream()
+        message.CopyFrom(self._known.get(spec.name) or self._known.setdefault(spec.name, stream_message(spec, None)))
+        watermark = moment(self._store.home.writer(spec.name).watermark_ms)
+        assert watermark is not None
+        message.watermark.CopyFrom(watermark)
+        return message

@@ -317,8 +317,7 @@ class TestAppend:
 
     def test_a_push_goes_on_after_the_connection_broke(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The server is replaced by another on the same port in the middle of a push."""
-        monkeypatch.setattr("ptkstore.remote_push.BATCH_BYTES", 1 << 12)
-        monkeypatch.setattr("ptkstore.remote.BATCH_BYTES", 1 << 12)
+        monkeypatch.setattr("ptkstore.remote.rows_of", lambda *_: 100)
         with serving(tmp_path, server={"drain_seconds": 0}) as (server, _):
             address = server.address
             with Store(address) as store:
