@@ -44,6 +44,8 @@ _SHORT = 5
 _APART = 200
 # A bound that is so much below the relaxation's value is worth some work.
 _LOW = 2.5e-3
+# With less to spend than so many pricings there is nothing to gain from prices.
+_LEAST = 6
 # So few that trying all is the quickest way.
 _HANDFUL = 8
 
@@ -143,6 +145,8 @@ def _many(
     table: Table, levels: Levels, shelves: Shelves, bound: float, gap: float, effort: Effort
 ) -> tuple[Shelves, float]:
     columns = columns_of(table, levels)
+    if _LEAST * columns.pricing.steps(len(columns.pricing.tops), len(table)) > effort.limit - effort.spent:
+        return shelves, bound
     columns.add(_rows(shelves, len(table)))
     relaxed = columns.relax(
         enough=float(total(levels, shelves)), effort=effort.part(0.35 * effort.limit), columns=100, gap=1e-3
@@ -150,7 +154,7 @@ def _many(
     if columns.bound < relaxed.value * (1 - _LOW):
         columns.tighten(gap=1e-3, effort=effort.part(0.25 * effort.limit))
     bound = max(bound, columns.bound)
-    if _done(levels, shelves, bound, gap):
+    if effort.over or _done(levels, shelves, bound, gap):
         return shelves, bound
     main = main_part(columns.prices)
     if len(main) <= FEW:
