@@ -7,7 +7,7 @@ rewritten. Reason: AUDIT_DAMAGED.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -17,8 +17,10 @@ from ptkstore.metadata.errors import MetadataDamaged
 from ptkstore.metadata.session import Session
 from ptkstore.metadata.tables import audit
 
-__all__ = ["Audit", "AuditRow", "Decision"]
+__all__ = ["Audit", "AuditRow", "Decision", "Link", "chained"]
 
+# The columns of an entry: those of a decision, and the digest.
+Link = tuple[int, str, str, str, str, str]
 _COLUMNS = ("at_ms", "who", "what", "subject", "outcome", "digest")
 
 
@@ -53,15 +55,19 @@ class Audit:
         """Work inside one transaction."""
         self._session = session
 
-    def add_all(self, decisions: Iterable[Decision]) -> None:
-        """Add decisions in their order."""
+    def add_all(self, decisions: Iterable[Decision]) -> str:
+        """Add decisions in their order; the digest of the last."""
+        return self.add_links(chained(self.digest(), decisions))
+
+    def add_links(self, links: Sequence[Link]) -> str:
+        """Add entries that were `chained` to the newest one, which the caller has checked; the digest of the last."""
+        self._session.insert_plain(audit, _COLUMNS, links)
+        return links[-1][-1] if links else self.digest()
+
+    def digest(self) -> str:
+        """The digest of the newest entry; empty where there is none."""
         last = self._session.one(sa.select(audit.c.digest).order_by(audit.c.id.desc()))
-        digest = "" if last is None else str(last["digest"])
-        rows = []
-        for one in decisions:
-            digest = _digest(digest, one)
-            rows.append((one.at_ms, one.who, one.what, one.subject, one.outcome, digest))
-        self._session.insert_plain(audit, _COLUMNS, rows)
+        return "" if last is None else str(last["digest"])
 
     def list(self, *, limit: int | None = None, before: int | None = None) -> tuple[AuditRow, ...]:
         """Entries, newest first; ``before`` is the last id of the page before."""
@@ -79,6 +85,15 @@ class Audit:
                 raise MetadataDamaged("AUDIT_DAMAGED", f"entry {row['id']} of the audit log is not what was written")
             count += 1
         return count
+
+
+def chained(before: str, decisions: Iterable[Decision]) -> list[Link]:
+    """The entries of decisions that follow the entry with the digest ``before``."""
+    links: list[Link] = []
+    for one in decisions:
+        before = _digest(before, one)
+        links.append((one.at_ms, one.who, one.what, one.subject, one.outcome, before))
+    return links
 
 
 def _digest(before: str, one: Decision) -> str:

@@ -1,25 +1,24 @@
 """Decisions on their way into the audit log.
 
-What changes something is in the log, durably, before it is done (`now`); readings follow within `FLUSH_SECONDS` (`soon`).
-Nothing is let through that cannot be logged: when the log cannot be written, calls are refused until it can. Reason:
-AUDIT_UNAVAILABLE.
+What changes something is in the log, durably, before it is done (`now`); readings follow within `FLUSH_SECONDS` (`soon`),
+unless the machine dies before. Nothing is let through that cannot be logged: when the log cannot be written, calls are
+refused until it can. Entries are chained as they come, so that writing them down takes little time from those who are being
+served. Reason: AUDIT_UNAVAILABLE.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 
 from ptklib.errors import SageError
-from ptkstore.ledger.group_commit import GroupCommit
 from ptkstore.metadata import Metadata, MetadataUnavailable
-from ptkstore.metadata.audit import Decision
+from ptkstore.metadata.audit import Decision, Link, chained
 
 __all__ = ["FLUSH_SECONDS", "MAX_WAITING", "Auditor"]
 
 FLUSH_SECONDS = 2.0
-MAX_WAITING = 20_000
+MAX_WAITING = 50_000
 _LOG = logging.getLogger(__name__)
 
 
@@ -29,32 +28,48 @@ class Auditor:
     def __init__(self, metadata: Metadata) -> None:
         """Start the thread that writes readings down."""
         self._metadata = metadata
-        self._group: GroupCommit[Decision, None] = GroupCommit(self._commit)
-        self._waiting: deque[Decision] = deque()
+        self._lock = threading.Lock()
+        self._flushing = threading.Lock()
+        # Entries that wait, chained to the one with the digest `_newest`, which is in the log.
+        self._waiting: list[Link] = []
+        with metadata.read() as tx:
+            self._newest = tx.audit.digest()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sage-audit", daemon=True)
         self._thread.start()
 
     def now(self, decision: Decision) -> None:
         """In the log when it returns."""
-        self._group.submit(decision)
+        self.soon(decision)
+        self.flush()
 
     def soon(self, decision: Decision) -> None:
         """In the log before long."""
-        if len(self._waiting) >= MAX_WAITING:
-            raise MetadataUnavailable("AUDIT_UNAVAILABLE", "the audit log cannot be written now: ask again later")
-        self._waiting.append(decision)
+        with self._lock:
+            if len(self._waiting) >= MAX_WAITING:
+                raise MetadataUnavailable("AUDIT_UNAVAILABLE", "the audit log cannot be written now: ask again later")
+            before = self._waiting[-1][-1] if self._waiting else self._newest
+            self._waiting += chained(before, [decision])
 
     def flush(self) -> None:
-        """Write down all that waits."""
-        while self._waiting:
-            some = [self._waiting.popleft() for _ in range(min(1000, len(self._waiting)))]
+        """Write down all that waits; those who come together share one write."""
+        with self._flushing:
+            with self._lock:
+                links, self._waiting, before = self._waiting, [], self._newest
+                # What comes meanwhile is chained to the last of these.
+                self._newest = links[-1][-1] if links else before
+            if not links:
+                return
             try:
-                with self._metadata.write() as tx:
-                    tx.audit.add_all(some)
+                written = self._write(links, before)
             except BaseException:
-                self._waiting.extendleft(reversed(some))
+                with self._lock:
+                    self._waiting, self._newest = links + self._waiting, before
                 raise
+            with self._lock:
+                if written != self._newest:
+                    self._waiting = chained(written, (Decision(*one[:-1]) for one in self._waiting))
+                    self._newest = written
 
     def close(self) -> None:
         """Write down what waits and stop."""
@@ -62,10 +77,13 @@ class Auditor:
         self._thread.join()
         self.flush()
 
-    def _commit(self, decisions: list[Decision], _more: object) -> list[BaseException | None]:
+    def _write(self, links: list[Link], before: str) -> str:
+        """The digest of the last entry, once it is in the log."""
         with self._metadata.write() as tx:
-            tx.audit.add_all(decisions)
-        return [None] * len(decisions)
+            if tx.audit.digest() == before:
+                return tx.audit.add_links(links)
+            # Another process has written meanwhile: ours follow its entries.
+            return tx.audit.add_all(Decision(*one[:-1]) for one in links)
 
     def _run(self) -> None:
         while not self._stopping.wait(FLUSH_SECONDS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from ptklib.errors import InvalidInput
 from ptkstore.client import Store
 from ptkstore.metadata import Metadata
+from ptkstore.metadata.audit import Decision
+from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.callers import Allowance, Callers, make_token
 from ptkstore.rpc.faults import AccessDenied, LimitExceeded, error_of
 from ptkstore.rpc.permissions import PERMISSIONS, ROLES, SCOPES, table
@@ -275,15 +278,40 @@ def test_nothing_is_done_that_cannot_be_logged(clients: Clients, monkeypatch: py
     def full(*_: object) -> None:
         raise MetadataUnavailable("METADATA_UNAVAILABLE", "the disk is full")
 
-    monkeypatch.setattr("ptkstore.rpc.auditing.MAX_WAITING", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(Audit, "add_all", full)
+        patch.setattr(Audit, "add_links", full)
         request = ptk_pb2.DeregisterPtkRequest(name="foreign")
         answer = clients.call("/ptkstore.v1.PtkService/DeregisterPtk", token, request)
-        assert answer.startswith("UNAVAILABLE")
+        assert answer == "UNAVAILABLE METADATA_UNAVAILABLE"
+        patch.setattr("ptkstore.rpc.auditing.MAX_WAITING", 0)
         read = clients.call("/ptkstore.v1.PtkService/GetPtk", token, ptk_pb2.GetPtkRequest(name="foreign"))
         assert read == "UNAVAILABLE AUDIT_UNAVAILABLE"
     assert clients.store.ptk("foreign").status == "ACTIVE"
+
+
+def test_two_servers_share_one_log_and_nothing_is_lost(tmp_path: Path) -> None:
+    with Metadata.open(tmp_path / "meta.db") as one, Metadata.open(tmp_path / "meta.db") as two:
+        auditors = [Auditor(one), Auditor(two)]
+
+        def write(number: int) -> None:
+            for place in range(60):
+                decision = Decision(place, f"w{number}", "what", "", "ALLOWED")
+                auditor = auditors[number % 2]
+                auditor.now(decision) if place % 7 == 0 else auditor.soon(decision)
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for auditor in auditors:
+            auditor.close()
+        with one.read() as tx:
+            assert tx.audit.verify() == 240
+            entries = tx.audit.list()
+        for number in range(4):
+            mine = [entry.at_ms for entry in reversed(entries) if entry.who == f"w{number}"]
+            assert mine == list(range(60))
 
 
 def test_roles_that_do_not_exist_are_refused(tmp_path: Path) -> None:
