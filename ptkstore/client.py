@@ -29,7 +29,7 @@ from ptkstore.engine import registrations
 from ptkstore.engine.counting import seal_due
 from ptkstore.engine.cycle import Cycle, cycle_view
 from ptkstore.engine.doctor import examine
-from ptkstore.engine.home import Home
+from ptkstore.engine.home import Adapters, Home
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.what_if import Changes, what_if
@@ -79,6 +79,7 @@ class Store:
         *,
         clock: Callable[[], float] = time.time,
         workers: int | None = None,
+        adapters: Adapters | None = None,
         **remote: Any,
     ) -> None:
         """Open the store in ``path``, or make one there.
@@ -89,7 +90,7 @@ class Store:
             raise InvalidInput(
                 "ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port"
             )
-        self._home = Home.open(path, clock=clock, workers=workers)
+        self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
         self._cycling = threading.Lock()
 
     @property

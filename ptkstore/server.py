@@ -23,9 +23,16 @@ import structlog
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
+from pydantic import SecretStr
 
 from ptklib.errors import InvalidInput, Refused
+from ptkstore.bus import RedisBus
+from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
+from ptkstore.engine.home import Adapters
+from ptkstore.lake import S3Lake
+from ptkstore.ledger import Ledger
+from ptkstore.metadata import Metadata
 from ptkstore.rpc.appending import Appender
 from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.budgets import Budgets
@@ -52,20 +59,35 @@ _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 
 def open_store(path: Path, settings: Settings) -> Store:
-    """The store of these settings: the one place where adapters are chosen.
+    """The store of these settings: the one place where adapters are chosen. Raw data is always in the directory."""
+    metadata, ledger, lake, bus = settings.metadata, settings.ledger, settings.lake, settings.bus
 
-    Metadata, ledger, lake and bus of a store in a directory live in that directory.
-    """
-    chosen = {
-        "metadata.url": settings.metadata.url,
-        "ledger.url": settings.ledger.url,
-        "lake.endpoint": settings.lake.endpoint,
-        "bus.url": settings.bus.url,
-    }
-    for key, value in chosen.items():
-        if value is not None:
-            raise InvalidInput("SETTINGS_INVALID", f"{key}: a store of this release lives in its directory", key=key)
-    return Store(path, workers=settings.workers.processes)
+    def open_ledger() -> Ledger:
+        return Ledger.open(_shown(ledger.url), key_path=ledger.key_file or path / "ledger.key")
+
+    def open_lake() -> S3Lake:
+        keys = {"access_key": _secret(lake.access_key), "secret_key": _secret(lake.secret_key)}
+        return S3Lake.open(str(lake.endpoint), str(lake.bucket), region=lake.region, prefix=lake.prefix, **keys)
+
+    def open_bus() -> RedisBus:
+        return RedisBus(_shown(bus.url), prefix=PREFIX if bus.prefix is None else bus.prefix)
+
+    adapters = Adapters(
+        ledger=open_ledger if ledger.url is not None else None,
+        metadata=(lambda: Metadata.open(_shown(metadata.url))) if metadata.url is not None else None,
+        lake=open_lake if lake.endpoint is not None else None,
+        bus=open_bus if bus.url is not None else None,
+    )
+    return Store(path, workers=settings.workers.processes, adapters=adapters)
+
+
+def _shown(secret: SecretStr | None) -> str:
+    assert secret is not None
+    return secret.get_secret_value()
+
+
+def _secret(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
 
 
 def configure_logs() -> None:

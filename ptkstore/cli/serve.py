@@ -15,7 +15,7 @@ from ptklib.errors import SageError
 from ptkstore.cli.output import show
 from ptkstore.cli.session import Session, pass_session, shared_options
 
-__all__ = ["serve"]
+__all__ = ["found_settings", "serve"]
 
 
 @click.command()
@@ -49,7 +49,7 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
             "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
         ) from None
 
-    settings = Settings.read(config if config is not None else _found(session))
+    settings = Settings.read(config if config is not None else found_settings(session))
     if address is not None:
         server = {**settings.server.model_dump(), "address": address}
         settings = Settings.checked({**settings.model_dump(), "server": server}, "--address")
@@ -69,7 +69,8 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
         over.wait()
 
 
-def _found(session: Session) -> Path | None:
+def found_settings(session: Session) -> Path | None:
+    """The sage.yaml of the project or of the store, if there is one."""
     here, there = Path("sage.yaml"), session.path / "sage.yaml"
     return next((one for one in (here, there) if one.is_file()), None)
 

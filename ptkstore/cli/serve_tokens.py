@@ -130,9 +130,19 @@ def revoke(session: Session, name: str) -> None:
 @contextmanager
 def _metadata(session: Session) -> Iterator[Metadata]:
     """The metadata of the store, beside a server that may be running."""
+    from ptkstore.cli.serve import found_settings
     from ptkstore.metadata import Metadata
 
     path: Path = session.path
+    file = found_settings(session)
+    if file is not None:
+        from ptkstore.settings import Settings
+
+        url = Settings.read(file).metadata.url
+        if url is not None:
+            with Metadata.open(url.get_secret_value()) as elsewhere:
+                yield elsewhere
+            return
     if not (path / "meta.db").exists():
         raise InvalidInput(
             "STORE_MISSING",

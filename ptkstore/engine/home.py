@@ -9,14 +9,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptklib.privacy.filters import Filter
-from ptkstore.bus import LocalBus, Notifier
-from ptkstore.lake import DirectoryLake
+from ptkstore.bus import LocalBus, Notifier, RedisBus
+from ptkstore.lake import DirectoryLake, Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
 from ptkstore.streams import StreamSpec, StreamWriter
 from ptkstore.workers.pool import WorkerPool
 
-__all__ = ["Home"]
+__all__ = ["Adapters", "Home"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapters:
+    """What opens the parts of a store that live elsewhere; what is None lives in the store's directory."""
+
+    ledger: Callable[[], Ledger] | None = None
+    metadata: Callable[[], Metadata] | None = None
+    lake: Callable[[], Lake] | None = None
+    bus: Callable[[], LocalBus | RedisBus] | None = None
 
 
 @dataclass
@@ -27,8 +37,8 @@ class Home:
     clock: Callable[[], float]
     ledger: Ledger
     metadata: Metadata
-    lake: DirectoryLake
-    bus: LocalBus
+    lake: Lake
+    bus: LocalBus | RedisBus
     notifier: Notifier
     workers: WorkerPool
     specs: dict[str, StreamSpec] = field(default_factory=dict)
@@ -39,23 +49,31 @@ class Home:
     on_step: Callable[[str, str], None] = lambda _step, _moment: None
 
     @classmethod
-    def open(cls, path: str | Path, *, clock: Callable[[], float] = time.time, workers: int | None = None) -> Home:
-        """Open the store in a directory, or make one there."""
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        workers: int | None = None,
+        adapters: Adapters | None = None,
+    ) -> Home:
+        """Open the store in a directory, or make one there. The one place where parts that live elsewhere come in."""
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
-        ledger = Ledger.open(path / "ledger.db", clock=clock)
+        elsewhere = adapters or Adapters()
+        ledger = elsewhere.ledger() if elsewhere.ledger else Ledger.open(path / "ledger.db", clock=clock)
         try:
-            metadata = Metadata.open(path / "meta.db")
+            metadata = elsewhere.metadata() if elsewhere.metadata else Metadata.open(path / "meta.db")
         except BaseException:
             ledger.close()
             raise
-        bus = LocalBus()
+        bus = elsewhere.bus() if elsewhere.bus else LocalBus()
         home = cls(
             path=path,
             clock=clock,
             ledger=ledger,
             metadata=metadata,
-            lake=DirectoryLake(path / "lake"),
+            lake=elsewhere.lake() if elsewhere.lake else DirectoryLake(path / "lake"),
             bus=bus,
             notifier=Notifier(metadata, bus),
             workers=WorkerPool(workers),
