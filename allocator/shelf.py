@@ -32,7 +32,9 @@ from allocator.table import Ints, Table, rows_of, table_of, why_no_table
 __all__ = ["GAP", "NAME", "effort_for", "solve_shelf"]
 
 NAME = "shelf"
-GAP = 1e-4
+GAP = 5e-4
+# Up to so many PTKs a proof is worth the work.
+_PROVEN = 30
 # Up to so many PTKs prices are free, levels single and branching worth it.
 FEW = 60
 # Up to so many levels as well, however many PTKs.
@@ -51,15 +53,20 @@ _HANDFUL = 8
 
 
 def effort_for(ptks: int) -> float:
-    """Steps to spend when nothing else is said: about 1, 2, 15 and 40 seconds for 25, 50, 200 and 1,000 PTKs."""
-    return float(np.interp(ptks, [13, 25, 50, 200, 1000], [1e9, 1.6e9, 2.4e9, 1.5e10, 4e10]))
+    """Steps to spend when nothing else is said: about 1, 3, 15 and 40 seconds for 25, 50, 200 and 1,000 PTKs."""
+    return float(np.interp(ptks, [13, 25, 50, 200, 1000], [1e9, 1.6e9, 3e9, 1.5e10, 4e10]))
 
 
-def solve_shelf(problem: Problem, *, effort: Effort | None = None, gap: float = 0.0, start: Plan | None = None) -> Plan:
+def solve_shelf(
+    problem: Problem, *, effort: Effort | None = None, gap: float | None = None, start: Plan | None = None
+) -> Plan:
     """The best shelf plan found and how good one can be at best; INFEASIBLE with the proof in words when there is none.
 
-    ``start`` is a shelf plan of the same problem that the answer will not be longer than.
+    ``start`` is a shelf plan of the same problem that the answer will not be longer than. ``gap`` is good enough; when left
+    out, a proof for few PTKs and `GAP` for more.
     """
+    if gap is None:
+        gap = 0.0 if len(problem.ptks) <= _PROVEN else GAP
     effort = effort or Effort(effort_for(len(problem.ptks)))
     table = table_of(problem)
     if table is None:
@@ -169,7 +176,7 @@ def _many(
             other = _apart(table, levels, effort.part(0.4 * effort.limit))
     other = improved(coarse(levels, GROUP), other, effort.part(0.1 * effort.limit))
     shelves = min(shelves, other, key=lambda one: total(levels, one))
-    return _windows(table, levels, shelves, bound, max(gap, GAP), effort), bound
+    return _windows(table, levels, shelves, bound, gap, effort), bound
 
 
 def _by_main(table: Table, levels: Levels, main: Ints, gap: float, effort: Effort) -> tuple[Shelves, float]:
