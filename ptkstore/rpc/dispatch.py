@@ -36,6 +36,8 @@ __all__ = ["Call", "Dispatcher", "Gate", "parse"]
 
 _MAX_SUBJECT = 100
 _LOG = structlog.get_logger("sage.rpc")
+# The outcome of calls that carry records, good or bad.
+ENDED = "ENDED"
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Dispatcher:
                 answer = work(request, call).SerializeToString()
         except Exception as error:
             self._fail(method, context, call, subject, error, time.perf_counter() - begin)
-        self.metrics.called(method, "OK", time.perf_counter() - begin)
+        self._count(method, "OK", time.perf_counter() - begin)
         return answer
 
     def _mutate(self, request: Any, call: Call, subject: str, work: Any) -> bytes:
@@ -127,7 +129,7 @@ class Dispatcher:
                 yield message.SerializeToString()
         except Exception as error:
             self._fail(method, context, call, "", error, None)
-        self.metrics.called(method, "OK", None)
+        self.metrics.called(method, ENDED if PERMISSIONS[method].records == "carries" else "OK", None)
 
     def _asked(self, kind: type[Message], data: bytes, call: Call) -> Any:
         """The request of an RPC that streams its answers."""
@@ -162,6 +164,11 @@ class Dispatcher:
         elif call.caller.ptks and not call.caller.streams:
             raise denied("these credentials are for some PTKs only")
 
+    def _count(self, method: str, code: str, seconds: float | None) -> None:
+        permission = PERMISSIONS.get(method)
+        timed = permission is not None and not permission.records
+        self.metrics.called(method, code, seconds if timed else None)
+
     def _decision(self, caller: Caller, method: str, subject: str, outcome: str) -> Decision:
         return Decision(self.now_ms(), caller.name, method, subject, outcome)
 
@@ -170,6 +177,10 @@ class Dispatcher:
     ) -> None:
         """Abort the call. Never returns."""
         fault = told(error)
+        if call is not None and call.permission.records == "carries" and not _blameless(fault):
+            # What was wrong with its records is between the producer and us: nobody else is told that anything was.
+            self.metrics.called(method, ENDED, None)
+            context.abort_with_status(status_of(fault))
         caller = call.caller if call is not None else _unknown(self.callers, context)
         outcome = "DENIED" if isinstance(fault, AccessDenied) else fault.reason
         try:
@@ -177,7 +188,7 @@ class Dispatcher:
         except SageError as unwritable:
             fault = unwritable
         code = code_of(fault)
-        self.metrics.called(method, code.name, seconds)
+        self._count(method, code.name, seconds)
         note = {"method": method, "who": caller.name, "code": code.name, "reason": fault.reason}
         if fault is error:
             _LOG.info("refused", **note)
@@ -227,6 +238,12 @@ def parse(kind: type[Message], data: bytes) -> Any:
         return kind.FromString(data)
     except (DecodeError, ValueError, RecursionError):
         raise InvalidInput("REQUEST_UNREADABLE", f"these bytes are no {kind.DESCRIPTOR.name}") from None
+
+
+def _blameless(fault: SageError) -> bool:
+    """True when a call failed for reasons that no record can have: access, or trouble of ours."""
+    ours = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL)
+    return isinstance(fault, AccessDenied) or code_of(fault) in ours
 
 
 def _subject(request: Any, permission: Permission) -> str:

@@ -1,6 +1,7 @@
 """Metrics for Prometheus: calls by RPC and outcome, and how long they took. Nothing that depends on records.
 
-Numbers of batches or bytes would tell how many records a stream gets: an Append is one call, however much it carries.
+Numbers of batches or bytes would tell how many records a stream gets: an Append is one call, however much it carries, and is
+ENDED whether its records were taken or refused. Calls whose time grows with the records that are held are not timed.
 """
 
 from __future__ import annotations

@@ -25,22 +25,30 @@ ANYONE = ("/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/grpc
 
 @dataclass(frozen=True, kw_only=True)
 class Permission:
-    """Who may call an RPC. ``stream`` and ``ptk`` are the fields of the request that name them."""
+    """Who may call an RPC. ``stream`` and ``ptk`` are the fields of the request that name them.
+
+    ``records`` says what it does with raw records: it ``carries`` them (whether it succeeds may depend on them), or its time
+    ``grows`` with those that are held. Neither may be told to anybody but the caller.
+    """
 
     roles: frozenset[str]
     scope: str
     stream: str = ""
     ptk: str = ""
     mutates: bool = False
+    records: str = ""
 
 
-def _may(roles: str, *, scope: str = "", stream: str = "", ptk: str = "", mutates: bool = False) -> Permission:
+def _may(
+    roles: str, *, scope: str = "", stream: str = "", ptk: str = "", mutates: bool = False, records: str = ""
+) -> Permission:
     return Permission(
         roles=frozenset((*roles.split(), "operator")),
         scope=scope or "named",
         stream=stream,
         ptk=ptk,
         mutates=mutates,
+        records=records,
     )
 
 
@@ -71,8 +79,8 @@ PERMISSIONS: Mapping[str, Permission] = {
     _STREAM + "CreateStream": _may("", scope="whole", mutates=True),
     _STREAM + "GetStream": _may("reader producer developer", stream="name"),
     _STREAM + "ListStreams": _may("reader producer developer", scope="filtered"),
-    _STREAM + "Append": _may("producer", scope="checked", mutates=True),
-    _STREAM + "SealStream": _may("", stream="name", mutates=True),
+    _STREAM + "Append": _may("producer", scope="checked", mutates=True, records="carries"),
+    _STREAM + "SealStream": _may("", stream="name", mutates=True, records="grows"),
     _STREAM + "CloseWindow": _may("", stream="stream", mutates=True),
     _PLAN + "GetPlan": _may("reader developer", stream="stream"),
     _PLAN + "ListPlans": _may("reader developer", stream="stream"),
@@ -86,7 +94,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     _OPERATION + "ListOperations": _may("reader developer", scope="filtered"),
     _OPERATION + "WatchOperation": _may("reader developer", scope="checked"),
     _OPERATION + "ListCycles": _may("reader developer", stream="stream"),
-    _OPERATION + "RunDoctor": _may("", scope="whole"),
+    _OPERATION + "RunDoctor": _may("", scope="whole", records="grows"),
     _EVENT + "ListEvents": _may("reader developer", scope="filtered"),
     _EVENT + "WatchEvents": _may("reader developer", scope="filtered"),
     _EVENT + "ListDeliveries": _may("", scope="whole"),
