@@ -27,6 +27,7 @@ from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.state import State
 from ptkstore.engine import registrations
 from ptkstore.engine.counting import seal_due
+from ptkstore.engine.creating import create_stream
 from ptkstore.engine.cycle import Cycle, cycle_view
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.home import Adapters, Home
@@ -100,18 +101,7 @@ class Store:
 
     def create_stream(self, spec: StreamSpec) -> None:
         """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
-        home = self._home
-        if spec.name in home.specs:
-            raise Refused("STREAM_EXISTS", f"stream {spec.name!r} exists already", stream=spec.name)
-        # The ledger first: a stream without metadata is no stream yet, and asking again finds it there.
-        if spec.name not in home.ledger.streams():
-            home.ledger.create_stream(spec.name, spec.policy)
-        for context, share in spec.quotas.items():
-            home.ledger.set_quota(spec.name, context, share)
-        with home.metadata.write() as tx:
-            tx.streams.create(spec.name, spec.as_json(), at_ms=home.now_ms())
-            tx.events.add("stream.created", spec.name, {"stream": spec.name}, at_ms=home.now_ms())
-        home.specs[spec.name] = spec
+        create_stream(self._home, spec)
 
     def streams(self) -> list[StreamSpec]:
         """All streams, by name."""
@@ -189,7 +179,8 @@ class Store:
 
     def deregister(self, name: str) -> None:
         """Retire a PTK: its versions stay, it trains no more."""
-        registrations.deregister(self._home.metadata, name, now_ms=self._home.now_ms())
+        with self._home.metadata.write() as tx:
+            registrations.deregister(tx, name, now_ms=self._home.now_ms())
 
     def update_config(self, name: str, config: Mapping[str, Any], *, etag: int | None = None) -> Registration:
         """Another configuration, profiled and planned anew; kept as it was where that is REJECTED."""

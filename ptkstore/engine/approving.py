@@ -8,6 +8,7 @@ Nothing here reads data. Reasons: those, PTK_EXISTS, PTK_UNKNOWN, and those of a
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from ptklib import registry
 from ptklib.errors import Refused
@@ -18,7 +19,7 @@ from ptkstore.engine.registrations import active, candidate, check_fit, has_clos
 from ptkstore.engine.what_if import Changes
 from ptkstore.metadata.store import Transaction
 
-__all__ = ["approve", "fingerprint"]
+__all__ = ["approve", "fingerprint", "require_fresh"]
 
 
 def fingerprint(tx: Transaction, stream: str) -> str:
@@ -34,15 +35,26 @@ def fingerprint(tx: Transaction, stream: str) -> str:
     return hashlib.sha256(canonical(facts)).hexdigest()
 
 
-def approve(home: Home, stream: str, changes: Changes, expected: str) -> None:
-    """Retire, retarget and register, in one transaction."""
+def require_fresh(tx: Transaction, stream: str, expected: str) -> None:
+    """Refuse a fingerprint that is not the one of now."""
+    if fingerprint(tx, stream) != expected:
+        raise Refused("PLAN_STALE", "something has changed since this was planned: ask again", stream=stream)
+
+
+def approve(
+    home: Home,
+    stream: str,
+    changes: Changes,
+    expected: str,
+    within: Callable[[Transaction], object] = lambda _tx: None,
+) -> None:
+    """Retire, retarget and register, in one transaction, and do what ``within`` does in it."""
     spec, judge, now_ms = home.specs[stream], home.judge(stream), home.now_ms()
     made = [(new, registry.make(new.kind, new.config)) for new in changes.add]
     for _, ptk in made:
         check_fit(spec, ptk)
     with home.metadata.write() as tx:
-        if fingerprint(tx, stream) != expected:
-            raise Refused("PLAN_STALE", "something has changed since this was planned: ask again", stream=stream)
+        require_fresh(tx, stream, expected)
         for name in changes.remove:
             tx.ptks.set_status(tx.ptks.named(name).id, "RETIRED", reason="deregistered", at_ms=now_ms)
             tx.events.add("ptk.retired", name, {"ptk": name}, at_ms=now_ms)
@@ -65,3 +77,4 @@ def approve(home: Home, stream: str, changes: Changes, expected: str) -> None:
             tx.ptks.set_status(one.row.id, status, reason=reason, at_ms=now_ms)
             kind = "ptk.accepted" if status == "ACTIVE" else "ptk.waiting"
             tx.events.add(kind, one.row.name, {"name": one.row.name, "status": status}, at_ms=now_ms)
+        within(tx)

@@ -26,9 +26,15 @@ from ptkstore.metadata.store import Transaction
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.views import Registration
 
-__all__ = ["active", "candidate", "change", "check_fit", "decide", "deregister", "has_closed_form", "register"]
+__all__ = ["active", "candidate", "change", "check_fit", "decide", "deregister", "has_closed_form", "register", "unheard"]
 
 SpecOf = Callable[[str], StreamSpec]
+# Called in the transaction that makes a change, with the answer to it: what it writes is durable with the change or not at all.
+Within = Callable[[Transaction, Registration], object]
+
+
+def unheard(_tx: Transaction, _answer: Registration) -> None:
+    """Nothing to write with a change."""
 
 
 def active(tx: Transaction, stream: str) -> list[Candidate]:
@@ -94,13 +100,16 @@ def register(
     target: float,
     train_every: int,
     now_ms: int,
+    within: Within = unheard,
 ) -> Registration:
     """Add a PTK; a name that was REJECTED before may be asked again."""
     ptk = registry.make(kind, config)
     check_fit(spec, ptk)
     with metadata.write() as tx:
         row = _fresh_row(tx, name, spec.name, kind, ptk.as_json(), target, train_every, now_ms)
-        return decide(tx, spec, judge, candidate(tx, row, ptk), now_ms)
+        answer = decide(tx, spec, judge, candidate(tx, row, ptk), now_ms)
+        within(tx, answer)
+        return answer
 
 
 def change(
@@ -112,6 +121,7 @@ def change(
     target: float | None = None,
     etag: int | None = None,
     now_ms: int,
+    within: Within = unheard,
 ) -> Registration:
     """Give a PTK another configuration or target. If that does not fit, it keeps what it had and the answer is REJECTED.
 
@@ -138,6 +148,7 @@ def change(
             newcomer = candidate(tx, wanted, newcomer.ptk)
         answer = _answer(spec, judge, others, newcomer)
         if answer.status == "REJECTED":
+            within(tx, answer)
             return answer
         etag = row.etag
         if wanted.config != row.config:
@@ -146,15 +157,15 @@ def change(
             etag = tx.ptks.update_target(row.id, wanted.target, etag=etag, at_ms=now_ms).etag
         tx.ptks.set_status(row.id, answer.status, reason=answer.reason, etag=etag, at_ms=now_ms)
         tx.events.add("ptk.changed", name, answer.as_json(), at_ms=now_ms)
+        within(tx, answer)
         return answer
 
 
-def deregister(metadata: Metadata, name: str, *, now_ms: int) -> None:
+def deregister(tx: Transaction, name: str, *, now_ms: int) -> None:
     """Retire a PTK: its versions stay, it trains no more."""
-    with metadata.write() as tx:
-        row = tx.ptks.named(name)
-        tx.ptks.set_status(row.id, "RETIRED", reason="deregistered", at_ms=now_ms)
-        tx.events.add("ptk.retired", name, {"ptk": name}, at_ms=now_ms)
+    row = tx.ptks.named(name)
+    tx.ptks.set_status(row.id, "RETIRED", reason="deregistered", at_ms=now_ms)
+    tx.events.add("ptk.retired", name, {"ptk": name}, at_ms=now_ms)
 
 
 def _fresh_row(

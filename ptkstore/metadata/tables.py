@@ -264,6 +264,7 @@ requests = Table(
     Column("id", _NAME, primary_key=True),
     Column("method", _NAME, nullable=False),
     Column("digest", _text(64), nullable=False),
+    Column("note", _JsonText),
     Column("answer", Text),
     Column("created_ms", BigInteger, nullable=False),
     Index(None, "created_ms"),

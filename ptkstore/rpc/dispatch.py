@@ -30,7 +30,7 @@ from ptkstore.rpc.callers import ANONYMOUS, Allowance, Caller, Callers, denied
 from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, code_of, status_of, told
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.permissions import ANYONE, PERMISSIONS, Permission
-from ptkstore.rpc.repeats import Repeats
+from ptkstore.rpc.repeats import UNKEPT, Once, Repeats
 
 __all__ = ["Call", "Dispatcher", "Gate", "parse"]
 
@@ -42,13 +42,13 @@ ENDED = "ENDED"
 
 @dataclass(frozen=True)
 class Call:
-    """One call as a service sees it. ``again``: it was begun before, and a crash came before its answer."""
+    """One call as a service sees it. A mutation keeps its answer with its change, through ``once``."""
 
     method: str
     caller: Caller
     context: Any
     permission: Permission
-    again: bool = False
+    once: Once = UNKEPT
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ class Dispatcher:
             raise ServerUnavailable("DEADLINE_PASSED", "the caller's time was over before the work began")
         self.auditor.now(self._decision(call.caller, call.method, subject, "ALLOWED"))
 
-        def do(again: bool) -> bytes:
-            done: bytes = work(request, replace(call, again=again)).SerializeToString()
+        def do(once: Once) -> bytes:
+            done: bytes = work(request, replace(call, once=once)).SerializeToString()
             return done
 
         answer = self.repeats.once(call.caller.name, call.method, request, do)

@@ -65,7 +65,7 @@ class Events:
             deliveries = [_delivery_message(tx, one) for one in part]
         return operation_pb2.ListDeliveriesResponse(deliveries=deliveries, next_page_token=token)
 
-    def retry_delivery(self, request: Any, _call: Call) -> operation_pb2.RetryDeliveryResponse:
+    def retry_delivery(self, request: Any, call: Call) -> operation_pb2.RetryDeliveryResponse:
         """See the contract."""
         now_ms = self._store.home.now_ms()
         with self._store.home.metadata.write() as tx:
@@ -74,9 +74,10 @@ class Events:
             one = tx.notifications.put(
                 one.subscription, one.version, attempts=0, status="LATE", reason=one.reason, due_ms=now_ms
             )
-            message = _delivery_message(tx, one)
+            answer = operation_pb2.RetryDeliveryResponse(delivery=_delivery_message(tx, one))
+            call.once.keep(tx, answer)
         self._deliver()
-        return operation_pb2.RetryDeliveryResponse(delivery=message)
+        return answer
 
     def list_audit_entries(self, request: Any, _call: Call) -> operation_pb2.ListAuditEntriesResponse:
         """See the contract."""

@@ -8,6 +8,7 @@ from typing import Any
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.client import Store
 from ptkstore.engine.cycle import cycle_view
+from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.dispatch import Call
 from ptkstore.rpc.hub import Hub
@@ -28,11 +29,10 @@ def number_of(text: str, what: str) -> int:
     return int(text)
 
 
-def operation_message(store: Store, row: OperationRow) -> operation_pb2.Operation:
+def operation_message(tx: Transaction, row: OperationRow) -> operation_pb2.Operation:
     """An operation with the cycles of its windows as they are now."""
-    with store.home.metadata.read() as tx:
-        known = {one.window: one.id for one in tx.cycles.list(row.stream) if one.window in row.windows}
-        cycles = [cycle_message(cycle_view(tx, known[window])) for window in row.windows if window in known]
+    known = {one.window: one.id for one in tx.cycles.list(row.stream) if one.window in row.windows}
+    cycles = [cycle_message(cycle_view(tx, known[window])) for window in row.windows if window in known]
     return operation_pb2.Operation(
         id=str(row.id),
         kind=row.kind,
@@ -57,7 +57,7 @@ class Operations:
 
     def get_operation(self, request: Any, call: Call) -> operation_pb2.GetOperationResponse:
         """See the contract."""
-        return operation_pb2.GetOperationResponse(operation=operation_message(self._store, self._row(request.id, call)))
+        return operation_pb2.GetOperationResponse(operation=self._message(self._row(request.id, call)))
 
     def list_operations(self, request: Any, call: Call) -> operation_pb2.ListOperationsResponse:
         """See the contract."""
@@ -73,7 +73,7 @@ class Operations:
                 break
             before = rows[-1].id
         part, token = page.cut(found, lambda row: row.id)
-        operations = [operation_message(self._store, row) for row in part]
+        operations = [self._message(row) for row in part]
         return operation_pb2.ListOperationsResponse(operations=operations, next_page_token=token)
 
     def watch_operation(self, request: Any, call: Call) -> Iterator[operation_pb2.WatchOperationResponse]:
@@ -82,7 +82,7 @@ class Operations:
         with self._hub.watching(call.context) as looks:
             for _ in looks:
                 row = self._row(request.id, call)
-                message = operation_message(self._store, row)
+                message = self._message(row)
                 if message != last:
                     yield operation_pb2.WatchOperationResponse(operation=message)
                     last = message
@@ -107,6 +107,10 @@ class Operations:
         found = self._store.doctor(texts)
         findings = [operation_pb2.Finding(level=one.level, what=one.what, detail=one.detail) for one in found]
         return operation_pb2.RunDoctorResponse(findings=findings)
+
+    def _message(self, row: OperationRow) -> operation_pb2.Operation:
+        with self._store.home.metadata.read() as tx:
+            return operation_message(tx, row)
 
     def _row(self, text: str, call: Call) -> OperationRow:
         with self._store.home.metadata.read() as tx:

@@ -10,9 +10,9 @@ import json
 
 from google.protobuf.message import DecodeError
 
-from ptklib.errors import InvalidInput, Refused
+from ptklib.errors import InvalidInput
 from ptkstore.client import Store
-from ptkstore.engine.approving import approve, fingerprint
+from ptkstore.engine.approving import approve, fingerprint, require_fresh
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.what_if import AddedPtk, Changes
 from ptkstore.metadata import rows
@@ -77,21 +77,14 @@ class Plans:
         """See the contract."""
         self._store.stream(request.stream)
         seen, asked = _question(request.stream, request.token)
-        try:
-            approve(self._store.home, request.stream, _changes(asked), seen)
-        except Refused as refusal:
-            # After a crash: it was stale because it was carried out.
-            if not (call.again and refusal.reason == "PLAN_STALE" and self._carried_out(asked)):
-                raise
-        return plan_pb2.ApprovePlanResponse(plan=plan_message(self._store.plan_now(request.stream)))
-
-    def _carried_out(self, asked: plan_pb2.WhatIfRequest) -> bool:
         changes = _changes(asked)
-        known = {one.name: one for one in self._store.ptks(asked.stream)}
-        targets = {**changes.retarget, **{new.name: new.target for new in changes.add}}
-        return all(name in known and known[name].target == target for name, target in targets.items()) and all(
-            name in known and known[name].status == "RETIRED" for name in changes.remove
-        )
+        with self._store.home.metadata.read() as tx:
+            require_fresh(tx, request.stream, seen)
+        # What is planned here is what will be: nothing is carried out unless all of it is still as it was seen.
+        planned = self._store.what_if(request.stream, changes).proposed
+        answer = plan_pb2.ApprovePlanResponse(plan=plan_message(planned))
+        approve(self._store.home, request.stream, changes, seen, within=lambda tx: call.once.keep(tx, answer))
+        return answer
 
     def _row(self, request: plan_pb2.GetPlanRequest) -> rows.Plan | None:
         with self._store.home.metadata.read() as tx:

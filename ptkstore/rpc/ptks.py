@@ -11,7 +11,8 @@ from typing import Any
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.client import Store
-from ptkstore.engine.profile_terms import witness
+from ptkstore.engine import registrations
+from ptkstore.engine.profile_terms import renew, witness
 from ptkstore.metadata import Transaction, rows
 from ptkstore.rpc.dispatch import Call
 from ptkstore.rpc.hub import Hub
@@ -76,45 +77,58 @@ class Ptks:
 
     def register_ptk(self, request: ptk_pb2.RegisterPtkRequest, call: Call) -> ptk_pb2.RegisterPtkResponse:
         """See the contract."""
-        config = json_object(request.config_json, "config_json")
-        every = request.train_every or 1
-        try:
-            answer = self._store.register(
-                request.name,
-                stream=request.stream,
-                kind=request.kind,
-                config=config,
-                target=request.target,
-                train_every=every,
-            )
-        except Refused as refusal:
-            if not (call.again and refusal.reason == "PTK_EXISTS"):
-                raise
-            answer = self._registered(request, config, every, refusal)
-        return ptk_pb2.RegisterPtkResponse(registration=registration_message(answer), ptk=self._ptk(request.name))
+        home, answer = self._store.home, ptk_pb2.RegisterPtkResponse()
+        registrations.register(
+            home.metadata,
+            self._store.stream(request.stream),
+            home.judge(request.stream),
+            request.name,
+            kind=request.kind,
+            config=json_object(request.config_json, "config_json"),
+            target=request.target,
+            train_every=request.train_every or 1,
+            now_ms=home.now_ms(),
+            within=_keeping(answer, call),
+        )
+        return answer
 
-    def deregister_ptk(self, request: ptk_pb2.DeregisterPtkRequest, _call: Call) -> ptk_pb2.DeregisterPtkResponse:
+    def deregister_ptk(self, request: ptk_pb2.DeregisterPtkRequest, call: Call) -> ptk_pb2.DeregisterPtkResponse:
         """See the contract."""
-        if self._store.ptk(request.name).status != "RETIRED":
-            self._store.deregister(request.name)
-        return ptk_pb2.DeregisterPtkResponse()
+        home = self._store.home
+        with home.metadata.write() as tx:
+            if tx.ptks.named(request.name).status != "RETIRED":
+                registrations.deregister(tx, request.name, now_ms=home.now_ms())
+            return call.once.keep(tx, ptk_pb2.DeregisterPtkResponse())
 
     def update_ptk_config(self, request: ptk_pb2.UpdatePtkConfigRequest, call: Call) -> ptk_pb2.UpdatePtkConfigResponse:
         """See the contract."""
-        config = json_object(request.config_json, "config_json")
-        etag = None if call.again else _etag(request.etag)
-        answer = self._store.update_config(request.name, config, etag=etag)
-        return ptk_pb2.UpdatePtkConfigResponse(registration=registration_message(answer), ptk=self._ptk(request.name))
+        home, answer = self._store.home, ptk_pb2.UpdatePtkConfigResponse()
+        registrations.change(
+            home.metadata,
+            self._store.stream,
+            request.name,
+            config=json_object(request.config_json, "config_json"),
+            etag=_etag(request.etag),
+            now_ms=home.now_ms(),
+            within=_keeping(answer, call),
+        )
+        return answer
 
     def update_ptk_performance_target(
         self, request: ptk_pb2.UpdatePtkPerformanceTargetRequest, call: Call
     ) -> ptk_pb2.UpdatePtkPerformanceTargetResponse:
         """See the contract."""
-        etag = None if call.again else _etag(request.etag)
-        answer = self._store.update_target(request.name, request.target, etag=etag)
-        return ptk_pb2.UpdatePtkPerformanceTargetResponse(
-            registration=registration_message(answer), ptk=self._ptk(request.name)
+        home, answer = self._store.home, ptk_pb2.UpdatePtkPerformanceTargetResponse()
+        registrations.change(
+            home.metadata,
+            self._store.stream,
+            request.name,
+            target=request.target,
+            etag=_etag(request.etag),
+            now_ms=home.now_ms(),
+            within=_keeping(answer, call),
         )
+        return answer
 
     def get_ptk(self, request: ptk_pb2.GetPtkRequest, _call: Call) -> ptk_pb2.GetPtkResponse:
         """See the contract."""
@@ -157,11 +171,13 @@ class Ptks:
         found = self._store.profile(request.name, tuple(request.levels))
         return ptk_pb2.GetPtkProfileResponse(profile=profile_message(found))
 
-    def renew_ptk_profile(
-        self, request: ptk_pb2.RenewPtkProfileRequest, _call: Call
-    ) -> ptk_pb2.RenewPtkProfileResponse:
+    def renew_ptk_profile(self, request: ptk_pb2.RenewPtkProfileRequest, call: Call) -> ptk_pb2.RenewPtkProfileResponse:
         """See the contract."""
-        return ptk_pb2.RenewPtkProfileResponse(profile=profile_message(self._store.renew_profile(request.name)))
+        home = self._store.home
+        with home.metadata.write() as tx:
+            row = tx.ptks.named(request.name)
+            found = renew(tx, self._store.stream(row.stream), row, now_ms=home.now_ms())
+            return call.once.keep(tx, ptk_pb2.RenewPtkProfileResponse(profile=profile_message(found)))
 
     def list_states(self, request: ptk_pb2.ListStatesRequest, _call: Call) -> ptk_pb2.ListStatesResponse:
         """See the contract."""
@@ -215,7 +231,7 @@ class Ptks:
                     yield ptk_pb2.WatchPtkResponse(state=state_message(_state_view(request.name, row)))
                     after = row.version
 
-    def subscribe_to_ptk(self, request: ptk_pb2.SubscribeToPtkRequest, _call: Call) -> ptk_pb2.SubscribeToPtkResponse:
+    def subscribe_to_ptk(self, request: ptk_pb2.SubscribeToPtkRequest, call: Call) -> ptk_pb2.SubscribeToPtkResponse:
         """See the contract."""
         if not self._endpoint_allowed(request.rpc_endpoint):
             raise Refused(
@@ -229,7 +245,7 @@ class Ptks:
                 latest = tx.states.latest(ptk.id)
                 tx.notifications.set_mark(one.id, latest.version if latest is not None else 0)
             message = _subscription_message(tx, one, ptk.name)
-        return ptk_pb2.SubscribeToPtkResponse(subscription=message)
+            return call.once.keep(tx, ptk_pb2.SubscribeToPtkResponse(subscription=message))
 
     def unsubscribe_from_ptk(
         self, request: ptk_pb2.UnsubscribeFromPtkRequest, call: Call
@@ -243,7 +259,7 @@ class Ptks:
                     call.caller.require_ptk(ptk.name, ptk.stream)
                     tx.notifications.forget(number)
                     tx.subscriptions.remove(number)
-        return ptk_pb2.UnsubscribeFromPtkResponse()
+            return call.once.keep(tx, ptk_pb2.UnsubscribeFromPtkResponse())
 
     def list_subscriptions(
         self, request: ptk_pb2.ListSubscriptionsRequest, call: Call
@@ -283,16 +299,17 @@ class Ptks:
             raise Refused("STATE_UNKNOWN", f"PTK {request.name!r} has no state yet: it trains when a window closes")
         return found
 
-    def _registered(
-        self, request: ptk_pb2.RegisterPtkRequest, config: dict[str, Any], every: int, refusal: Refused
-    ) -> Registration:
-        """What the first try came to, where a crash kept its answer: the PTK as it is, if it is the one that was asked for."""
-        with self._store.home.metadata.read() as tx:
-            row = tx.ptks.named(request.name)
-        asked = (request.stream, request.kind, request.target, every, registry.make(request.kind, config).as_json())
-        if asked != (row.stream, row.kind, row.target, row.train_every, row.config):
-            raise refusal
-        return Registration(row.name, row.status, reason=row.reason)
+
+def _keeping(answer: Any, call: Call) -> Callable[[Transaction, Registration], None]:
+    """Fill the answer to a registration or a change in its transaction, and keep it there."""
+
+    def within(tx: Transaction, found: Registration) -> None:
+        known = tx.newest.named(found.name)
+        answer.registration.CopyFrom(registration_message(found))
+        answer.ptk.CopyFrom(_ptk_message(known.ptk, known.state))
+        call.once.keep(tx, answer)
+
+    return within
 
 
 def _ptk_message(row: rows.Ptk, latest: rows.StateRow | None) -> ptk_pb2.Ptk:

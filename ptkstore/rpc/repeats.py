@@ -1,7 +1,9 @@
 """Mutations happen once: the same request_id and request again gives the first answer. See `ptkstore.metadata.requests`.
 
-The request is written down before its work and its answer after it. Where a crash came between, the work is done again by
-whoever asks again, and is told so: what it did the first time is then no mistake of the caller.
+A service gets a `Once` with its call. It writes its answer in the transaction that makes the change (`Once.keep`), so a crash
+leaves both or neither, and two servers that were asked the same at the same time make one change. A service whose change lies
+outside the metadata writes down first what it sets out to do (`Once.note`); after a crash the note is given back, and
+doing it again from the note leads to the same end and the same answer.
 """
 
 from __future__ import annotations
@@ -10,15 +12,64 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
 
 from ptklib.errors import InvalidInput, Refused
-from ptkstore.metadata import Metadata
+from ptkstore.metadata import Metadata, Transaction
 
-__all__ = ["KEPT_MS", "Repeats"]
+__all__ = ["KEPT_MS", "UNKEPT", "Once", "Repeats"]
 
 # How long answers are kept.
 KEPT_MS = 7 * 24 * 3600 * 1000
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+class _AnsweredBefore(Exception):
+    """Another server was faster with the same request: this change is taken back, and the first answer given."""
+
+
+class Once:
+    """One request under its id; one without an id keeps nothing."""
+
+    def __init__(
+        self,
+        metadata: Metadata | None = None,
+        key: tuple[str, str, str, str] | None = None,
+        at_ms: int = 0,
+        note: Any = None,
+    ) -> None:
+        """``key`` is caller, id, method and digest; None for a request without an id."""
+        self._metadata = metadata
+        self._key = key
+        self._at_ms = at_ms
+        self._note = note
+        self.kept: bytes | None = None
+
+    def keep(self, tx: Transaction, answer: Answer) -> Answer:
+        """Write the answer in the transaction of the change; give back the answer."""
+        if self._key is not None:
+            data = answer.SerializeToString()
+            if not tx.requests.keep(*self._key, data, at_ms=self._at_ms):
+                raise _AnsweredBefore
+            self.kept = data
+        return answer
+
+    def note(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Write down what is to be done, durably, before it is begun; what was written down the first time is given back."""
+        if self._key is None:
+            return body
+        if self._note is None:
+            assert self._metadata is not None
+            with self._metadata.write() as tx:
+                self._note = tx.requests.note(*self._key[:2], body)
+        found: dict[str, Any] = self._note
+        return found
+
+
+UNKEPT = Once()
 
 
 class Repeats:
@@ -33,27 +84,40 @@ class Repeats:
         with metadata.write() as tx:
             tx.requests.sweep(now_ms() - KEPT_MS)
 
-    def once(self, who: str, method: str, request: Any, work: Callable[[bool], bytes]) -> bytes:
-        """The first answer to a request. ``work(again)`` does it and returns the answer; ``again`` after a crash."""
+    def once(self, who: str, method: str, request: Any, work: Callable[[Once], bytes]) -> bytes:
+        """The first answer to a request. ``work`` does it and returns the answer."""
         number = request.request_id
         if not number:
-            return work(False)
+            return work(UNKEPT)
         digest = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
+        key, at_ms = (who, number, method, digest), self._now_ms()
         with self._alone(who, number):
             with self._metadata.write() as tx:
-                begun = tx.requests.begin(who, number, method, digest, at_ms=self._now_ms())
+                begun = tx.requests.begin(*key, at_ms=at_ms)
             if begun.answer is not None:
                 return begun.answer
+            once = Once(self._metadata, key, at_ms, begun.note)
             try:
-                answer = work(begun.before)
-            except (InvalidInput, Refused):
-                # Nothing happened: the next request may use the id.
+                answer = work(once)
+                if once.kept is not None:
+                    return once.kept
                 with self._metadata.write() as tx:
+                    if tx.requests.keep(*key, answer, at_ms=at_ms):
+                        return answer
+            except (InvalidInput, Refused):
+                # Nothing happened, and the next request may use the id; unless another server did it meanwhile.
+                with self._metadata.write() as tx:
+                    found = tx.requests.answer(who, number)
                     tx.requests.forget(who, number)
-                raise
-            with self._metadata.write() as tx:
-                tx.requests.answer(who, number, answer)
-            return answer
+                if found is None:
+                    raise
+                return found
+            except _AnsweredBefore:
+                pass
+            with self._metadata.read() as tx:
+                found = tx.requests.answer(who, number)
+            assert found is not None
+            return found
 
     @contextmanager
     def _alone(self, who: str, number: str) -> Iterator[None]:

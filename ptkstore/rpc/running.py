@@ -15,6 +15,7 @@ import structlog
 
 from ptklib.errors import SageError
 from ptkstore.client import Store
+from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.faults import told
 
@@ -39,8 +40,10 @@ class Runner:
         self._thread = threading.Thread(target=self._run, name="sage-operations", daemon=True)
         self._thread.start()
 
-    def start(self, stream: str, until_ms: int | None) -> OperationRow:
-        """Write an operation down and begin it when its turn comes."""
+    def start(
+        self, stream: str, until_ms: int | None, within: Callable[[Transaction, OperationRow], object]
+    ) -> OperationRow:
+        """Write an operation down, with what ``within`` writes, and begin it when its turn comes."""
         home = self._store.home
         # Which clock says "now" is decided when it is asked for, not when its turn comes.
         due_ms = home.now_ms() - home.specs[stream].lateness_seconds * 1000 if until_ms is None else until_ms
@@ -49,6 +52,7 @@ class Runner:
         with home.metadata.write() as tx:
             row = tx.operations.start(KIND, stream, until_ms=due_ms, at_ms=home.now_ms())
             row = tx.operations.add_windows(row.id, windows)
+            within(tx, row)
         self._todo.put(row.id)
         return row
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptklib.errors import Refused
 from ptkstore.client import Store
+from ptkstore.engine.creating import create_stream
+from ptkstore.metadata import Transaction
+from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.appending import Appender
 from ptkstore.rpc.dispatch import Call
 from ptkstore.rpc.messages import json_object, millis, moment, stream_message
@@ -13,6 +15,7 @@ from ptkstore.rpc.operations import operation_message
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.running import Runner
 from ptkstore.streams import StreamSpec
+from ptkstore.streams.spans import Spans
 from ptkstore.v1 import stream_pb2
 
 __all__ = ["Streams"]
@@ -31,13 +34,10 @@ class Streams:
     def create_stream(self, request: stream_pb2.CreateStreamRequest, call: Call) -> stream_pb2.CreateStreamResponse:
         """See the contract."""
         spec = StreamSpec.from_json(json_object(request.spec_json, "spec_json"))
-        try:
-            self._store.create_stream(spec)
-        except Refused as refusal:
-            ours = call.again and refusal.reason == "STREAM_EXISTS" and self._store.stream(spec.name) == spec
-            if not ours:
-                raise
-        return stream_pb2.CreateStreamResponse(stream=self._message(spec))
+        spans = Spans(spec)
+        answer = stream_pb2.CreateStreamResponse(stream=stream_message(spec, spans.first * spans.span_ms))
+        create_stream(self._store.home, spec, within=lambda tx: call.once.keep(tx, answer))
+        return answer
 
     def get_stream(self, request: stream_pb2.GetStreamRequest, _call: Call) -> stream_pb2.GetStreamResponse:
         """See the contract."""
@@ -55,18 +55,29 @@ class Streams:
         """See the contract."""
         return self._appender.append(incoming, call)
 
-    def seal_stream(self, request: stream_pb2.SealStreamRequest, _call: Call) -> stream_pb2.SealStreamResponse:
+    def seal_stream(self, request: stream_pb2.SealStreamRequest, call: Call) -> stream_pb2.SealStreamResponse:
         """See the contract."""
-        spec, until_ms = self._store.stream(request.name), millis(request, "until")
-        blocks = self._store.home.writer(spec.name).seal_due(until_ms)
-        self._store.due(spec.name, until_ms=until_ms)
-        return stream_pb2.SealStreamResponse(blocks=blocks)
+        home, spec, until_ms = self._store.home, self._store.stream(request.name), millis(request, "until")
+        if until_ms is None:
+            until_ms = home.now_ms() - spec.lateness_seconds * 1000
+        # Which blocks it seals follows from where it begins and ends, whoever comes between and whatever has expired since.
+        span = call.once.note({"from_ms": home.writer(spec.name).watermark_ms, "until_ms": until_ms})
+        self._store.due(spec.name, until_ms=span["until_ms"])
+        spans = Spans(spec)
+        numbers = range(span["from_ms"] // spans.span_ms, span["until_ms"] // spans.span_ms)
+        return stream_pb2.SealStreamResponse(blocks=[spans.name(one) for one in numbers])
 
-    def close_window(self, request: stream_pb2.CloseWindowRequest, _call: Call) -> stream_pb2.CloseWindowResponse:
+    def close_window(self, request: stream_pb2.CloseWindowRequest, call: Call) -> stream_pb2.CloseWindowResponse:
         """See the contract."""
         spec = self._store.stream(request.stream)
-        row = self._runner.start(spec.name, millis(request, "until"))
-        return stream_pb2.CloseWindowResponse(operation=operation_message(self._store, row))
+        answer = stream_pb2.CloseWindowResponse()
+
+        def within(tx: Transaction, row: OperationRow) -> None:
+            answer.operation.CopyFrom(operation_message(tx, row))
+            call.once.keep(tx, answer)
+
+        self._runner.start(spec.name, millis(request, "until"), within)
+        return answer
 
     def _message(self, spec: StreamSpec) -> stream_pb2.Stream:
         # A specification never changes, and spelling it out takes longer than all the rest.

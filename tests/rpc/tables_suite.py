@@ -57,13 +57,20 @@ class ServiceTablesSuite:
 
     def test_a_request_is_answered_once_and_its_id_is_its_own(self, service: Metadata) -> None:
         with service.write() as tx:
-            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=1) == Begun(False, None)
-            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=2) == Begun(True, None)
-            tx.requests.answer("ann", "r1", b"\x00first")
-            tx.requests.answer("ann", "r1", b"second")
+            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=1) == Begun(None, None)
+            assert tx.requests.note("ann", "r1", {"from_ms": 1}) == {"from_ms": 1}
+            assert tx.requests.note("ann", "r1", {"from_ms": 2}) == {"from_ms": 1}
+            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=2) == Begun({"from_ms": 1}, None)
+            assert tx.requests.answer("ann", "r1") is None
+            assert tx.requests.keep("ann", "r1", "M", "d", b"\x00first", at_ms=2)
+            assert not tx.requests.keep("ann", "r1", "M", "d", b"second", at_ms=2)
             tx.requests.forget("ann", "r1")
-            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=2) == Begun(True, b"\x00first")
-            assert tx.requests.begin("bob", "r1", "M", "other", at_ms=2) == Begun(False, None)
+            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=2) == Begun({"from_ms": 1}, b"\x00first")
+            assert tx.requests.answer("ann", "r1") == b"\x00first"
+            # One that was forgotten meanwhile is written again with its answer.
+            assert tx.requests.keep("eve", "r1", "M", "d", b"only", at_ms=1)
+            assert tx.requests.answer("eve", "r1") == b"only"
+            assert tx.requests.begin("bob", "r1", "M", "other", at_ms=2) == Begun(None, None)
             for method, digest in (("M", "other"), ("N", "d")):
                 with pytest.raises(SageError, match="REQUEST_ID_REUSED"):
                     tx.requests.begin("ann", "r1", method, digest, at_ms=2)
@@ -71,10 +78,12 @@ class ServiceTablesSuite:
                 with pytest.raises(SageError, match="REQUEST_ID_INVALID"):
                     tx.requests.begin("ann", bad, "M", "d", at_ms=2)
             tx.requests.forget("bob", "r1")
-            assert tx.requests.begin("bob", "r1", "M", "fresh", at_ms=3) == Begun(False, None)
+            assert tx.requests.begin("bob", "r1", "M", "fresh", at_ms=3) == Begun(None, None)
             tx.requests.sweep(2)
-            assert tx.requests.begin("ann", "r1", "M", "other", at_ms=4) == Begun(False, None)
-            assert tx.requests.begin("bob", "r1", "M", "fresh", at_ms=4) == Begun(True, None)
+            assert tx.requests.begin("ann", "r1", "M", "other", at_ms=4) == Begun(None, None)
+            assert tx.requests.begin("bob", "r1", "M", "fresh", at_ms=4) == Begun(None, None)
+            with pytest.raises(SageError, match="REQUEST_ID_REUSED"):
+                tx.requests.begin("bob", "r1", "M", "stale", at_ms=4)
 
     def test_a_token_lives_until_it_expires_or_is_revoked(self, service: Metadata) -> None:
         with service.write() as tx:

@@ -15,11 +15,13 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import InvalidInput, Refused
 from ptkstore.client import Store
+from ptkstore.metadata import Metadata
 from ptkstore.remote_push import Push
 from ptkstore.rpc import messages
 from ptkstore.rpc.faults import error_of
+from ptkstore.rpc.repeats import Once, Repeats
 from ptkstore.server import Server
 from ptkstore.v1 import (
     budget_pb2,
@@ -129,33 +131,31 @@ class TestRepeats:
         with serving(tmp_path) as (server, _), channel_to(server) as channel:
             assert create(stream_pb2_grpc.StreamServiceStub(channel), "r1") == first
 
-    @pytest.mark.parametrize("method", ["CreateStream", "RegisterPtk", "UpdatePtkConfig", "DeregisterPtk"])
-    def test_a_crash_between_the_work_and_its_answer_is_no_mistake_of_the_caller(
-        self, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from ptkstore.metadata.requests import Requests
+    def test_two_servers_that_are_asked_the_same_make_one_change(self, tmp_path: Path) -> None:
+        request = ptk_pb2.DeregisterPtkRequest(request_id="r", name="a")
+        with Metadata.open(tmp_path / "meta.db") as metadata:
+            slow, fast = (Repeats(metadata, lambda: 1_000_000_000_000) for _ in range(2))
 
-        new = ptk_pb2.UpdatePtkConfigRequest(
-            request_id="r", name="a", etag="2", config_json='{"keys": [], "statistics": ["count"]}'
-        )
-        calls: dict[str, Any] = {
-            "CreateStream": lambda streams, _: create(streams, "r", name="fresh"),
-            "RegisterPtk": lambda _, ptks: ptks.RegisterPtk(registration("b", "r")),
-            "UpdatePtkConfig": lambda _, ptks: ptks.UpdatePtkConfig(new),
-            "DeregisterPtk": lambda _, ptks: ptks.DeregisterPtk(ptk_pb2.DeregisterPtkRequest(request_id="r", name="a")),
-        }
-        new.config_json = json.dumps(config("count"))
-        with serving(tmp_path) as (server, _), channel_to(server) as channel:
-            stubs = stream_pb2_grpc.StreamServiceStub(channel), ptk_pb2_grpc.PtkServiceStub(channel)
-            create(stubs[0])
-            stubs[1].RegisterPtk(registration())
-            with monkeypatch.context() as patch:
-                patch.setattr(
-                    Requests, "answer", lambda *_: (_ for _ in ()).throw(RuntimeError("the process died here"))
-                )
-                assert refusal(lambda: calls[method](*stubs)) == "INTERNAL INTERNAL_ERROR"
-            first = calls[method](*stubs)
-            assert calls[method](*stubs) == first
+            def change(once: Once, who: str) -> bytes:
+                with metadata.write() as tx:
+                    tx.events.add("changed", who, {})
+                    stamp = operation_pb2.Finding(what=who)
+                    return once.keep(tx, stamp).SerializeToString()
+
+            def overtaken(once: Once) -> bytes:
+                assert fast.once("ann", "m", request, lambda other: change(other, "fast")) == told
+                return change(once, "slow")
+
+            def refused(once: Once) -> bytes:
+                fast.once("ann", "m", again, lambda other: change(other, "fast"))
+                raise Refused("ETAG_STALE", "the other was faster")
+
+            told = operation_pb2.Finding(what="fast").SerializeToString()
+            assert slow.once("ann", "m", request, overtaken) == told
+            again = ptk_pb2.DeregisterPtkRequest(request_id="s", name="a")
+            assert slow.once("ann", "m", again, refused) == told
+            with metadata.read() as tx:
+                assert [one.subject for one in tx.events.after(0)] == ["fast", "fast"]
 
 
 class TestPages:
