@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ptklib.errors import Refused
 from ptklib.ledger.slices import Slice
 from ptkstore.engine.home import Home
+from ptkstore.engine.patience import patiently
 from ptkstore.metadata.rows import Block
 from ptkstore.streams import StreamReader, StreamSpec
 from ptkstore.streams.spans import Spans
@@ -65,6 +66,10 @@ def count_blocks(home: Home, spec: StreamSpec, blocks: Sequence[Block], cycle: i
             raise
         counts = dict.fromkeys(missing, 0)
     home.on_step("sealed", "counted")
-    with home.metadata.write() as tx:
-        for name, value in counts.items():
-            tx.blocks.set_dp_count(spec.name, name, value)
+
+    def keep() -> None:
+        with home.metadata.write() as tx:
+            for name, value in counts.items():
+                tx.blocks.set_dp_count(spec.name, name, value)
+
+    patiently(keep)

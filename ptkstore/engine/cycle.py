@@ -58,7 +58,7 @@ class Cycle:
             planned = self._step("planned", lambda: self._plan(sealed))
             reserved = self._step("reserved", lambda: self._reserve(sealed, planned))
             trained = self._step("trained", lambda: self._train(sealed, planned, reserved))
-            self._step("published", lambda: None, publish=trained)
+            self._step("published", lambda: self._manifests(trained), publish=trained)
             self._step("notified", self._notify)
             self._step("expired", lambda: self._expire(sealed))
             with self.home.metadata.write() as tx:
@@ -77,7 +77,7 @@ class Cycle:
         self.home.on_step(name, "worked")
         with self.home.metadata.write() as tx:
             if publish is not None:
-                body = self._publish(tx, publish)
+                body = self._publish(tx, publish, body)
             written = tx.cycles.add_step(self.id, name, body, at_ms=self.home.now_ms()).body
         self.home.on_step(name, "written")
         return written
@@ -175,7 +175,12 @@ class Cycle:
             train(self.home, self.spec, sealed["blocks"], rest, self.id, str(self.window), done)
         return lines
 
-    def _publish(self, tx: Any, trained: dict[str, Any]) -> dict[str, Any]:
+    def _manifests(self, trained: dict[str, Any]) -> dict[str, Any]:
+        """What the lake says of the new states: asked before the transaction, for nobody may wait for the lake in one."""
+        new = [line["digest"] for line in trained.values() if line["outcome"] == "PUBLISHED"]
+        return {digest: json.loads(self.home.lake.get(digest)[1]) for digest in new}
+
+    def _publish(self, tx: Any, trained: dict[str, Any], manifests: dict[str, Any]) -> dict[str, Any]:
         now_ms = self.home.now_ms()
         rows = {row.name: row for row in tx.ptks.list(self.spec.name)}
         published: dict[str, int] = {}
@@ -184,8 +189,7 @@ class Cycle:
         for name, line in trained.items():
             row = rows[name]
             if line["outcome"] == "PUBLISHED":
-                manifest = self.home.lake.get(line["digest"])[1]
-                states[row.id] = (line["version"], line["digest"], json.loads(manifest))
+                states[row.id] = (line["version"], line["digest"], manifests[line["digest"]])
                 if row.status == "FAILED":
                     tx.ptks.set_status(row.id, "ACTIVE", at_ms=now_ms)
                 body = {"ptk": name, "version": line["version"], "digest": line["digest"], "window": self.window}

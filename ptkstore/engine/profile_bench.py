@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 
 from profiler.pieces import Charge, Piece
 from profiler.tasks import Answer, Task, place_of
-from ptklib.errors import GrantRefused, SageError
+from ptklib.errors import GrantRefused, Refused
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import Slice, TagRange
 from ptkstore.engine.home import Home
+from ptkstore.engine.patience import patiently
 from ptkstore.engine.planning import Candidate
 from ptkstore.engine.training import GRANT_SECONDS
 from ptkstore.streams import StreamSpec
@@ -107,7 +109,7 @@ class LedgerBench:
         for one in charges:
             grant = self._grants.pop(one.name, None)
             if grant is not None and one.name not in self._spent:
-                self._place.home.ledger.release(grant)
+                patiently(partial(self._release, grant))
 
     def is_spent(self, charge: Charge) -> bool:
         """True when the ledger has it as spent, by this process or one before."""
@@ -124,8 +126,16 @@ class LedgerBench:
                 continue
             try:
                 ledger.release(ledger.reserve_all([self._place.request(one)])[0])
-            except SageError:
+            except Refused:
                 continue  # It lapses by itself.
+
+    def _release(self, grant: Grant) -> None:
+        try:
+            self._place.home.ledger.release(grant)
+        except GrantRefused as refusal:
+            # By the try before this one, whose answer was lost.
+            if refusal.reason != "GRANT_RELEASED":
+                raise
 
     def _records(self, opened: Opened, task: Task) -> tuple[pa.RecordBatch, ...]:
         tags = self._place.tags(task.charge.piece)

@@ -36,6 +36,7 @@ from ptklib.ledger.slices import TagRange
 from ptklib.privacy.amounts import show
 from ptklib.state import State
 from ptkstore.engine.home import Home
+from ptkstore.engine.patience import patiently
 from ptkstore.engine.planning import fresh_loss
 from ptkstore.engine.profile_bench import LedgerBench, Place
 from ptkstore.engine.profile_reuse import Earlier, due, earlier, identity
@@ -167,9 +168,13 @@ class _Part:
     def _finished(self, result: LevelResult) -> None:
         body = result.as_json()
         if result.state is not None:
-            body["witness"] = self.witnesses[show(result.level)] = self._keep(result)
-        with self.home.metadata.write() as tx:
-            tx.cycles.add_step(self.cycle, self._step(result.level), body, at_ms=self.home.now_ms())
+            body["witness"] = self.witnesses[show(result.level)] = patiently(lambda: self._keep(result))
+
+        def write() -> None:
+            with self.home.metadata.write() as tx:
+                tx.cycles.add_step(self.cycle, self._step(result.level), body, at_ms=self.home.now_ms())
+
+        patiently(write)
         self.home.on_step("profile", "level")
 
     def _keep(self, result: LevelResult) -> str:
@@ -194,8 +199,11 @@ class _Part:
         return self.home.lake.put(*state.to_bytes())
 
     def _cancelled(self) -> bool:
-        with self.home.metadata.read() as tx:
-            fresh = tx.ptks.get(self.one.row.id)
+        def read() -> rows.Ptk:
+            with self.home.metadata.read() as tx:
+                return tx.ptks.get(self.one.row.id)
+
+        fresh = patiently(read)
         return fresh.status not in _LIVING or not self._same(fresh)
 
     def _same(self, fresh: rows.Ptk) -> bool:

@@ -18,13 +18,14 @@ import safetensors.numpy
 
 from allocator.plan import Plan
 from allocator.ranges import ptk_ranges
-from ptklib.errors import GrantRefused, SageError
+from ptklib.errors import GrantRefused, Refused
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import TAG_SPACE, Slice, TagRange
 from ptklib.privacy.amounts import show
 from ptklib.state import State
 from ptkstore.engine.home import Home
+from ptkstore.engine.patience import patiently
 from ptkstore.engine.planning import Candidate, charge_delta, ptk_of, records_per_unit
 from ptkstore.streams import StreamSpec
 from ptkstore.streams.opened import spend_and_open
@@ -150,18 +151,12 @@ def train(
     ready = list(assigned)
     try:
         grants = home.ledger.reserve_all(requests)
-    except SageError:
+    except Refused:
         # Not all stand any more: after a crash some may be spent, and what they paid for is lost.
         ready, grants, lost = _standing(home, assigned, requests)
         done(lost)
     if not ready:
         return
-    try:
-        opened = spend_and_open(home.path, spec, grants, home.ledger)
-    except GrantRefused as refusal:
-        done({one.name: _line(one, "TRAIN_LOST", refusal.reason) for one in ready})
-        return
-    home.on_step("train", "spent")
     units = records_per_unit(spec)
     lessons = [
         Lesson(
@@ -176,6 +171,13 @@ def train(
         )
         for one in ready
     ]
+    # All that can fail for want of a server comes before this, or is patient.
+    try:
+        opened = spend_and_open(home.path, spec, grants, home.ledger)
+    except GrantRefused as refusal:
+        done({one.name: _line(one, "TRAIN_LOST", refusal.reason) for one in ready})
+        return
+    home.on_step("train", "spent")
     by_name = {one.name: one for one in ready}
     # Storing is waiting for the disk, mostly: do it side by side, while others still train.
     with ThreadPoolExecutor(_STORERS) as pool:
@@ -183,7 +185,8 @@ def train(
             one.name: pool.submit(_outcome, home, spec, by_name[one.name], one, window)
             for one in home.workers.train(opened, lessons)
         }
-    done({one.name: stored[one.name].result() for one in ready})
+    told = {one.name: stored[one.name].result() for one in ready}
+    patiently(lambda: done(told))
 
 
 def _standing(
@@ -196,7 +199,7 @@ def _standing(
         try:
             grants += home.ledger.reserve_all([request])
             ready.append(one)
-        except SageError as refusal:
+        except Refused as refusal:
             outcome = "TRAIN_LOST" if refusal.reason == "KEY_REUSED" else "SKIPPED"
             lost[one.name] = _line(one, outcome, refusal.reason)
     return ready, grants, lost
@@ -229,6 +232,6 @@ def _store(home: Home, spec: StreamSpec, one: Assigned, arrays: bytes, window: s
         target=one.target,
         previous=one.previous,
     )
-    digest = home.lake.put(*state.to_bytes())
+    digest = patiently(lambda: home.lake.put(*state.to_bytes()))
     line = TrainedLine(one.name, "PUBLISHED", version=one.version, epsilon=one.epsilon, samples=one.samples)
     return asdict(line) | {"digest": digest}

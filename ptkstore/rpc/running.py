@@ -15,6 +15,7 @@ import structlog
 
 from ptklib.errors import SageError
 from ptkstore.client import Store
+from ptkstore.engine.patience import NOT_NOW, delay_seconds
 from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.faults import told
@@ -65,10 +66,22 @@ class Runner:
     def _run(self) -> None:
         while (operation := self._todo.get()) is not None and not self._stopping.is_set():
             try:
-                self._do(operation)
+                self._do_patiently(operation)
             except SageError as error:
-                # The metadata cannot be written: the operation stays RUNNING, and the next start takes it up.
+                # It stays RUNNING, and the next start takes it up.
                 _LOG.error("stuck", operation=operation, reason=error.reason)
+
+    def _do_patiently(self, operation: int) -> None:
+        """Again while something it needs is away: a window goes on where it was, and no operation fails for that."""
+        attempt = 0
+        while not self._stopping.is_set():
+            try:
+                return self._do(operation)
+            except NOT_NOW as error:
+                attempt += 1
+                _LOG.warning("waiting", operation=operation, reason=error.reason)
+                self._stopping.wait(delay_seconds(attempt))
+        return None
 
     def _do(self, operation: int) -> None:
         home = self._store.home
@@ -85,6 +98,8 @@ class Runner:
                     return
                 self._store.run_window(row.stream, window, progress=lambda text: self._tell(operation, text))
             end = ("DONE", "", "")
+        except NOT_NOW:
+            raise
         except Exception as error:
             fault = told(error)
             if fault is not error:

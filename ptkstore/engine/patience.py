@@ -1,0 +1,46 @@
+"""Work whose loss would waste a charge: done again while the metadata, the lake or the ledger cannot be used.
+
+What was trained or counted is paid for and exists in memory only. A server that is away for a moment must not cost it, so what
+makes it durable is tried again for a good while, and only then given up. Whoever uses this does the same again without harm.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from ptklib.errors import JournalUnavailable
+from ptkstore.lake import LakeUnavailable
+from ptkstore.metadata import MetadataConflict, MetadataUnavailable
+
+__all__ = ["NOT_NOW", "PATIENCE_SECONDS", "delay_seconds", "patiently"]
+
+# What goes by itself.
+NOT_NOW = (JournalUnavailable, LakeUnavailable, MetadataConflict, MetadataUnavailable)
+PATIENCE_SECONDS = 300.0
+_FIRST_DELAY_SECONDS = 0.1
+_LONGEST_DELAY_SECONDS = 2.0
+
+Result = TypeVar("Result")
+
+
+def patiently(work: Callable[[], Result], *, seconds: float = PATIENCE_SECONDS) -> Result:
+    """``work()``, again while something it needs is away; what it says after ``seconds`` is final."""
+    deadline, attempt = time.monotonic() + seconds, 0
+    while True:
+        try:
+            return work()
+        except NOT_NOW:
+            attempt += 1
+            delay = delay_seconds(attempt)
+            if time.monotonic() + delay > deadline:
+                raise
+            time.sleep(delay)
+
+
+def delay_seconds(attempt: int) -> float:
+    """How long to wait after so many tries, with jitter."""
+    most = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2.0 ** min(attempt - 1, 20))
+    return most * random.uniform(0.5, 1.0)  # noqa: S311

@@ -1,0 +1,170 @@
+"""A part of the service that is away for a moment costs time: no window fails, no charge is wasted, nothing stays reserved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptklib.errors import InvalidInput, JournalUnavailable, SageError
+from ptkstore.client import Store
+from ptkstore.engine import patience
+from ptkstore.lake import LakeUnavailable
+from ptkstore.metadata import Metadata, MetadataUnavailable
+from tests.engine.small import DAY_MS, FIRST_MS
+from tests.rpc.small import serving
+from tests.rpc.store_suite import filled
+
+LAKE = LakeUnavailable("LAKE_UNAVAILABLE", "away")
+LEDGER = JournalUnavailable("JOURNAL_UNAVAILABLE", "away")
+METADATA = MetadataUnavailable("METADATA_UNAVAILABLE", "away")
+TIMES = 3
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "_FIRST_DELAY_SECONDS", 0.01)
+
+
+class Away:
+    """Makes calls fail for a few times, from the moment it is armed."""
+
+    def __init__(self, error: SageError, times: int = TIMES) -> None:
+        self.error = error
+        self.left = 0
+        self.failed = 0
+        self._times = times
+
+    def arm(self) -> None:
+        if not self.failed:
+            self.left = self._times
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **named: Any) -> Any:
+            if self.left > 0:
+                self.left -= 1
+                self.failed += 1
+                raise self.error
+            return call(*arguments, **named)
+
+        return called
+
+
+def windows(store: Store, remote: Store, *days: int) -> list[str]:
+    """Close windows over the wire; what became of the PTK in each. Every charge must be spent, once."""
+    lines = []
+    for day in days:
+        (cycle,) = remote.run("rides", until_ms=FIRST_MS + day * DAY_MS)
+        lines.append(cycle.trained[0].outcome)
+    ledger = store.home.ledger
+    charges = [entry for entry in ledger.history() if entry["kind"] == "reserve"]
+    assert {ledger.fate(entry["charge"]) for entry in charges} == {"SPENT"}
+    assert set(Counter(entry["key"] for entry in charges).values()) == {1}
+    assert len(charges) == 2 * len(days)
+    return lines
+
+
+@contextmanager
+def two_days(path: Path) -> Iterator[tuple[Store, Store]]:
+    with serving(path) as (server, store), Store(server.address) as remote:
+        filled(remote, 2)
+        yield store, remote
+
+
+@pytest.mark.parametrize(
+    "moment", [("sealed", "begins"), ("sealed", "added"), ("train", "spent"), ("published", "begins")]
+)
+def test_a_lake_that_is_away(tmp_path: Path, moment: tuple[str, str]) -> None:
+    away = Away(LAKE)
+    with two_days(tmp_path) as (store, remote):
+        lake = store.home.lake
+        assert windows(store, remote, 1) == ["PUBLISHED"]
+        lake.put = away.around(lake.put)  # type: ignore[method-assign]
+        lake.get = away.around(lake.get)  # type: ignore[method-assign]
+        store.home.on_step = lambda *now: away.arm() if now == moment else None
+        (second,) = remote.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+        assert (second.trained[0].outcome, second.trained[0].version) == ("PUBLISHED", 2)
+    assert away.failed == TIMES
+
+
+MOMENTS = [
+    *(
+        (step, moment)
+        for step in ("sealed", "planned", "trained", "published", "expired")
+        for moment in ("begins", "worked")
+    ),
+    ("sealed", "added"),
+    ("sealed", "counted"),
+    ("train", "spent"),
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS, ids="-".join)
+def test_metadata_that_is_away(tmp_path: Path, moment: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    away = Away(METADATA)
+    with two_days(tmp_path) as (store, remote):
+        monkeypatch.setattr(Metadata, "write", away.around(Metadata.write))
+        store.home.on_step = lambda *now: away.arm() if now == moment else None
+        assert windows(store, remote, 1) == ["PUBLISHED"]
+    assert away.failed == TIMES
+
+
+@pytest.mark.parametrize(
+    ("call", "moment"),
+    [
+        ("add_blocks", ("sealed", "begins")),
+        ("peak", ("planned", "begins")),
+        ("reserve_all", ("sealed", "added")),
+        ("reserve_all", ("reserved", "begins")),
+        ("reserve_all", ("trained", "begins")),
+        ("retire", ("expired", "begins")),
+    ],
+)
+def test_a_ledger_that_is_away(tmp_path: Path, call: str, moment: tuple[str, str]) -> None:
+    away = Away(LEDGER)
+    with two_days(tmp_path) as (store, remote):
+        ledger = store.home.ledger
+        setattr(ledger, call, away.around(getattr(ledger, call)))
+        store.home.on_step = lambda *now: away.arm() if now == moment else None
+        assert windows(store, remote, 1) == ["PUBLISHED"]
+    assert away.failed == TIMES
+
+
+def test_nobody_waits_for_the_lake_while_he_holds_up_those_who_write(tmp_path: Path) -> None:
+    asked = []
+    with two_days(tmp_path) as (store, remote):
+        lake = store.home.lake
+
+        def spied(call: Callable[..., Any]) -> Callable[..., Any]:
+            def called(*arguments: Any) -> Any:
+                try:
+                    with store.home.metadata.write():
+                        asked.append("free")
+                except InvalidInput as nested:
+                    asked.append(nested.reason)
+                return call(*arguments)
+
+            return called
+
+        lake.put, lake.get = spied(lake.put), spied(lake.get)  # type: ignore[method-assign]
+        assert windows(store, remote, 1, 2) == ["PUBLISHED", "PUBLISHED"]
+    assert len(asked) >= 5
+    assert set(asked) == {"free"}
+
+
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    away = Away(LAKE, times=10**9)
+    away.arm()
+    with pytest.raises(LakeUnavailable):
+        patience.patiently(away.around(lambda: None), seconds=0.2)
+    assert away.failed > TIMES
+    with pytest.raises(InvalidInput):
+        patience.patiently(away_for_good)
+
+
+def away_for_good() -> None:
+    raise InvalidInput("VALUE_INVALID", "asking again does not help")
