@@ -34,6 +34,7 @@ from ptkstore.engine.home import Adapters, Home
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.what_if import Changes, what_if
+from ptkstore.engine.witness import require_newest
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
 from ptkstore.references import is_address, parse_reference
@@ -92,6 +93,11 @@ class Store:
                 "ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port"
             )
         self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
+        try:
+            require_newest(self._home)
+        except BaseException:
+            self._home.close()
+            raise
         self._cycling = threading.Lock()
 
     @property

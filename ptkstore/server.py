@@ -1,6 +1,6 @@
 """The composition root of the service: settings in, a running gRPC server out.
 
-`open_store` is the one place where adapters are chosen. A `Server` drains before it ends: it says NOT_SERVING, ends those
+`adapters_of` is the one place where adapters are chosen. A `Server` drains before it ends: it says NOT_SERVING, ends those
 who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by the next
 start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN, SETTINGS_INVALID,
 FILE_UNREADABLE.
@@ -51,7 +51,7 @@ from ptkstore.rpc.streams import Streams
 from ptkstore.settings import Settings
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
-__all__ = ["LOOPBACK_ENDPOINTS", "Server", "configure_logs", "open_store"]
+__all__ = ["LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
 
 # Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
 LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[[]::1]:*")
@@ -59,7 +59,12 @@ _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 
 def open_store(path: Path, settings: Settings) -> Store:
-    """The store of these settings: the one place where adapters are chosen. Raw data is always in the directory."""
+    """The store of these settings."""
+    return Store(path, workers=settings.workers.processes, adapters=adapters_of(path, settings))
+
+
+def adapters_of(path: Path, settings: Settings) -> Adapters:
+    """The parts of these settings: the one place where they are chosen. Raw data is always in the directory."""
     metadata, ledger, lake, bus = settings.metadata, settings.ledger, settings.lake, settings.bus
 
     def open_ledger() -> Ledger:
@@ -72,13 +77,12 @@ def open_store(path: Path, settings: Settings) -> Store:
     def open_bus() -> RedisBus:
         return RedisBus(_shown(bus.url), prefix=PREFIX if bus.prefix is None else bus.prefix)
 
-    adapters = Adapters(
+    return Adapters(
         ledger=open_ledger if ledger.url is not None else None,
         metadata=(lambda: Metadata.open(_shown(metadata.url))) if metadata.url is not None else None,
         lake=open_lake if lake.endpoint is not None else None,
         bus=open_bus if bus.url is not None else None,
     )
-    return Store(path, workers=settings.workers.processes, adapters=adapters)
 
 
 def _shown(secret: SecretStr | None) -> str:

@@ -23,6 +23,7 @@ from ptkstore.engine.planning import keep, plan_view, settle_plan
 from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
 from ptkstore.engine.training import Assigned, assign, requests_of, train
+from ptkstore.engine.witness import keep_head
 from ptkstore.metadata.rows import Block
 from ptkstore.streams import StreamSpec
 from ptkstore.views import CycleView, TrainedLine
@@ -75,6 +76,8 @@ class Cycle:
         self.home.on_step(name, "begins")
         body = work()
         self.home.on_step(name, "worked")
+        # What is written may be seen: by then the directory knows of its charges.
+        keep_head(self.home)
         with self.home.metadata.write() as tx:
             if publish is not None:
                 body = self._publish(tx, publish, body)

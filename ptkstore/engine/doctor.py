@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ptklib.errors import SageError
 from ptkstore.engine.home import Home
+from ptkstore.engine.witness import known_head
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
 
@@ -30,7 +31,7 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
 
 def _ledger(home: Home) -> Finding:
     try:
-        seen = home.ledger.verify()
+        seen = home.ledger.verify(known_head(home.path))
     except SageError as error:
         return Finding("ERROR", "ledger", f"{error.reason}: {error.message}")
     return Finding(

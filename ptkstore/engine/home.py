@@ -13,7 +13,7 @@ from ptkstore.bus import LocalBus, Notifier, RedisBus
 from ptkstore.lake import DirectoryLake, Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
-from ptkstore.streams import StreamSpec, StreamWriter
+from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
 from ptkstore.workers.pool import WorkerPool
 
 __all__ = ["Adapters", "Home"]
@@ -91,8 +91,18 @@ class Home:
         """The writer of a stream, opened when first used: opening repairs what a crash left."""
         with self.opening:
             if stream not in self.writers:
+                self._require_files(stream)
                 self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
             return self.writers[stream]
+
+    def _require_files(self, stream: str) -> None:
+        """A stream that had blocks has files. Begun anew, it would take records again that were charged before."""
+        if not (self.path / "streams" / stream / "stream.json").exists() and self.ledger.blocks(stream):
+            raise StreamDamaged(
+                "STREAM_FILES_MISSING",
+                f"stream {stream!r} has blocks in the ledger and no files here: mount them, or run `sage restore`",
+                stream=stream,
+            )
 
     def judge(self, stream: str) -> Filter:
         """The filter of a stream; kept, for it remembers demands."""

@@ -1,8 +1,9 @@
 """How far a stream is sealed, and which batches it has accepted, in a small file that is replaced as a whole.
 
 ``oldest_open`` moves first, then the blocks before it are sealed, then ``sealed_before`` follows: a writer that dies
-between finishes the sealing when it is opened again. Public: it depends on watermarks and on producers' sequence
-numbers only. Reason: STREAM_DAMAGED.
+between finishes the sealing when it is opened again. ``given_up_before`` is set by a restore: nothing from before that span
+ever enters a block again. Public: it depends on watermarks and on producers' sequence numbers only. Reason:
+STREAM_DAMAGED.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Progress:
     oldest_open: int
     sealed_before: int
     accepted: Accepted
+    given_up_before: int | None = None
 
     @classmethod
     def read(cls, folder: Path, first: int) -> Progress:
@@ -37,7 +39,13 @@ class Progress:
             return cls(first, first, Accepted())
         try:
             body = json.loads(path.read_bytes())
-            return cls(int(body["oldest_open"]), int(body["sealed_before"]), Accepted(body["accepted"]))
+            given_up = body.get("given_up_before")
+            return cls(
+                int(body["oldest_open"]),
+                int(body["sealed_before"]),
+                Accepted(body["accepted"]),
+                None if given_up is None else int(given_up),
+            )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise StreamDamaged(
                 "STREAM_DAMAGED", f"{_FILE} of stream {folder.name!r} is not as it was written"
@@ -45,9 +53,11 @@ class Progress:
 
     def write(self, folder: Path) -> None:
         """Make it durable."""
-        body = {
+        body: dict[str, object] = {
             "oldest_open": self.oldest_open,
             "sealed_before": self.sealed_before,
             "accepted": self.accepted.as_json(),
         }
+        if self.given_up_before is not None:
+            body["given_up_before"] = self.given_up_before
         replace_durably(folder / _FILE, canonical(body))

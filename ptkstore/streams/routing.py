@@ -1,6 +1,7 @@
 """Routing: which block every record of a batch goes to.
 
-Event level: the span of its event time; where that is sealed, the oldest open block or quarantine by the stream's rule.
+Event level: the span of its event time; where that is sealed, the oldest open block or quarantine by the stream's rule. What a
+restore gave up always goes to quarantine: it may have been charged in a book that was lost, and a block is a fresh budget.
 User level: the cohort of its user (`cohorts`). Nothing here depends on other records, except that records of one user
 stay together.
 """
@@ -40,6 +41,8 @@ class Router:
         self._spans = spans
         self._cohorts = cohorts
         self._quarantines = spec.late == "quarantine"
+        # Set by a restore.
+        self.given_up_before: int | None = None
         self._ticks = spec.column(spec.time_column).ticks_per_second * spec.span_ms // 1000
         self._time_place = 1 + [one.name for one in spec.columns].index(spec.time_column)
 
@@ -54,11 +57,14 @@ class Router:
     def split(self, checked: Checked, oldest_open: int) -> list[tuple[str, pa.RecordBatch]]:
         """The parts of a batch with the names of their blocks, at least one. New users join their cohorts, durably."""
         late_goes = _QUARANTINE if self._quarantines else oldest_open
-        spans = checked.spans
+        spans, given_up = checked.spans, self.given_up_before
         if self._cohorts is None or not len(checked.tags):
             if isinstance(spans, int):
+                late_goes = _QUARANTINE if given_up is not None and spans < given_up else late_goes
                 return [(self._name(spans if spans >= oldest_open else late_goes, oldest_open), checked.stored)]
             goes = np.where(spans >= oldest_open, spans, late_goes)
+            if given_up is not None:
+                goes[spans < given_up] = _QUARANTINE
         else:
             goes = self._by_user(self._cohorts, checked, oldest_open, late_goes)
         return [(self._name(number, oldest_open), rows) for number, rows in _grouped(checked.stored, goes)]

@@ -10,7 +10,7 @@ like all others.
 
 Reasons: those of `encoding`, NAME_INVALID, SEQ_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID, WATERMARK_TOO_FAR,
 SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,
-STREAM_DAMAGED, FRAME_DAMAGED.
+STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 import pyarrow as pa
 
-from ptklib.errors import InvalidInput, SageError
+from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.ledger.slices import check_name
 from ptkstore.ledger.group_commit import GroupCommit
 from ptkstore.streams.block_file import BlockFile
@@ -95,6 +95,7 @@ class StreamWriter:
             self._files = recover(self._vault, self._spans, self._progress)
             cohorts = Cohorts(self._vault.files / "members") if spec.unit == "user" else None
             self._router = Router(spec, self._spans, cohorts)
+            self._router.given_up_before = self._progress.given_up_before
             self._finish_sealing()
         except BaseException:
             os.close(self._lock)
@@ -115,6 +116,10 @@ class StreamWriter:
         check_name(producer, "producer")
         if type(seq) is not int or not 0 <= seq < 2**63:
             raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
+        if self.spec.unit == "user" and self._progress.given_up_before is not None:
+            raise Refused(
+                "STREAM_ENDED", f"stream {self.spec.name!r} ended with a restore: make a new one for new users"
+            )
         if fingerprint is not None and fingerprint != self.spec.fingerprint:
             raise InvalidInput("SCHEMA_MISMATCH", f"the schema's fingerprint must be {self.spec.fingerprint}")
         columns = self._encoding.encode(batch)
@@ -164,6 +169,26 @@ class StreamWriter:
                 raise BlockRefused("BLOCK_NOT_SEALED", f"block {block!r} is still open", block=block)
         with self._group.alone():
             self._vault.destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
+
+    def give_up(self, until_ms: int) -> None:
+        """After a restore: destroy all that is held, and let nothing from before ``until_ms`` into a block ever again.
+
+        What a lost book charged is not known, so no record that may have been charged may meet a fresh budget. Records of
+        spans before the first one that begins at or after ``until_ms`` (and after all that was sealed here) are
+        quarantined. A user-level stream ends (STREAM_ENDED): who joined a cohort in the time that was lost is not known.
+        Doing it again does nothing more. It does not tell what was there: which open blocks exist depends on event times.
+        """
+        with self._group.alone():
+            self._check_alive()
+            # Not from the spans of what is held: event times are data. What was never sealed was never charged either.
+            fence = max(-(-until_ms // self._spans.span_ms), self._progress.oldest_open)
+            # The raw data first: a crash before the end leaves nothing to charge.
+            self._vault.destroy(*self._vault.blocks())
+            self._files.clear()
+            progress = self._progress
+            progress.oldest_open = progress.sealed_before = progress.given_up_before = fence
+            progress.write(self._vault.files)
+            self._router.given_up_before = fence
 
     def exposure(self, dp_counts: Mapping[str, int]) -> Exposure:
         """What the stream still holds; ``dp_counts`` are the published DP counts by block."""

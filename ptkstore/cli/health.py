@@ -1,0 +1,71 @@
+"""``sage health``: what probes of containers and clusters run. Reasons: NOT_SERVING, SERVER_UNAVAILABLE, DEADLINE_PASSED."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ptklib.errors import SageError
+from ptkstore.cli.output import show
+from ptkstore.cli.session import CA_VARIABLE, Session, pass_session, shared_options
+
+__all__ = ["health"]
+
+_ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
+
+
+@click.command()
+@click.argument("address", required=False, metavar="[ADDRESS]")
+@click.option(
+    "--config",
+    "config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The server's settings. [default: sage.yaml here, else in the store, else none]",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=5.0, show_default=True, help="Seconds to wait."
+)
+@shared_options
+@pass_session
+def health(session: Session, address: str | None, config: Path | None, timeout: float) -> None:
+    """Ask a server whether it serves.
+
+    Without ADDRESS (host:port), the server of the settings on this machine. Needs no token; over TLS the variable
+    SAGE_CA_FILE names the CA. The exit code is 0 when it serves and 1 otherwise.
+
+    \b
+    Examples:
+      sage health
+      sage health sage.example:7070
+    """
+    try:
+        import grpc
+        from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+        from ptkstore.remote_channel import Connection
+        from ptkstore.rpc.faults import error_of
+        from ptkstore.settings import Settings
+    except ModuleNotFoundError as missing:
+        advice = "pip install 'ptkstore[server]'"
+        raise SageError(
+            "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
+        ) from None
+    if address is None:
+        from ptkstore.cli.serve import found_settings
+
+        host, _, port = Settings.read(config or found_settings(session)).server.address.rpartition(":")
+        address = f"{'localhost' if host in _ANY_HOST else host}:{port}"
+    connection = Connection(address, ca_file=os.environ.get(CA_VARIABLE))
+    try:
+        answer = health_pb2_grpc.HealthStub(connection.channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
+    except grpc.RpcError as failure:
+        raise error_of(failure) from None
+    finally:
+        connection.close()
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    if answer.status != health_pb2.HealthCheckResponse.SERVING:
+        raise SageError("NOT_SERVING", f"{address} answers, and is {status}", address=address)
+    show(session, {"address": address, "status": status}, f"{address} is {status}")

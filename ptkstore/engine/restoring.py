@@ -1,0 +1,175 @@
+"""After an old copy was put back: everything before now is given up, so that nothing is spent twice.
+
+A copy of the ledger from yesterday does not know what was charged since. The releases of that time are out in the world, so the
+true loss of any record that was there is unknown, and anything up to the whole promise. Unit, sensitivity, cost: nothing is
+read or released here. Why the promise holds afterwards, for an event-level stream and every record:
+
+- a record that arrived before the restore may have been charged in the lost book. No block that could hold it is charged
+  again: blocks that the ledger knows are retired, spans up to now that it does not know are entered and retired, raw data that
+  survived is destroyed with its keys, and records of that time that are sent again are quarantined (`StreamWriter.give_up`);
+- a record that arrives later, from after that moment, was in no lost charge: its loss is what the ledger says.
+
+At user level a user may have joined a cohort that nobody remembers, so no later record is known to be of a fresh user: the
+stream ends. Streams that the copy does not know are given up with the files they left. Versions and tokens go back with
+the metadata; docs/guides/operate says what to do about them. Reasons: BACKUP_INVALID, STORE_EXISTS.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptklib.errors import InvalidInput
+from ptkstore.engine.backup import DATABASES, Backup, read_backup
+from ptkstore.engine.counting import window_of
+from ptkstore.engine.home import Home
+from ptkstore.engine.witness import begin_restoring, end_restoring
+from ptkstore.lake import DirectoryLake
+from ptkstore.ledger.key_file import read_or_make_key
+from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
+from ptkstore.streams.spans import Spans
+from ptkstore.streams.vault import Vault, sync_directory
+
+__all__ = ["GivenUp", "give_up_past", "put_back_databases", "put_back_states"]
+
+_WHY = "given up by a restore"
+_AT_ONCE = 10_000
+_KEY = re.compile(r"cycle-(\d+)/")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenUp:
+    """What a restore did to one stream, in public numbers. Records from ``goes_on_ms`` on may be trained on; None: it ended."""
+
+    stream: str
+    blocks_retired: int
+    windows_lost: int
+    goes_on_ms: int | None
+
+
+def put_back_databases(backup: Path, path: Path) -> Backup:
+    """Put the databases of a backup into a store's directory that has none. The store stays shut until `give_up_past`."""
+    made, _ = read_backup(backup)
+    there = [name for name in DATABASES if (path / name).exists()]
+    if there:
+        raise InvalidInput(
+            "STORE_EXISTS", f"{path} has a {there[0]} already: move it away, a restore overwrites nothing"
+        )
+    path.mkdir(parents=True, exist_ok=True)
+    begin_restoring(path)
+    for name in made.databases:
+        shutil.copyfile(backup / name, path / name)
+        (path / name).chmod(0o600)
+    sync_directory(path)
+    return made
+
+
+def put_back_states(backup: Path, home: Home) -> int:
+    """Put every state of a backup into the lake; those that are there stay as they are. Returns how many the backup has."""
+    _, digests = read_backup(backup)
+    lake = DirectoryLake(backup / "lake")
+    for digest in digests:
+        home.lake.put(*lake.get(digest))
+    return len(digests)
+
+
+def give_up_past(home: Home, until_ms: int) -> list[GivenUp]:
+    """Give up everything that arrived before now in all streams; ``until_ms`` is now, or later where streams run ahead of it.
+
+    Interrupted, it can be done again. No other process may have the store open.
+    """
+    begin_restoring(home.path)
+    specs = {**_strays(home), **home.specs}
+    found = [_give_up(home, specs[name], until_ms) for name in sorted(specs)]
+    for name in sorted(home.ledger.streams().keys() - specs.keys()):
+        _retire_living(home, name)
+    _skip_cycles(home, until_ms)
+    end_restoring(home)
+    return found
+
+
+def _strays(home: Home) -> dict[str, StreamSpec]:
+    """Streams that were made after the copy: nobody knows them, but for the files they left."""
+    files = sorted((home.path / "streams").glob("*/stream.json"))
+    found = [StreamSpec.from_json_text(one.read_bytes()) for one in files]
+    return {spec.name: spec for spec in found}
+
+
+def _give_up(home: Home, spec: StreamSpec, until_ms: int) -> GivenUp:
+    spans = Spans(spec)
+    known = home.ledger.blocks(spec.name) if spec.name in home.ledger.streams() else []
+    # A stream whose watermark ran ahead of the clock goes on after what was sealed.
+    ends_ms = max(((spans.block_number(name) + 1) * spans.span_ms for name in known), default=until_ms)
+    with _writer(home, spec) as writer:
+        writer.give_up(max(until_ms, ends_ms))
+        goes_on_ms = writer.watermark_ms
+    retired = _retire(home, spec, goes_on_ms) if spec.name in home.ledger.streams() else 0
+    lost = _close_books(home, spec) if spec.name in home.specs else 0
+    return GivenUp(
+        stream=spec.name,
+        blocks_retired=retired,
+        windows_lost=lost,
+        goes_on_ms=None if spec.unit == "user" else goes_on_ms,
+    )
+
+
+def _writer(home: Home, spec: StreamSpec) -> StreamWriter:
+    """The stream's writer, whatever state its files are in: what is damaged, or has lost its keys, goes as well."""
+    try:
+        return StreamWriter.open(home.path, spec, clock=home.clock)
+    except StreamDamaged:
+        vault = Vault(home.path, spec.name)
+        vault.destroy(*vault.blocks())
+        read_or_make_key(vault.keys / "tags.key")
+        return StreamWriter.open(home.path, spec, clock=home.clock)
+
+
+def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:
+    """Retire all living blocks, and the spans after the newest known one: no later copy of their data may be charged."""
+    ledger, spans = home.ledger, Spans(spec)
+    known = {spans.block_number(name) for name in ledger.blocks(spec.name)}
+    if known:
+        gap = [spans.name(one) for one in range(max(known) + 1, goes_on_ms // spans.span_ms)]
+        for start in range(0, len(gap), _AT_ONCE):
+            ledger.add_blocks(spec.name, gap[start : start + _AT_ONCE])
+    return _retire_living(home, spec.name)
+
+
+def _retire_living(home: Home, stream: str) -> int:
+    living = home.ledger.blocks(stream, retired=False)
+    for start in range(0, len(living), _AT_ONCE):
+        home.ledger.retire(stream, living[start : start + _AT_ONCE], why=_WHY)
+    return len(living)
+
+
+def _close_books(home: Home, spec: StreamSpec) -> int:
+    """In the metadata: blocks that are not there any more, and windows that will never be finished."""
+    now_ms = home.now_ms()
+    with home.metadata.write() as tx:
+        gone = [one.name for one in tx.blocks.list(spec.name) if one.status != "expired"]
+        tx.blocks.set_statuses(spec.name, gone, "expired")
+        running = tx.cycles.unfinished(spec.name)
+        for cycle in running:
+            tx.cycles.finish(cycle.id, "GIVEN_UP", {"dp_records": 0}, at_ms=now_ms)
+        tx.events.add("stream.restored", spec.name, {"stream": spec.name, "windows": len(running)}, at_ms=now_ms)
+    return len(running)
+
+
+def _skip_cycles(home: Home, until_ms: int) -> None:
+    """Give up the numbers of cycles that the ledger knows and the metadata does not: a key of theirs must not come again."""
+    keys = [str(entry["key"]) for entry in home.ledger.history() if "key" in entry]
+    newest = max((int(match[1]) for match in map(_KEY.match, keys) if match), default=0)
+    if not home.specs:
+        return
+    spec = home.specs[min(home.specs)]
+    window, now_ms = window_of(spec, until_ms), home.now_ms()
+    with home.metadata.write() as tx:
+        taken = {cycle.window for cycle in tx.cycles.list(spec.name)}
+        number = max((cycle.id for name in home.specs for cycle in tx.cycles.list(name)), default=0)
+        while number < newest:
+            window -= 1
+            if window not in taken:
+                number = tx.cycles.start(spec.name, window, at_ms=now_ms)
+                tx.cycles.finish(number, "GIVEN_UP", {"dp_records": 0}, at_ms=now_ms)

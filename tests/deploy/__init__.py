@@ -1,0 +1,1 @@
+"""Deployment: what is in deploy/, and what the guides for operators promise."""
