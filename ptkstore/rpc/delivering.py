@@ -181,8 +181,8 @@ class Deliverer:
         """True when it arrived."""
         reason = self._called(subscription.endpoint, state)
         attempts += 1
-        self._metrics.deliveries.labels("arrived" if reason is None else "late").inc()
         dead = reason is not None and attempts >= self._pace.attempts
+        self._metrics.deliveries.labels("arrived" if reason is None else "given_up" if dead else "late").inc()
         with self._metadata.write() as tx:
             if tx.notifications.mark(subscription.id) is None:
                 return False
