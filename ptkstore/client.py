@@ -25,7 +25,8 @@ from typing import Any, Self, cast
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.state import State
-from ptkstore.engine import registrations
+from ptkstore.engine import budgets, registrations
+from ptkstore.engine.charges import index_charges, list_charges
 from ptkstore.engine.counting import seal_due
 from ptkstore.engine.creating import create_stream
 from ptkstore.engine.cycle import Cycle, cycle_view
@@ -38,14 +39,15 @@ from ptkstore.engine.witness import require_newest
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
 from ptkstore.references import is_address, parse_reference
+from ptkstore.rpc.pages import Page
 from ptkstore.streams import StreamSpec
-from ptkstore.streams.exposure import exposure
 from ptkstore.views import (
-    BlockLine,
+    BlockPage,
+    BudgetSummary,
     BudgetView,
+    ChargePage,
     CycleView,
     EventView,
-    ExposureView,
     Finding,
     PlanView,
     ProfileView,
@@ -141,12 +143,9 @@ class Store:
         """
         say = progress or (lambda _text: None)
         names = [self.stream(stream).name] if stream is not None else sorted(self._home.specs)
+        due = ((name, window) for name in names for window in seal_due(self._home, name, until_ms))
         with self._cycling:
-            return [
-                Cycle(self._home, name, window, say).run()
-                for name in names
-                for window in seal_due(self._home, name, until_ms)
-            ]
+            return [self._run_one(name, window, say) for name, window in due]
 
     def due(self, stream: str, *, until_ms: int | None = None) -> list[int]:
         """Seal what is due, and name the windows that are complete and not done, oldest first."""
@@ -155,7 +154,13 @@ class Store:
     def run_window(self, stream: str, window: int, *, progress: Callable[[str], None] | None = None) -> CycleView:
         """Run or finish one window that is `due`; one that is done changes nothing."""
         with self._cycling:
-            return Cycle(self._home, self.stream(stream).name, window, progress or (lambda _text: None)).run()
+            return self._run_one(self.stream(stream).name, window, progress or (lambda _text: None))
+
+    def _run_one(self, stream: str, window: int, say: Callable[[str], None]) -> CycleView:
+        found = Cycle(self._home, stream, window, say).run()
+        # Now, and not when somebody waits for a page.
+        index_charges(self._home)
+        return found
 
     def register(
         self,
@@ -285,26 +290,32 @@ class Store:
 
     def budget(self, stream: str) -> BudgetView:
         """What the stream promises and what is left of it, block by block."""
-        spec = self.stream(stream)
+        told = self.budget_summary(stream)
         with self._home.metadata.read() as tx:
             blocks = tx.blocks.list(stream)
-        known = set(self._home.ledger.blocks(stream))
-        judge = self._home.judge(stream)
-        lines = []
-        for block in blocks:
-            view = self._home.ledger.block(stream, block.name) if block.name in known else None
-            left = float(view.left if view is not None else judge.left([0] * judge.width))
-            retired = view.retired if view is not None else None
-            lines.append(BlockLine(block.name, block.window, block.status, block.dp_count, left, retired))
-        return BudgetView(
-            stream=stream,
-            unit=spec.unit,
-            epsilon=str(spec.policy.as_json()["epsilon"]),
-            delta=str(spec.policy.as_json()["delta"]),
-            composition=spec.policy.composition,
-            exposure=self._exposure(stream, blocks),
-            blocks=tuple(lines),
-        )
+        lines = budgets.block_lines(self._home, stream, blocks)
+        return BudgetView(stream, told.unit, told.epsilon, told.delta, told.composition, told.exposure, lines)
+
+    def budget_summary(self, stream: str) -> BudgetSummary:
+        """What the stream promises and holds, without its blocks: quick, however many there are."""
+        return budgets.summary(self._home, self.stream(stream).name)
+
+    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> BlockPage:
+        """The blocks of a stream, oldest first: a page of at most ``limit`` (up to 1,000), and the token of the next."""
+        self.stream(stream)
+        page = Page(f"blocks {stream}", limit, page_token, kind=str)
+        with self._home.metadata.read() as tx:
+            found = tx.blocks.list(stream, limit=page.size + 1, after=page.after)
+        part, token = page.cut(found, lambda one: one.name)
+        return BlockPage(budgets.block_lines(self._home, stream, part), token)
+
+    def charges(self, stream: str, *, limit: int = 100, page_token: str = "") -> ChargePage:
+        """What the ledger wrote about a stream, oldest first: a page, and the token of the next."""
+        self.stream(stream)
+        page = Page(f"charges {stream}", limit, page_token)
+        found = list_charges(self._home, stream, after=page.after, limit=page.size + 1)
+        part, token = page.cut(found, lambda one: one.number)
+        return ChargePage(tuple(part), token)
 
     def cycles(self, stream: str) -> list[CycleView]:
         """The cycles of a stream, oldest first."""
@@ -341,11 +352,6 @@ class Store:
     ) -> None:
         """Close at the end of the block."""
         self.close()
-
-    def _exposure(self, stream: str, blocks: Sequence[rows.Block]) -> ExposureView:
-        counts = {block.name: block.dp_count or 0 for block in blocks}
-        held = exposure(self._home.path, self._home.specs[stream], counts)
-        return ExposureView(held.oldest_ms, held.newest_ms, held.blocks, held.dp_records)
 
 
 def _ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:

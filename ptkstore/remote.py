@@ -41,7 +41,10 @@ from ptkstore.v1 import (
     stream_pb2_grpc,
 )
 from ptkstore.views import (
+    BlockPage,
+    BudgetSummary,
     BudgetView,
+    ChargePage,
     CycleView,
     EventView,
     Finding,
@@ -247,9 +250,27 @@ class RemoteStore:
 
     def budget(self, stream: str) -> BudgetView:
         """What the stream promises and what is left of it, block by block."""
-        found = self._call(self._budgets.GetBudget, budget_pb2.GetBudgetRequest(stream=stream)).budget
+        told = self.budget_summary(stream)
         pages = self._pages(self._budgets.ListBlocks, budget_pb2.ListBlocksRequest(stream=stream))
-        return messages.budget_view(found, [messages.block_line(one) for page in pages for one in page.blocks])
+        lines = tuple(messages.block_line(one) for page in pages for one in page.blocks)
+        return BudgetView(stream, told.unit, told.epsilon, told.delta, told.composition, told.exposure, lines)
+
+    def budget_summary(self, stream: str) -> BudgetSummary:
+        """What the stream promises and holds, without its blocks: quick, however many there are."""
+        request = budget_pb2.GetBudgetRequest(stream=stream)
+        return messages.budget_summary(self._call(self._budgets.GetBudget, request).budget)
+
+    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> BlockPage:
+        """The blocks of a stream, oldest first: a page of at most ``limit`` (up to 1,000), and the token of the next."""
+        request = budget_pb2.ListBlocksRequest(stream=stream, page_size=_page_size(limit), page_token=page_token)
+        page = self._call(self._budgets.ListBlocks, request)
+        return BlockPage(tuple(messages.block_line(one) for one in page.blocks), page.next_page_token)
+
+    def charges(self, stream: str, *, limit: int = 100, page_token: str = "") -> ChargePage:
+        """What the ledger wrote about a stream, oldest first: a page, and the token of the next."""
+        request = budget_pb2.ListChargesRequest(stream=stream, page_size=_page_size(limit), page_token=page_token)
+        page = self._call(self._budgets.ListCharges, request)
+        return ChargePage(tuple(messages.charge_line(one) for one in page.charges), page.next_page_token)
 
     def cycles(self, stream: str) -> list[CycleView]:
         """The cycles of a stream, oldest first."""
@@ -353,6 +374,11 @@ def _changes(asked: Changes) -> list[plan_pb2.PlanChange]:
         *(plan_pb2.PlanChange(remove=name) for name in asked.remove),
         *(plan_pb2.PlanChange(retarget=one) for one in retargeted),
     ]
+
+
+def _page_size(limit: int) -> int:
+    """What fits the message and means the same."""
+    return max(-1, min(limit, _PAGE))
 
 
 def _json(config: Mapping[str, Any]) -> str:

@@ -7,7 +7,11 @@ from typing import Any
 
 __all__ = [
     "BlockLine",
+    "BlockPage",
+    "BudgetSummary",
     "BudgetView",
+    "ChargeLine",
+    "ChargePage",
     "CycleView",
     "EventView",
     "ExposureView",
@@ -135,6 +139,47 @@ class BudgetView(View):
     composition: str
     exposure: ExposureView
     blocks: tuple[BlockLine, ...]
+
+
+@dataclass(frozen=True)
+class BudgetSummary(View):
+    """What a stream promises, what raw data it holds now, and how many blocks it has; without the blocks."""
+
+    stream: str
+    unit: str
+    epsilon: str
+    delta: str
+    composition: str
+    exposure: ExposureView
+    blocks_alive: int
+    blocks_retired: int
+
+
+@dataclass(frozen=True)
+class BlockPage(View):
+    """Some blocks of a stream, oldest first; ``next_page_token`` is empty after the last page."""
+
+    blocks: tuple[BlockLine, ...]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True)
+class ChargeLine(View):
+    """One entry of the ledger about a stream: reserve, spend, release or retire. ``key`` says who asked, such as
+    ``cycle-3/hour-speed``; ``number`` counts all entries of the book."""
+
+    number: int
+    kind: str
+    key: str
+    entry: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ChargePage(View):
+    """Some entries of the ledger about a stream, oldest first; ``next_page_token`` is empty after the last page."""
+
+    charges: tuple[ChargeLine, ...]
+    next_page_token: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,7 +13,7 @@ from ptklib.ledger.slices import WHOLE, Slice, TagRange
 from ptklib.ledger.state import Block, LedgerState, Stream
 from ptklib.privacy.costs import Cost
 
-__all__ = ["BlockView", "affordable", "block_view", "fate", "find", "left", "peak", "stream_of"]
+__all__ = ["BlockView", "Rest", "affordable", "block_view", "fate", "find", "left", "peak", "rests", "stream_of"]
 
 _FATES = ("RESERVED", "SPENT", "RELEASED")
 
@@ -26,6 +26,14 @@ class BlockView:
     retired: str | None
     left: Fraction
     losses: tuple[tuple[TagRange, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left of one block for one more pure charge, and why it takes none where it was closed."""
+
+    left: Fraction
+    retired: str | None
 
 
 def left(state: LedgerState, stream: str, one: Slice) -> Fraction:
@@ -59,6 +67,28 @@ def block_view(state: LedgerState, stream: str, name: str) -> BlockView:
     found = stream_of(state, stream)
     block = _block(found, name)
     return BlockView(name, block.retired, _left(found, block, WHOLE), tuple(block.loss.segments()))
+
+
+def rests(
+    state: LedgerState, stream: str, names: Iterable[str], judged: dict[bytes, Fraction] | None = None
+) -> dict[str, Rest]:
+    """What is left of some blocks; names that the book does not have are left out.
+
+    Equal losses are judged once: ``judged`` remembers them for the next time, for the filter of a stream never changes.
+    """
+    found = stream_of(state, stream)
+    judged = {} if judged is None else judged
+    answer: dict[str, Rest] = {}
+    for name in names:
+        block = found.by_name.get(name)
+        if block is None:
+            continue
+        rows = block.loss.within(WHOLE)
+        known = rows.tobytes()
+        if block.retired is None and known not in judged:
+            judged[known] = _left(found, block, WHOLE)
+        answer[name] = Rest(judged[known] if block.retired is None else Fraction(0), block.retired)
+    return answer
 
 
 def fate(state: LedgerState, charge: int) -> str:

@@ -39,13 +39,13 @@ from ptklib.ledger.commands import (
 from ptklib.ledger.decide import check_spend
 from ptklib.ledger.grants import Grant, issue, verify
 from ptklib.ledger.policy import Policy
-from ptklib.ledger.queries import BlockView
+from ptklib.ledger.queries import BlockView, Rest
 from ptklib.ledger.slices import WHOLE, Slice, TagRange, names_of
 from ptklib.ledger.snapshot import digest
 from ptklib.ledger.state import Entry
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
-from ptkstore.ledger.chain import Head
+from ptkstore.ledger.chain import Commit, Head
 from ptkstore.ledger.journal import Journal, connect
 from ptkstore.ledger.key_file import read_key, read_or_make_key
 from ptkstore.ledger.postgres_journal import PostgresJournal, connector
@@ -57,6 +57,7 @@ __all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "Ledger"]
 
 DEFAULT_TTL_SECONDS = 3600
 SNAPSHOT_EVERY = 20_000
+_MAX_JUDGED = 4096
 _MAX_TTL_SECONDS = 10 * 365 * 24 * 3600
 
 
@@ -75,6 +76,8 @@ class Ledger:
         self._key = key
         self._clock = clock
         self._writer = Writer(journal, snapshot_every)
+        # What is left at losses that were looked at before, by stream; used in the writer's quiet alone.
+        self._judged: dict[str, dict[bytes, Fraction]] = {}
 
     @classmethod
     def open(
@@ -285,6 +288,20 @@ class Ledger:
             found = queries.stream_of(state, stream)
             return [one.name for one in found.blocks if retired is None or (one.retired is not None) == retired]
 
+    def rests(self, stream: str, names: Iterable[str]) -> dict[str, Rest]:
+        """What is left of some blocks, in one look; names that the book does not have are left out."""
+        with self._writer.quiet() as state:
+            judged = self._judged.setdefault(stream, {})
+            if len(judged) > _MAX_JUDGED:
+                judged.clear()
+            return queries.rests(state, stream, names, judged)
+
+    def count_retired(self, stream: str) -> int:
+        """How many blocks were closed."""
+        with self._writer.quiet() as state:
+            found = queries.stream_of(state, stream)
+            return len(found.blocks) - len(found.alive)
+
     def streams(self) -> dict[str, Policy]:
         """The streams with their promises."""
         with self._writer.quiet() as state:
@@ -305,6 +322,12 @@ class Ledger:
         with self._writer.quiet():
             entries = [entry for commit in self._writer.journal.replay() for entry in commit]
         yield from entries
+
+    def commits(self, numbers: Iterable[int]) -> list[Commit]:
+        """Some commits by number, in order, each checked against the one before it; those that there are not are left out."""
+        wanted = sorted(set(numbers))
+        with self._writer.quiet():
+            return self._writer.journal.pick(wanted)
 
     @property
     def head(self) -> Head:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import NamedTuple
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+from ptklib.errors import JournalDamaged
 from ptklib.ledger.mac import mac_of
+from ptklib.ledger.state import Entry
 
-__all__ = ["Head", "commit_mac", "follows", "genesis_of", "is_snapshot_of", "snapshot_mac"]
+__all__ = ["Commit", "Head", "checked", "commit_mac", "follows", "genesis_of", "is_snapshot_of", "snapshot_mac"]
 
 
 class Head(NamedTuple):
@@ -19,6 +23,14 @@ class Head(NamedTuple):
 
     seq: int
     mac: bytes
+
+
+class Commit(NamedTuple):
+    """One commit: its number, its mac, and its entries in order."""
+
+    seq: int
+    mac: bytes
+    entries: list[Entry]
 
 
 def genesis_of(key: bytes) -> Head:
@@ -41,6 +53,17 @@ def follows(key: bytes, head: Head, seq: object, body: object, mac: object) -> b
     if not isinstance(body, bytes) or not isinstance(mac, bytes) or seq != head.seq + 1:
         return False
     return hmac.compare_digest(mac, commit_mac(key, head, body))
+
+
+def checked(key: bytes, rows: Iterable[tuple[Any, ...]]) -> list[Commit]:
+    """Commits from rows of (seq, body, mac, mac of the commit before), each held against the one before it. CHAIN_BROKEN."""
+    found = []
+    for seq, body, mac, before in rows:
+        head = genesis_of(key) if seq == 1 else Head(seq - 1, before)
+        if not isinstance(head.mac, bytes) or not follows(key, head, seq, body, mac):
+            raise JournalDamaged("CHAIN_BROKEN", f"commit {seq} does not follow the one before it", seq=seq)
+        found.append(Commit(seq, mac, json.loads(body)))
+    return found
 
 
 def is_snapshot_of(key: bytes, head: Head, body: object, mac: object) -> bool:

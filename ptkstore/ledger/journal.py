@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ptklib.errors import JournalDamaged, JournalUnavailable
 from ptklib.ledger.canonical import canonical_entries
 from ptklib.ledger.state import Entry
-from ptkstore.ledger.chain import Head, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
+from ptkstore.ledger.chain import Commit, Head, checked, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
 
 __all__ = ["BUSY_MS", "Head", "Journal", "connect"]
 
@@ -41,6 +41,14 @@ _FIRST = "INSERT OR IGNORE INTO commits (seq, body, mac) VALUES (?, ?, ?)"
 _NEXT = (
     "INSERT OR IGNORE INTO commits (seq, body, mac) VALUES (?, (SELECT ? FROM commits WHERE seq = ? AND mac = ?), ?)"
 )
+
+
+# A commit with the mac of the one before it; as many at once as SQLite takes variables.
+_PICK = (
+    "SELECT c.seq, c.body, c.mac, p.mac FROM commits c LEFT JOIN commits p ON p.seq = c.seq - 1"
+    " WHERE c.seq IN ({marks}) ORDER BY c.seq"
+)
+_PICKED = 900
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -97,6 +105,15 @@ class Journal:
             yield from self.read()
         finally:
             self.head = head
+
+    def pick(self, numbers: Sequence[int]) -> list[Commit]:
+        """Some commits by number, in order, each checked against the one before it; `head` stays where it is."""
+        rows: list[tuple[Any, ...]] = []
+        for begin in range(0, len(numbers), _PICKED):
+            some = numbers[begin : begin + _PICKED]
+            marks = ",".join("?" * len(some))
+            rows += self._rows(_PICK.format(marks=marks), *some)
+        return checked(self._key, rows)
 
     def is_current(self) -> bool:
         """True when `head` is the newest commit."""

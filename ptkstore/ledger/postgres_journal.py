@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptklib.errors import InvalidInput, JournalDamaged, JournalUnavailable
 from ptklib.ledger.canonical import canonical_entries
 from ptklib.ledger.state import Entry
-from ptkstore.ledger.chain import Head, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
+from ptkstore.ledger.chain import Commit, Head, checked, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
 from ptkstore.ledger.postgres_schema import has_ledger, prepare
 
 if TYPE_CHECKING:
@@ -169,6 +169,15 @@ class PostgresJournal:
             yield from self._read(head.seq)
         finally:
             self.head = head
+
+    def pick(self, numbers: Sequence[int]) -> list[Commit]:
+        """Some commits by number, in order, each checked against the one before it; `head` stays where it is."""
+        rows = self._rows(
+            "SELECT c.seq, c.body, c.mac, p.mac FROM sage_ledger.commits c LEFT JOIN sage_ledger.commits p"
+            " ON p.seq = c.seq - 1 WHERE c.seq = ANY(%s) ORDER BY c.seq",
+            list(numbers),
+        )
+        return checked(self._key, rows)
 
     def is_current(self) -> bool:
         """True when `head` is the newest commit."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Protocol
 
 from ptklib.ledger.state import Entry
-from ptkstore.ledger.chain import Head
+from ptkstore.ledger.chain import Commit, Head
 
 __all__ = ["DurableJournal"]
 
@@ -32,6 +32,9 @@ class DurableJournal(Protocol):
 
     def replay(self) -> Generator[list[Entry], None, None]:
         """Every commit from the first, checked; `head` moves along and is where it was afterwards."""
+
+    def pick(self, numbers: Sequence[int]) -> list[Commit]:
+        """Some commits by number, in order, each checked against the one before it; `head` stays where it is."""
 
     def is_current(self) -> bool:
         """True when `head` is the newest commit."""

@@ -71,9 +71,21 @@ class Blocks:
             query = query.where(blocks.c.status == check_choice(status, "status", STATUSES))
         if after is not None:
             start_ms = self.get(stream, after).start_ms
-            same = sa.and_(blocks.c.start_ms == start_ms, blocks.c.name > after)
-            query = query.where(sa.or_(blocks.c.start_ms > start_ms, same))
+            # The first of the two is what the index can begin at.
+            query = query.where(
+                blocks.c.start_ms >= start_ms, sa.or_(blocks.c.start_ms > start_ms, blocks.c.name > after)
+            )
         return tuple(Block(**row) for row in self._session.all(query, limit))
+
+    def count(self, stream: str) -> int:
+        """How many blocks there are."""
+        return self._session.number(sa.select(sa.func.count()).select_from(blocks).where(blocks.c.stream == stream))
+
+    def dp_counts(self, stream: str) -> dict[str, int]:
+        """The DP counts of the blocks whose records are still held, 0 where there is none yet."""
+        here = sa.and_(blocks.c.stream == stream, blocks.c.status != "expired")
+        rows = self._session.all(sa.select(blocks.c.name, blocks.c.dp_count).where(here))
+        return {row["name"]: row["dp_count"] or 0 for row in rows}
 
     def set_status(self, stream: str, name: str, status: str) -> Block:
         """Move a block on: open, sealed, expired. Never back (BLOCK_STATUS_INVALID); the same again changes nothing."""

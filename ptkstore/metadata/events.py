@@ -10,7 +10,7 @@ from ptklib.errors import Refused
 from ptkstore.metadata.checks import check_endpoint, check_json, check_name, check_whole, check_whole_or_none
 from ptkstore.metadata.rows import Delivery, Event
 from ptkstore.metadata.session import Session
-from ptkstore.metadata.tables import deliveries, events
+from ptkstore.metadata.tables import deliveries, events, ptks
 
 __all__ = ["Events"]
 
@@ -31,9 +31,26 @@ class Events:
         """`add` for several at once: (kind, subject, body) in their order."""
         self._session.insert_all(events, [_values(*one, at_ms) for one in told])
 
-    def after(self, event: int, limit: int | None = None) -> tuple[Event, ...]:
-        """The events after that id, oldest first; 0 for all."""
+    def after(
+        self, event: int, limit: int | None = None, *, streams: Iterable[str] = (), names: Iterable[str] = ()
+    ) -> tuple[Event, ...]:
+        """The events after that id, oldest first; 0 for all.
+
+        ``streams`` leaves only events about these streams and their PTKs, ``names`` only those about these PTKs.
+        """
         query = sa.select(events).where(events.c.id > check_whole(event, "event")).order_by(events.c.id)
+        wanted, named = sorted(streams), sorted(names)
+        about_ptk = events.c.kind.like("ptk.%")
+        if wanted:
+            theirs = sa.select(ptks.c.name).where(ptks.c.stream.in_(wanted))
+            query = query.where(
+                sa.or_(
+                    sa.and_(about_ptk, events.c.subject.in_(theirs)),
+                    sa.and_(sa.not_(about_ptk), events.c.subject.in_(wanted)),
+                )
+            )
+        if named:
+            query = query.where(about_ptk, events.c.subject.in_(named))
         return tuple(Event(**row) for row in self._session.all(query, limit))
 
     def mark_delivered(self, subscriber: str, event: int, *, at_ms: int | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ptkstore.metadata.audit import Audit
 from ptkstore.metadata.blocks import Blocks
+from ptkstore.metadata.charges import Charges
 from ptkstore.metadata.cycles import Cycles
 from ptkstore.metadata.database import Database
 from ptkstore.metadata.errors import MetadataConflict
@@ -43,6 +44,7 @@ class Transaction:
         """Give every repository the same session."""
         self.streams = Streams(session)
         self.blocks = Blocks(session, self.streams)
+        self.charges = Charges(session)
         self.ptks = Ptks(session, self.streams)
         self.profiles = Profiles(session, self.ptks)
         self.plans = Plans(session, self.streams)

@@ -28,6 +28,8 @@ __all__ = [
     "METADATA",
     "audit",
     "blocks",
+    "charges",
+    "charges_head",
     "cycles",
     "deliveries",
     "events",
@@ -217,6 +219,7 @@ events = Table(
     Column("subject", _NAME, nullable=False),
     Column("body", _JsonText, nullable=False),
     Column("at_ms", BigInteger),
+    Index(None, "subject", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -317,4 +320,27 @@ notifications = Table(
     Column("due_ms", BigInteger, nullable=False),
     UniqueConstraint("subscription", "version"),
     sqlite_autoincrement=True,
+)
+
+# Where the entries of the ledger that concern a stream lie in its journal; the journal is the truth.
+charges = Table(
+    "charges",
+    METADATA,
+    Column("stream", _NAME, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    Column("kind", _text(20), nullable=False),
+    Column("charge", BigInteger),
+    Column("key", _NAME, nullable=False),
+    Index(None, "charge"),
+)
+
+charges_head = Table(
+    "charges_head",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("mac", _text(64), nullable=False),
+    Column("entries", BigInteger, nullable=False),
 )

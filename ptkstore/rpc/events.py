@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ptklib.errors import InvalidInput, Refused
+from ptklib.errors import InvalidInput
 from ptkstore.client import Store
 from ptkstore.metadata import Transaction
 from ptkstore.metadata.notifications import Notification
@@ -15,7 +15,7 @@ from ptkstore.rpc.dispatch import Call
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.messages import event_message, moment
 from ptkstore.rpc.operations import number_of
-from ptkstore.rpc.pages import MAX_SIZE, Page
+from ptkstore.rpc.pages import DEFAULT_SIZE, MAX_SIZE, Page
 from ptkstore.v1 import operation_pb2
 from ptkstore.views import EventView
 
@@ -36,24 +36,18 @@ class Events:
         """See the contract."""
         if request.page_size < 0 or request.after < 0:
             raise InvalidInput("PAGE_INVALID", "page_size and after must not be negative")
-        size = min(request.page_size or 100, MAX_SIZE)
-        found: list[EventView] = []
-        after = request.after
-        while len(found) < size and (some := self._store.events(after, size)):
-            found += [one for one in some if self._sees(call.caller, one)]
-            after = some[-1].id
-        return operation_pb2.ListEventsResponse(events=[event_message(one) for one in found[:size]])
+        found = self._seen(call.caller, request.after, min(request.page_size or DEFAULT_SIZE, MAX_SIZE))
+        return operation_pb2.ListEventsResponse(events=[event_message(one) for one in found])
 
     def watch_events(self, request: Any, call: Call) -> Iterator[operation_pb2.WatchEventsResponse]:
         """See the contract."""
         after = max(0, request.after)
         with self._hub.watching(call.context) as looks:
             for _ in looks:
-                while some := self._store.events(after, MAX_SIZE):
+                while some := self._seen(call.caller, after, MAX_SIZE):
                     for one in some:
-                        if self._sees(call.caller, one):
-                            yield operation_pb2.WatchEventsResponse(event=event_message(one))
-                        after = one.id
+                        yield operation_pb2.WatchEventsResponse(event=event_message(one))
+                    after = some[-1].id
 
     def list_deliveries(self, request: Any, _call: Call) -> operation_pb2.ListDeliveriesResponse:
         """See the contract."""
@@ -99,18 +93,13 @@ class Events:
         ]
         return operation_pb2.ListAuditEntriesResponse(entries=entries, next_page_token=token)
 
-    def _sees(self, caller: Caller, event: EventView) -> bool:
-        """Events are about a PTK or a stream."""
-        if not caller.limited:
-            return True
-        if not event.kind.startswith("ptk."):
-            return not caller.ptks and caller.sees_stream(event.subject)
-        try:
-            with self._store.home.metadata.read() as tx:
-                stream = tx.ptks.named(event.subject).stream
-        except Refused:
-            return False
-        return caller.sees_ptk(event.subject, stream)
+    def _seen(self, caller: Caller, after: int, limit: int) -> list[EventView]:
+        """The next events that a caller may see: they are about a PTK or a stream."""
+        with self._store.home.metadata.read() as tx:
+            return [
+                EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms)
+                for one in tx.events.after(after, limit, streams=caller.streams, names=caller.ptks)
+            ]
 
 
 def _delivery_message(tx: Transaction, one: Notification) -> operation_pb2.Delivery:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from ptklib.errors import InvalidInput
+from ptklib.ledger.canonical import canonical
 from ptkstore import views
 from ptkstore.streams import StreamSpec
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
@@ -17,7 +17,9 @@ __all__ = [
     "block_line",
     "block_message",
     "budget_message",
-    "budget_view",
+    "budget_summary",
+    "charge_line",
+    "charge_message",
     "cycle_message",
     "cycle_view",
     "event_message",
@@ -311,10 +313,9 @@ def block_line(message: budget_pb2.Block) -> views.BlockLine:
     )
 
 
-def budget_message(one: views.BudgetView) -> budget_pb2.Budget:
-    """A budget, with its blocks counted only."""
+def budget_message(one: views.BudgetSummary) -> budget_pb2.Budget:
+    """A budget without its blocks."""
     held = one.exposure
-    retired = sum(block.retired is not None for block in one.blocks)
     return budget_pb2.Budget(
         stream=one.stream,
         unit=one.unit,
@@ -327,23 +328,36 @@ def budget_message(one: views.BudgetView) -> budget_pb2.Budget:
             blocks=held.blocks,
             dp_records=held.dp_records,
         ),
-        blocks_alive=len(one.blocks) - retired,
-        blocks_retired=retired,
+        blocks_alive=one.blocks_alive,
+        blocks_retired=one.blocks_retired,
     )
 
 
-def budget_view(message: budget_pb2.Budget, blocks: Iterable[views.BlockLine]) -> views.BudgetView:
-    """Back, with the blocks."""
+def budget_summary(message: budget_pb2.Budget) -> views.BudgetSummary:
+    """Back."""
     held = message.exposure
-    return views.BudgetView(
+    return views.BudgetSummary(
         stream=message.stream,
         unit=message.unit,
         epsilon=message.epsilon,
         delta=message.delta,
         composition=message.composition,
         exposure=views.ExposureView(millis(held, "oldest"), millis(held, "newest"), held.blocks, held.dp_records),
-        blocks=tuple(blocks),
+        blocks_alive=message.blocks_alive,
+        blocks_retired=message.blocks_retired,
     )
+
+
+def charge_message(one: views.ChargeLine) -> budget_pb2.Charge:
+    """An entry of the ledger."""
+    text = canonical(one.entry).decode()
+    return budget_pb2.Charge(number=one.number, kind=one.kind, key=one.key, entry_json=text)
+
+
+def charge_line(message: budget_pb2.Charge) -> views.ChargeLine:
+    """Back."""
+    entry = json_object(message.entry_json, "an entry of the ledger")
+    return views.ChargeLine(message.number, message.kind, message.key, entry)
 
 
 def cycle_message(one: views.CycleView) -> operation_pb2.Cycle:

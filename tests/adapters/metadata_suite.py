@@ -6,7 +6,7 @@ import dataclasses
 import math
 import random
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -355,6 +355,42 @@ class MetadataSuite:
         assert reason(metadata, lambda tx: tx.blocks.set_statuses("s", ["c", "a"], "open")) == "BLOCK_STATUS_INVALID"
         with metadata.read() as tx:
             assert [one.status for one in tx.blocks.list("s")] == ["sealed", "sealed", "open"]
+
+    def test_events_of_some_streams_and_ptks(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            tx.streams.create("other", {})
+            new_ptk(tx, "p")
+            new_ptk(tx, "q")
+            # A PTK with the name of a stream is not the stream.
+            tx.ptks.create("s", "other", "mean", {}, 0.25, 2)
+            for kind, subject in (("stream.made", "s"), ("ptk.state", "p"), ("ptk.state", "s"), ("plan.kept", "other")):
+                tx.events.add(kind, subject, {})
+            tx.events.add("ptk.state", "q", {})
+
+            def ids(streams: Sequence[str] = (), names: Sequence[str] = ()) -> list[int]:
+                return [one.id for one in tx.events.after(0, streams=streams, names=names)]
+
+            assert ids() == [1, 2, 3, 4, 5]
+            assert ids(streams=["s"]) == [1, 2, 5]
+            assert ids(streams=["other"]) == [3, 4]
+            assert ids(streams=["s", "other"]) == [1, 2, 3, 4, 5]
+            assert ids(names=["p", "s"]) == [2, 3]
+            assert ids(streams=["s"], names=["p", "s"]) == [2]
+            assert [one.id for one in tx.events.after(2, 1, streams=["s"])] == [5]
+
+    def test_blocks_are_counted_and_those_that_are_held_have_counts(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            for number, name in enumerate("abcd"):
+                tx.blocks.put("s", name, 10 * (number // 2), 10 * (number // 2) + 10, number)
+            tx.blocks.set_statuses("s", ["a", "b"], "expired")
+            tx.blocks.set_dp_count("s", "a", 3)
+            tx.blocks.set_dp_count("s", "c", 5)
+            assert tx.blocks.count("s") == 4
+            assert tx.blocks.count("nowhere") == 0
+            assert tx.blocks.dp_counts("s") == {"c": 5, "d": 0}
+            # Two begin at the same time: a page goes on between them.
+            assert [one.name for one in tx.blocks.list("s", after="a")] == ["b", "c", "d"]
+            assert [one.name for one in tx.blocks.list("s", after="b", limit=1)] == ["c"]
 
     def test_several_events_keep_their_order(self, metadata: Metadata) -> None:
         with metadata.write() as tx:

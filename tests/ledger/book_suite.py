@@ -17,6 +17,7 @@ import pytest
 from ptklib.errors import BudgetExceeded, Refused
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.policy import Policy
+from ptklib.ledger.queries import Rest
 from ptklib.ledger.slices import Slice, TagRange
 from ptklib.privacy.costs import GaussianCost, PureCost
 from ptklib.privacy.filters import make_filter
@@ -103,6 +104,20 @@ class BookSuite:
             assert [loss for _, loss in ledger.block("s", "a").losses] == [(600_000_000, 0), (0, 0)]
             kinds = [entry["kind"] for entry in ledger.history()]
             assert kinds == ["stream", "blocks", "reserve", "retire"]
+            assert ledger.rests("s", ["c", "nowhere", "a"]) == {
+                "c": Rest(Fraction(0), "expired"),
+                "a": Rest(ledger.left("s", ["a"]), None),
+            }
+            assert ledger.count_retired("s") == 1
+            head = ledger.head
+            found = ledger.commits([3, 99, 1, 4, 3])
+            assert [(one.seq, [entry["kind"] for entry in one.entries]) for one in found] == [
+                (1, ["stream"]),
+                (3, ["reserve"]),
+                (4, ["retire"]),
+            ]
+            assert (found[-1].seq, found[-1].mac) == head == ledger.head
+            assert ledger.commits([]) == []
 
     def test_threads_share_one_budget_exactly(self, address: str) -> None:
         with open_book(address) as ledger:

@@ -179,6 +179,34 @@ class StoreSuite:
         assert store.events(first.id) == [second]
         assert reason(InvalidInput, lambda: store.events(limit=0)) == "PAGE_INVALID"
 
+    def test_blocks_and_charges_in_pages(self, store: Store, twin: Store) -> None:
+        filled(store, 3)
+        store.run("rides", until_ms=FIRST_MS + 3 * DAY_MS)
+        for read, field in ((store.blocks, "blocks"), (store.charges, "charges")):
+            whole = getattr(read("rides"), field)
+            assert whole == getattr(getattr(twin, field)("rides", limit=5000), field)
+            found: list[Any] = []
+            token = ""
+            while True:
+                page = read("rides", limit=2, page_token=token)
+                assert page == getattr(twin, field)("rides", limit=2, page_token=token)
+                found += getattr(page, field)
+                if not (token := page.next_page_token):
+                    break
+            assert tuple(found) == whole
+            assert reason(InvalidInput, lambda read=read: read("rides", limit=-5)) == "PAGE_INVALID"
+            assert reason(InvalidInput, lambda read=read: read("rides", page_token="x")) == "PAGE_TOKEN_INVALID"
+            assert reason(Refused, lambda read=read: read("nowhere")) == "STREAM_UNKNOWN"
+        assert store.blocks("rides").blocks == store.budget("rides").blocks
+        summary = store.budget_summary("rides")
+        assert (summary.blocks_alive, summary.blocks_retired) == (0, 6)
+        assert summary == twin.budget_summary("rides")
+        entries = list(twin.home.ledger.history())
+        charges = store.charges("rides").charges
+        assert [one.entry for one in charges] == [entries[one.number - 1] for one in charges]
+        assert len(charges) == sum(one["kind"] in ("reserve", "spend", "release", "retire") for one in entries)
+        assert {one.key.partition("/")[2] for one in charges if one.kind == "spend"} == {"count", "hour-speed"}
+
     def test_a_watermark_too_far(self, store: Store) -> None:
         store.create_stream(spec())
         far = FIRST_MS + 10_000 * DAY_MS

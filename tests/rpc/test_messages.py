@@ -97,13 +97,12 @@ def test_every_field_is_tried(place: int) -> None:
     assert set(same) <= {"name", "stream", "ptk", "kind", "id", "subject", "window", "version"}
 
 
-def test_a_budget_comes_back_with_its_blocks() -> None:
+def test_a_budget_and_a_charge_come_back() -> None:
     exposure = views.ExposureView(5, None, 2, 100)
-    blocks = (views.BlockLine("a", 1, "sealed", 5, 0.5, None), views.BlockLine("b", 1, "expired", 5, 0.0, "expired"))
-    one = views.BudgetView("s", "event", "1", "1e-6", "renyi", exposure, blocks)
-    message = messages.budget_message(one)
-    assert (message.blocks_alive, message.blocks_retired) == (1, 1)
-    assert messages.budget_view(message, blocks) == one
+    one = views.BudgetSummary("s", "event", "1", "1e-6", "renyi", exposure, 3, 4)
+    assert messages.budget_summary(messages.budget_message(one)) == one
+    charge = views.ChargeLine(7, "reserve", "cycle-1/a", {"kind": "reserve", "demand": [1, 2]})
+    assert messages.charge_line(messages.charge_message(charge)) == charge
 
 
 def test_a_stream_comes_back() -> None:

@@ -1,0 +1,158 @@
+"""Pages of a large store over loopback: the page at the end beside the first one, and the milliseconds of each.
+
+A store with 5,000 PTKs, 100,000 blocks, 1,000,000 charges and 200,000 events is written straight into the ledger and the
+metadata, in commits of 1,000 charges. A server serves it, and one client reads pages of 100 through the public API: the first
+page, the page in the middle and the last page, in turns. A list that reads everything for every page, or skips to where it goes
+on, is many times slower at the end; one that is read by key is not. The ratio is the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.bars import Report, Say, at_most
+from ptklib.ledger.commands import Command, Reserve, Retire
+from ptklib.ledger.policy import Policy
+from ptklib.ledger.slices import Slice
+from ptklib.privacy.costs import PureCost
+from ptkstore.client import Store
+from ptkstore.engine.charges import index_charges
+from ptkstore.metadata.tables import blocks, ptk_configs, ptks
+from ptkstore.rpc.pages import Page
+from ptkstore.server import Server
+from ptkstore.settings import Settings
+from ptkstore.streams import Column, StreamSpec
+
+PTKS = 5_000
+BLOCKS = 100_000
+CHARGES_PER_BLOCK = 10
+EVENTS = 200_000
+ALIVE = 1_000
+SIZE = 100
+ROUNDS = 15
+STREAM = "rides"
+BLOCK_MS = 3_600_000
+
+
+def run(say: Say) -> Report:
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        say(f"{PTKS:,} PTKs, {BLOCKS:,} blocks, {BLOCKS * CHARGES_PER_BLOCK:,} charges, {EVENTS:,} events")
+        begin = time.perf_counter()
+        with Store(folder, workers=0) as store:
+            _fill(store, say)
+            settings = Settings(server={"address": "127.0.0.1:0"})  # type: ignore[arg-type]
+            with Server(store, settings) as server, Store(server.address) as remote:
+                report.figures["seconds to write"] = round(time.perf_counter() - begin, 1)
+                say("reading")
+                for name, first, middle, last in _reads(remote):
+                    times = {"first": _Timer(first), "middle": _Timer(middle), "last": _Timer(last)}
+                    for _ in range(ROUNDS):
+                        for one in times.values():
+                            one()
+                    spent = {place: statistics.median(one.seconds[1:]) for place, one in times.items()}
+                    report.bars.append(
+                        at_most(f"{name}: seconds of the last page / of the first", spent["last"] / spent["first"], 3)
+                    )
+                    report.figures[f"{name}, ms"] = {place: round(1000 * one, 2) for place, one in spent.items()}
+                summary = _Timer(lambda: remote.budget_summary(STREAM))
+                for _ in range(ROUNDS):
+                    summary()
+                report.figures["budget_summary, ms"] = round(1000 * statistics.median(summary.seconds[1:]), 2)
+    return report
+
+
+class _Timer:
+    """Calls something and keeps the seconds."""
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        self.act = act
+        self.seconds: list[float] = []
+
+    def __call__(self) -> None:
+        begin = time.perf_counter()
+        found = self.act()
+        self.seconds.append(time.perf_counter() - begin)
+        assert found
+
+
+def _reads(remote: Store) -> list[tuple[str, Callable[[], Any], Callable[[], Any], Callable[[], Any]]]:
+    def block(number: int) -> Callable[[], Any]:
+        token = Page(f"blocks {STREAM}", SIZE, "").token(f"b{number:06}") if number else ""
+        return lambda: remote.blocks(STREAM, limit=SIZE, page_token=token).blocks
+
+    charges = BLOCKS * CHARGES_PER_BLOCK
+
+    def charge(number: int) -> Callable[[], Any]:
+        token = Page(f"charges {STREAM}", SIZE, "").token(number) if number else ""
+        return lambda: remote.charges(STREAM, limit=SIZE, page_token=token).charges
+
+    def event(number: int) -> Callable[[], Any]:
+        return lambda: remote.events(number, SIZE)
+
+    return [
+        ("blocks", block(0), block(BLOCKS // 2), block(BLOCKS - SIZE - 1)),
+        ("charges", charge(0), charge(charges // 2), charge(charges - SIZE)),
+        ("events", event(0), event(EVENTS // 2), event(EVENTS - SIZE)),
+    ]
+
+
+def _apply(store: Store, commands: Sequence[Command]) -> None:
+    """All of them in one commit."""
+    store.home.ledger._writer.submit(lambda turn: [turn.apply(one) for one in commands])
+
+
+def _fill(store: Store, say: Say) -> None:
+    home = store.home
+    store.create_stream(
+        StreamSpec(
+            name=STREAM,
+            columns=(
+                Column(name="at", type="timestamp[ms]", lower="2026-01-01"),
+                Column(name="hour", type="int32", lower=0, upper=23),
+            ),
+            time_column="at",
+            policy=Policy(epsilon=1, delta="1e-6"),
+            window_seconds=24 * 3600,
+            block_seconds=3600,
+        )
+    )
+    names = [f"b{number:06}" for number in range(BLOCKS)]
+    home.ledger.add_blocks(STREAM, names)
+    cost = PureCost(epsilon="0.01")
+    asked = [
+        Reserve(
+            stream=STREAM,
+            slices=(Slice((name,)),),
+            cost=cost,
+            expires_at_ms=2,
+            key=f"cycle-{place}/{name}",
+            spend_at_ms=1,
+        )
+        for name in names
+        for place in range(CHARGES_PER_BLOCK)
+    ]
+    for begin in range(0, len(asked), 1000):
+        _apply(store, asked[begin : begin + 1000])
+    _apply(store, [Retire(STREAM, tuple(names[:-ALIVE]), "window expired")])
+    say("indexing the charges")
+    index_charges(home)
+    with home.metadata.write() as tx:
+        session = tx.blocks._session
+        session.insert_plain(
+            blocks,
+            ("stream", "name", "start_ms", "end_ms", "window", "status", "dp_count"),
+            [
+                (STREAM, name, place * BLOCK_MS, (place + 1) * BLOCK_MS, place // 24, "expired", 4000)
+                for place, name in enumerate(names)
+            ],
+        )
+        for number in range(1, PTKS + 1):
+            values = {"kind": "statistics", "config_version": 1, "target": 0.3, "train_every": 1, "etag": 1}
+            session.insert(ptks, name=f"p{number}", stream=STREAM, status="ACTIVE", reason="", **values)
+            session.insert(ptk_configs, ptk=number, config_version=1, config="{}")
+        tx.events.add_all(("ptk.state", f"p{number % PTKS + 1}", {"version": number}) for number in range(EVENTS))

@@ -1,0 +1,79 @@
+"""The ledger's entries about a stream, a page at a time, however long the journal is.
+
+The journal knows commits, not streams; an index in the metadata says where a stream's entries lie. It is brought up to date
+from the commits that came since, before every read and after every window, and never trusted with the entries themselves:
+these are read from the journal and checked against its chain. All public: the book never depends on records.
+"""
+
+from __future__ import annotations
+
+from ptkstore.engine.home import Home
+from ptkstore.ledger.chain import Commit
+from ptkstore.metadata.charges import ChargeRow, IndexHead
+from ptkstore.metadata.store import Transaction
+from ptkstore.views import ChargeLine
+
+__all__ = ["SHOWN", "index_charges", "list_charges"]
+
+# The kinds of entries that concern charges and blocks; others are left out.
+SHOWN = ("reserve", "spend", "release", "retire")
+# Commits that are read in one turn with the ledger's lock, so that charges are not held up for long.
+_TURN = 500
+
+
+def list_charges(home: Home, stream: str, *, after: int | None, limit: int) -> list[ChargeLine]:
+    """Entries after that number, oldest first."""
+    index_charges(home)
+    with home.metadata.read() as tx:
+        rows = tx.charges.list(stream, limit=limit, after=after)
+    commits = {one.seq: one.entries for one in home.ledger.commits(row.seq for row in rows)}
+    return [ChargeLine(row.number, row.kind, row.key, commits[row.seq][row.place]) for row in rows]
+
+
+def index_charges(home: Home) -> None:
+    """Bring the index up to the newest commit. Several servers may do so at once: each commit is added once."""
+    while _index_some(home):
+        pass
+
+
+def _index_some(home: Home) -> bool:
+    """One turn; False when there is nothing left to do."""
+    with home.metadata.read() as tx:
+        head = tx.charges.head()
+    commits = home.ledger.commits(range(max(1, head.seq), head.seq + 1 + _TURN))
+    if head.seq:
+        if not commits or (commits[0].seq, commits[0].mac.hex()) != (head.seq, head.mac):
+            # A journal that was set back or replaced.
+            with home.metadata.write() as tx:
+                tx.charges.clear()
+            return True
+        commits = commits[1:]
+    if not commits:
+        return False
+    with home.metadata.write() as tx:
+        # Another server may have been faster between our look and our lock.
+        if tx.charges.head() == head:
+            rows, entries = _rows(tx, commits, head.entries)
+            tx.charges.add(rows, IndexHead(commits[-1].seq, commits[-1].mac.hex(), entries))
+    return True
+
+
+def _rows(tx: Transaction, commits: list[Commit], number: int) -> tuple[list[ChargeRow], int]:
+    """What concerns charges, and the number of the last entry. Entries about a charge follow its stream and key."""
+    reserved = {
+        entry["charge"]: (entry["stream"], entry.get("key") or "")
+        for one in commits
+        for entry in one.entries
+        if entry["kind"] == "reserve"
+    }
+    numbers = {entry["charge"] for one in commits for entry in one.entries if "charge" in entry}
+    owners = reserved | tx.charges.owners(numbers - set(reserved))
+    rows = []
+    for one in commits:
+        for place, entry in enumerate(one.entries):
+            number += 1
+            if entry["kind"] in SHOWN:
+                charge = entry.get("charge")
+                stream, key = owners[charge] if charge is not None else (entry["stream"], "")
+                rows.append(ChargeRow(stream, number, one.seq, place, entry["kind"], charge, key))
+    return rows, number

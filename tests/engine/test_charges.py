@@ -1,0 +1,126 @@
+"""The index of charges: it says what the journal says, follows it, and is made anew for another journal."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptklib.errors import JournalDamaged
+from ptklib.ledger.slices import Slice
+from ptklib.privacy.costs import PureCost
+from ptkstore.client import Store
+from ptkstore.engine import charges as engine
+from tests.engine.small import spec
+
+COST = PureCost(epsilon="0.01")
+
+
+def expected(store: Store, stream: str) -> list[tuple[int, str, str, Any]]:
+    """What the whole journal says, entry by entry."""
+    owners: dict[int, tuple[str, str]] = {}
+    found = []
+    for number, entry in enumerate(store.home.ledger.history(), 1):
+        if entry["kind"] == "reserve":
+            owners[entry["charge"]] = (entry["stream"], entry.get("key") or "")
+        owner, key = owners[entry["charge"]] if "charge" in entry else (entry.get("stream"), "")
+        if owner == stream and entry["kind"] in engine.SHOWN:
+            found.append((number, entry["kind"], key, entry))
+    return found
+
+
+def listed(store: Store, stream: str, limit: int = 3) -> list[tuple[int, str, str, Any]]:
+    found: list[Any] = []
+    token = ""
+    while True:
+        page = store.charges(stream, limit=limit, page_token=token)
+        found += [(one.number, one.kind, one.key, one.entry) for one in page.charges]
+        if not (token := page.next_page_token):
+            return found
+
+
+def spend(store: Store, stream: str, block: str, key: str | None = None) -> None:
+    ledger = store.home.ledger
+    grant = ledger.reserve(stream, [Slice((block,))], COST, key=key)
+    ledger.spend(grant)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store(tmp_path / "store", workers=0) as store:
+        for name in ("a", "b"):
+            store.create_stream(spec(name=name))
+            store.home.ledger.add_blocks(name, [f"{name}{number}" for number in range(4)])
+        yield store
+
+
+def test_every_entry_is_found_under_its_stream(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_TURN", 2)
+    ledger = store.home.ledger
+    late = ledger.reserve("a", [Slice(("a3",))], COST)
+    for number in range(3):
+        spend(store, "a", f"a{number}", f"cycle-{number}/x")
+        spend(store, "b", f"b{number}")
+        assert listed(store, "a") == expected(store, "a")
+    # Entries about a charge come in later turns than the charge.
+    ledger.release(late)
+    ledger.retire("a", ["a0", "a1"], why="window expired")
+    for name in ("a", "b"):
+        assert listed(store, name) == expected(store, name)
+        assert listed(store, name, 1000) == expected(store, name)
+    kinds = [one[1] for one in listed(store, "a")]
+    assert [kinds.count(kind) for kind in engine.SHOWN] == [4, 3, 1, 1]
+
+
+def test_several_who_index_at_once_add_every_entry_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        spend(store, "a", f"a{number}")
+    real = store.home.ledger.commits
+    asked: list[int] = []
+
+    def slow(numbers: Any) -> Any:
+        found = real(numbers)
+        if not asked:
+            asked.append(1)
+            engine.index_charges(store.home)
+        return found
+
+    monkeypatch.setattr(store.home.ledger, "commits", slow)
+    engine.index_charges(store.home)
+    assert listed(store, "a") == expected(store, "a")
+
+
+def test_an_index_of_another_journal_is_made_anew(tmp_path: Path, store: Store) -> None:
+    spend(store, "a", "a0", "one")
+    store.home.ledger.snapshot()
+    kept = tmp_path / "kept"
+    shutil.copytree(store.home.path, kept)
+    spend(store, "a", "a1", "two")
+    spend(store, "a", "a2", "three")
+    assert len(listed(store, "a")) == 6
+    store.close()
+    # The ledger is set back, the metadata is not; then the two go different ways.
+    for file in kept.glob("ledger.db*"):
+        shutil.copy(file, store.home.path / file.name)
+    for file in store.home.path.glob("ledger.db-*"):
+        if not (kept / file.name).exists():
+            file.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ptkstore.client.require_newest", lambda _home: None, raising=False)
+        with Store(store.home.path, workers=0) as again:
+            assert listed(again, "a") == expected(again, "a")
+            assert len(expected(again, "a")) == 2
+            for number in range(1, 4):
+                spend(again, "a", f"a{number}", f"other-{number}")
+            assert listed(again, "a") == expected(again, "a")
+
+
+def test_an_entry_that_was_changed_in_the_journal_is_not_served(store: Store) -> None:
+    spend(store, "a", "a0", "one")
+    assert len(listed(store, "a")) == 2
+    database: Any = store.home.ledger._writer.journal._db  # type: ignore[attr-defined]
+    database.execute("UPDATE commits SET body = replace(body, '\"one\"', '\"two\"')")
+    with pytest.raises(JournalDamaged, match="CHAIN_BROKEN"):
+        store.charges("a")
