@@ -10,7 +10,8 @@ otherwise the page cache would grow under one of the two only.
 *Unary*: the same client calls, in turns, a bare grpcio server in a process of its own that returns 64 bytes, and ours. p99
 of the latencies of each, in milliseconds; the ratio is the median over the rounds.
 
-The bar for publishing, against a bare Redis, comes with the Redis bus of the server.
+*Notified*: from publishing a state to the callbacks of one and of 1,000 subscribers, beside a bare Redis publish to as many
+connections (``_rpc/notified.py``). The bar is (p99 - 20 ms) / p99 of the bare publish.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import grpc
 import numpy as np
 import pyarrow as pa
 
+from benchmarks._rpc import notified
 from benchmarks.bars import Report, Say, at_least, at_most
 from benchmarks.ingest import batch, spec
 from ptkstore.client import Store
@@ -43,6 +45,8 @@ BATCH_ROWS = 32_768
 ROUNDS = 5
 WARM = 8
 CALLS = 1500
+# Subscribers, and how often something is published.
+NOTIFIED = ((1, 300), (1000, 20))
 DAY_MS = 86_400_000
 _ROOT = Path(__file__).parents[1]
 
@@ -68,6 +72,14 @@ def run(say: Say) -> Report:
         for row in table
         if row["call"] != "echo"
     ]
+    report.figures["notified"] = told = []
+    for subscribers, rounds in NOTIFIED:
+        say(f"publishing to {subscribers:,} subscribers: {rounds} rounds")
+        row = notified.compare(say, subscribers, rounds)
+        told.append(row)
+        beyond = round((row["p99_ms"] - 20) / row["bare_p99_ms"], 2)
+        what = f"(p99 of publish to notified - 20 ms) / p99 of a bare Redis publish, {subscribers:,} subscribers"
+        report.bars.append(at_most(what, max(0.0, beyond), 5))
     return report
 
 

@@ -15,6 +15,7 @@ Reasons: STREAM_UNKNOWN, STREAM_EXISTS, STATE_UNKNOWN, REFERENCE_INVALID, and th
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,8 @@ from ptkstore.views import (
 )
 
 __all__ = ["BATCH_ROWS", "Store"]
+
+_LOG = logging.getLogger(__name__)
 
 
 class Store:
@@ -253,15 +256,22 @@ class Store:
             return [_state_view(name, one) for one in tx.states.list(row.id)]
 
     def subscribe(self, name: str, callback: Callable[[StateView], None]) -> Callable[[], None]:
-        """Call back, in a thread of its own, for every new state of a PTK from now on; returns what ends it."""
-        with self._home.metadata.read() as tx:
-            ptk = tx.ptks.named(name).id
+        """Call back, in a thread of its own, for every new state of a PTK from now on, in order; returns what ends it.
 
-        def heard(_topic: str, message: dict[str, Any]) -> None:
-            with self._home.metadata.read() as tx:
-                callback(_state_view(name, tx.states.get(ptk, message["body"]["version"])))
+        A callback that raises is told of the next state all the same.
+        """
+        follower = self._home.followers.follow(name, self.ptk(name).latest_version or 0)
 
-        return self._home.bus.subscribe(f"sage.ptk.state.{name}", heard).close
+        def tell() -> None:
+            while fresh := follower.next():
+                for row in fresh:
+                    try:
+                        callback(_state_view(name, row))
+                    except Exception as error:
+                        _LOG.warning("a follower of %s failed with %s", name, type(error).__name__)
+
+        threading.Thread(target=tell, name=f"sage-subscriber {name:.40}", daemon=True).start()
+        return follower.close
 
     def plan(self, stream: str) -> PlanView | None:
         """The newest plan of a stream, or None before its first window."""

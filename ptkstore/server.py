@@ -44,10 +44,11 @@ from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
 from ptkstore.rpc.plans import Plans
-from ptkstore.rpc.ptks import Ptks
+from ptkstore.rpc.ptks import Ptks, watch_message
 from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
 from ptkstore.rpc.streams import Streams
+from ptkstore.rpc.watching import Watchers
 from ptkstore.settings import Settings
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
@@ -151,12 +152,13 @@ class Server:
             threads=_STREAM_THREADS,
             stopping=lambda: self._hub.stopping,
         )
+        self._watchers = Watchers(home.followers, self._hub, watch_message)
         self._runner = Runner(store, self._hub.wake)
         services: list[tuple[ServiceDescriptor, object]] = [
             (stream_pb2.DESCRIPTOR.services_by_name["StreamService"], Streams(store, self._appender, self._runner)),
             (
                 ptk_pb2.DESCRIPTOR.services_by_name["PtkService"],
-                Ptks(store, self._hub, endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed)),
+                Ptks(store, self._watchers, endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed)),
             ),
             (plan_pb2.DESCRIPTOR.services_by_name["PlanService"], Plans(store)),
             (budget_pb2.DESCRIPTOR.services_by_name["BudgetService"], Budgets(store)),
@@ -208,6 +210,7 @@ class Server:
         self._deliverer.close()
         self._notifier.stop()
         self._hub.close()
+        self._watchers.close()
         self._auditor.close()
         self._health_threads.shutdown()
 

@@ -62,8 +62,8 @@ class ServerSettings(_Section):
     address: str = "127.0.0.1:7070"
     tls: TlsSettings | None = None
     # Calls at once; those that watch are at most `watchers` of them.
-    threads: int = Field(default=256, ge=8, le=4096)
-    watchers: int = Field(default=192, ge=1, le=4000)
+    threads: int = Field(default=1536, ge=8, le=8192)
+    watchers: int = Field(default=1280, ge=1, le=8000)
     max_message_bytes: int = Field(default=16 << 20, ge=1 << 16, le=128 << 20)
     # Per caller; 0 is no limit.
     calls_per_second: float = Field(default=2000, ge=0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ptklib.privacy.filters import Filter
 from ptkstore.bus import LocalBus, Notifier, RedisBus
+from ptkstore.engine.following import Followers
 from ptkstore.lake import DirectoryLake, Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
@@ -47,6 +48,11 @@ class Home:
     opening: threading.Lock = field(default_factory=threading.Lock)
     # Called with the name of every step when its work begins and when it is written; tests kill the process there.
     on_step: Callable[[str, str], None] = lambda _step, _moment: None
+    followers: Followers = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make what needs several parts."""
+        self.followers = Followers(self.metadata, self.bus)
 
     @classmethod
     def open(
@@ -113,6 +119,7 @@ class Home:
     def close(self) -> None:
         """Close everything."""
         self.workers.close()
+        self.followers.close()
         self.notifier.stop()
         self.bus.close()
         for writer in self.writers.values():

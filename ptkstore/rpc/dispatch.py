@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import structlog
@@ -32,7 +32,9 @@ from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.permissions import ANYONE, PERMISSIONS, Permission
 from ptkstore.rpc.repeats import UNKEPT, Once, Repeats
 
-__all__ = ["Call", "Dispatcher", "Gate", "parse"]
+__all__ = ["Call", "Dispatcher", "Gate", "calls_back", "parse"]
+
+Work = TypeVar("Work", bound=Callable[..., Any])
 
 _MAX_SUBJECT = 100
 _LOG = structlog.get_logger("sage.rpc")
@@ -78,6 +80,8 @@ class Dispatcher:
             return grpc.stream_stream_rpc_method_handler(
                 lambda incoming, context: self._stream(name, context, lambda call: work(incoming, call))
             )
+        if rpc.server_streaming and getattr(work, "calls_back", False):
+            return grpc.unary_stream_rpc_method_handler(self._calling_back(name, request, work))
         if rpc.server_streaming:
             return grpc.unary_stream_rpc_method_handler(
                 lambda data, context: self._stream(
@@ -130,6 +134,21 @@ class Dispatcher:
         except Exception as error:
             self._fail(method, context, call, "", error, None)
         self.metrics.called(method, ENDED if PERMISSIONS[method].records == "carries" else "OK", None)
+
+    def _calling_back(self, method: str, kind: type[Message], work: Any) -> Any:
+        """A handler that returns at once; what it sends comes from other threads."""
+
+        def handle(data: bytes, context: Any, send: Any) -> None:
+            call = None
+            try:
+                call = self._enter(method, context)
+                work(self._asked(kind, data, call), call, send)
+            except Exception as error:
+                self._fail(method, context, call, "", error, None)
+            context.add_callback(lambda: self.metrics.called(method, "OK", None))
+
+        handle.experimental_non_blocking = True  # type: ignore[attr-defined]
+        return handle
 
     def _asked(self, kind: type[Message], data: bytes, call: Call) -> Any:
         """The request of an RPC that streams its answers."""
@@ -230,6 +249,13 @@ def _refusing(error: SageError) -> Any:
         context.abort_with_status(status_of(error))
 
     return grpc.stream_stream_rpc_method_handler(refuse)
+
+
+def calls_back(work: Work) -> Work:
+    """Mark an RPC that takes ``send`` and returns at once: ``send(bytes)`` sends a message from any thread, ``send(None)`` ends
+    the call."""
+    work.calls_back = True  # type: ignore[attr-defined]
+    return work
 
 
 def parse(kind: type[Message], data: bytes) -> Any:

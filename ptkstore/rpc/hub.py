@@ -6,7 +6,7 @@ Reason: TOO_MANY_WATCHERS.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,7 +26,7 @@ class Hub:
         """At most so many watch at once: each occupies a thread."""
         self._changed = threading.Condition()
         self._hints = 0
-        self._watchers = 0
+        self._ends: dict[object, Callable[[], None]] = {}
         self._most = most
         self.stopping = False
         self._handles: list[Handle] = [bus.subscribe("sage.*", lambda _topic, _message: self.wake())]
@@ -42,8 +42,12 @@ class Hub:
 
     def stop(self) -> None:
         """End all watching: the callers reconnect elsewhere or later."""
-        self.stopping = True
+        with self._changed:
+            self.stopping = True
+            ends = list(self._ends.values())
         self.wake()
+        for end in ends:
+            end()
 
     def close(self) -> None:
         """Hear no more hints."""
@@ -54,16 +58,28 @@ class Hub:
     @contextmanager
     def watching(self, context: Any) -> Iterator[Iterator[None]]:
         """An iterator that yields when it is time to look, first at once, until the call ends. SERVER_STOPPING when we stop."""
-        with self._changed:
-            if self._watchers >= self._most:
-                raise LimitExceeded("TOO_MANY_WATCHERS", f"{self._most} calls are watching already: try later")
-            self._watchers += 1
+        leave = self.enter(lambda: None)
         try:
             context.add_callback(self.wake)
             yield self._looks(context)
         finally:
+            leave()
+
+    def enter(self, end: Callable[[], None]) -> Callable[[], None]:
+        """One watcher more, or TOO_MANY_WATCHERS; ``end`` is called when we stop. Returns what takes the watcher out again."""
+        token = object()
+        with self._changed:
+            if self.stopping:
+                raise ServerUnavailable("SERVER_STOPPING", "the server is stopping: connect again")
+            if len(self._ends) >= self._most:
+                raise LimitExceeded("TOO_MANY_WATCHERS", f"{self._most} calls are watching already: try later")
+            self._ends[token] = end
+
+        def leave() -> None:
             with self._changed:
-                self._watchers -= 1
+                self._ends.pop(token, None)
+
+        return leave
 
     def _looks(self, context: Any) -> Iterator[None]:
         while True:

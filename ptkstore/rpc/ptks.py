@@ -14,8 +14,7 @@ from ptkstore.client import Store
 from ptkstore.engine import registrations
 from ptkstore.engine.profile_terms import renew, witness
 from ptkstore.metadata import Transaction, rows
-from ptkstore.rpc.dispatch import Call
-from ptkstore.rpc.hub import Hub
+from ptkstore.rpc.dispatch import Call, calls_back
 from ptkstore.rpc.messages import (
     json_object,
     millis,
@@ -27,15 +26,21 @@ from ptkstore.rpc.messages import (
 )
 from ptkstore.rpc.operations import number_of
 from ptkstore.rpc.pages import Page
+from ptkstore.rpc.watching import Send, Watchers
 from ptkstore.v1 import ptk_pb2
 from ptkstore.views import PtkView, Registration, StateView
 
-__all__ = ["CACHED_BYTES", "INLINE_BYTES", "MAX_LEVELS", "PIECE_BYTES", "Ptks", "StateCache"]
+__all__ = ["CACHED_BYTES", "INLINE_BYTES", "MAX_LEVELS", "PIECE_BYTES", "Ptks", "StateCache", "watch_message"]
 
 INLINE_BYTES = 1 << 20
 PIECE_BYTES = 1 << 20
 CACHED_BYTES = 64 << 20
 MAX_LEVELS = 100
+
+
+def watch_message(name: str, row: rows.StateRow) -> bytes:
+    """What those who watch a PTK are told of a state."""
+    return ptk_pb2.WatchPtkResponse(state=state_message(_state_view(name, row))).SerializeToString()
 
 
 class StateCache:
@@ -68,10 +73,10 @@ class StateCache:
 class Ptks:
     """See the contract."""
 
-    def __init__(self, store: Store, hub: Hub, *, endpoint_allowed: Callable[[str], bool]) -> None:
+    def __init__(self, store: Store, watchers: Watchers, *, endpoint_allowed: Callable[[str], bool]) -> None:
         """``endpoint_allowed`` is the operator's allow-list of subscribers."""
         self._store = store
-        self._hub = hub
+        self._watchers = watchers
         self._states = StateCache(store.home.lake.get)
         self._endpoint_allowed = endpoint_allowed
 
@@ -219,17 +224,10 @@ class Ptks:
         for begin in range(0, len(arrays), PIECE_BYTES):
             yield ptk_pb2.ReadStateResponse(piece=arrays[begin : begin + PIECE_BYTES])
 
-    def watch_ptk(self, request: ptk_pb2.WatchPtkRequest, call: Call) -> Iterator[ptk_pb2.WatchPtkResponse]:
+    @calls_back
+    def watch_ptk(self, request: ptk_pb2.WatchPtkRequest, call: Call, send: Send) -> None:
         """See the contract."""
-        after = max(0, request.after_version)
-        with self._hub.watching(call.context) as looks:
-            for _ in looks:
-                with self._store.home.metadata.read() as tx:
-                    ptk = tx.ptks.named(request.name).id
-                    fresh = tx.states.list(ptk, after=after)
-                for row in fresh:
-                    yield ptk_pb2.WatchPtkResponse(state=state_message(_state_view(request.name, row)))
-                    after = row.version
+        self._watchers.watch(request.name, max(0, request.after_version), call.context, send)
 
     def subscribe_to_ptk(self, request: ptk_pb2.SubscribeToPtkRequest, call: Call) -> ptk_pb2.SubscribeToPtkResponse:
         """See the contract."""
