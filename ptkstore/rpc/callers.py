@@ -46,8 +46,8 @@ class Caller:
         return bool(self.streams or self.ptks)
 
     def sees_stream(self, stream: str) -> bool:
-        """True when the stream is one of the caller's."""
-        return not self.streams or stream in self.streams
+        """True when the stream is one of the caller's. Who is limited to some PTKs alone has no stream."""
+        return stream in self.streams if self.streams else not self.ptks
 
     def sees_ptk(self, ptk: str, stream: str | None) -> bool:
         """True when the PTK, and the stream it is on, are the caller's. A PTK that does not exist is on no stream."""

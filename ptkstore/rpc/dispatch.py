@@ -175,13 +175,11 @@ class Dispatcher:
         if not call.caller.limited or call.permission.scope != "named":
             return
         stream = getattr(request, call.permission.stream) if call.permission.stream else None
-        if stream is not None:
-            call.caller.require_stream(stream)
         if call.permission.ptk:
             ptk = getattr(request, call.permission.ptk)
             call.caller.require_ptk(ptk, stream if stream is not None else self.stream_of(ptk))
-        elif call.caller.ptks and not call.caller.streams:
-            raise denied("these credentials are for some PTKs only")
+        elif stream is not None:
+            call.caller.require_stream(stream)
 
     def _count(self, method: str, code: str, seconds: float | None) -> None:
         permission = PERMISSIONS.get(method)

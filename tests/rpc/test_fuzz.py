@@ -26,9 +26,9 @@ from ptkstore.streams import Column, StreamSpec
 from ptkstore.streams.encoding import Encoding
 from ptkstore.v1 import ptk_pb2, stream_pb2
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, day, spec
+from tests.rpc.calling import SERVED
 from tests.rpc.small import channel_to, serving
 from tests.rpc.store_suite import filled
-from tests.rpc.test_permissions import SERVED
 from tests.rpc.test_server import append, ipc, registration
 
 CALLERS_FAULT = {
@@ -303,7 +303,7 @@ def test_what_is_refused_on_the_way_in_leaves_no_trace(tmp_path: Path) -> None:
 def _request_of(method: str) -> Any:
     from google.protobuf.message_factory import GetMessageClass
 
-    from tests.rpc.test_permissions import RPCS
+    from tests.rpc.calling import RPCS
 
     return GetMessageClass(RPCS[method].input_type)
 

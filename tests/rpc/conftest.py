@@ -1,0 +1,43 @@
+"""A server that wants credentials, with two streams, and certificates, for the tests of who may do what."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.small import config, spec
+from tests.rpc.calling import Clients
+from tests.rpc.small import channel_to, serving
+from tests.rpc.store_suite import filled
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> Iterator[Clients]:
+    with serving(tmp_path, auth={"required": True}) as (server, store), channel_to(server) as channel:
+        filled(store)
+        store.create_stream(spec(name="other"))
+        store.register("foreign", stream="other", kind="statistics", config=config(), target=0.3)
+        yield Clients(server, store, channel)
+
+
+@pytest.fixture(scope="session")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CA, a server's certificate and two clients'."""
+    folder = tmp_path_factory.mktemp("pki")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    request = ("req", "-newkey", "rsa:2048", "-nodes")
+    openssl(*request, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2")
+    for name in ("server", "depot", "stranger"):
+        openssl(*request, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        (folder / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
+        openssl(
+            "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", f"{name}.pem",
+            "-days", "2", "-extfile", "ext",
+        )  # fmt: skip
+    return folder
