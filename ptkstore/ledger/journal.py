@@ -124,6 +124,12 @@ class Journal:
         if not self.append_next(canonical_entries(entries)):
             raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
 
+    def append_last(self, body: bytes) -> None:
+        """Add one commit after `head` and end the turn; ``body`` is the canonical form of its entries."""
+        if not self.append_next(body):
+            raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
+        self.commit()
+
     def append_next(self, body: bytes) -> bool:
         """Add one commit right after `head`, durable at once outside `begin` and `commit`.
 

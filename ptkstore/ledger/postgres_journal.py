@@ -38,6 +38,14 @@ _PAGE = 500
 _SNAPSHOTS_KEPT = 2
 _DURABLE = {"on", "remote_apply"}
 
+# What a turn begins with, in one message: the lock, and behind it what others have added. Each statement sees what was
+# committed before it began.
+_BEGIN = """
+BEGIN;
+SELECT 1 FROM sage_ledger.head FOR UPDATE;
+SELECT seq, body, mac FROM sage_ledger.commits WHERE seq > {seq:d} ORDER BY seq LIMIT {page:d}
+"""
+
 # The commit before must be there as we know it, and the newest: a journal that swallows commits is noticed at the next one.
 _NEXT = """
 WITH moved AS (
@@ -48,6 +56,14 @@ WITH moved AS (
 )
 INSERT INTO sage_ledger.commits (seq, body, mac) SELECT %(seq)s, %(body)s, %(mac)s FROM moved
 """
+# The same in a turn, and its end. Several statements in one message take no parameters: bytes are spelled out in hex.
+_LAST = (
+    _NEXT.replace("%(seq)s", "{seq:d}")
+    .replace("%(before)s", "{before:d}")
+    .replace("%(mac)s", "decode('{mac}', 'hex')")
+    .replace("%(before_mac)s", "decode('{before_mac}', 'hex')")
+    .replace("%(body)s", "decode('{body}', 'hex')")
+) + ";\nCOMMIT"
 
 
 def connector(url: str) -> Connect:
@@ -110,6 +126,8 @@ class PostgresJournal:
         self._db: psycopg.Connection[tuple[Any, ...]] | None = None
         self._used = 0.0
         self._in_turn = False
+        # What `begin` found after the commit of that number.
+        self._found: tuple[int, list[tuple[Any, ...]]] | None = None
         self._closed = False
         try:
             connection = self._connection()
@@ -128,9 +146,11 @@ class PostgresJournal:
         """Take the write lock; tried again on a new connection, for nothing has happened yet."""
         for attempt in (1, 2):
             try:
-                connection = self._connection()
-                connection.execute("BEGIN")
-                locked = connection.execute("SELECT 1 FROM sage_ledger.head FOR UPDATE").fetchone()
+                cursor = self._connection().execute(_BEGIN.format(seq=self.head.seq, page=_PAGE))
+                cursor.nextset()
+                locked = cursor.fetchone()
+                cursor.nextset()
+                self._found = (self.head.seq, cursor.fetchall())
             except self._errors as error:
                 broken = self._broken()
                 self.rollback()
@@ -146,11 +166,11 @@ class PostgresJournal:
     def commit(self) -> None:
         """Make everything since `begin` durable and let the lock go."""
         self._run("COMMIT")
-        self._in_turn = False
+        self._end_turn()
 
     def rollback(self) -> None:
         """Forget everything since `begin`. Safe to call when nothing is open."""
-        self._in_turn = False
+        self._end_turn()
         try:
             if self._db is not None and self._db.info.transaction_status != self._idle:
                 self._db.execute("ROLLBACK")
@@ -181,12 +201,30 @@ class PostgresJournal:
 
     def is_current(self) -> bool:
         """True when `head` is the newest commit."""
+        if self._found is not None and self._found[0] == self.head.seq:
+            return not self._found[1]
         return not self._rows("SELECT 1 FROM sage_ledger.commits WHERE seq > %s LIMIT 1", self.head.seq)
 
     def append(self, entries: list[Entry]) -> None:
         """Add one commit after `head`, inside `begin` and `commit`."""
         if not self.append_next(canonical_entries(entries)):
             raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
+
+    def append_last(self, body: bytes) -> None:
+        """Add one commit after `head` and end the turn, in one message; ``body`` is the canonical form of its entries."""
+        mac = commit_mac(self._key, self.head, body)
+        statement = _LAST.format(
+            seq=self.head.seq + 1,
+            before=self.head.seq,
+            before_mac=self.head.mac.hex(),
+            mac=mac.hex(),
+            body=body.hex(),
+        )
+        added = self._run(statement).rowcount
+        self._end_turn()
+        if not added:
+            raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
+        self.head = Head(self.head.seq + 1, mac)
 
     def append_next(self, body: bytes) -> bool:
         """Add one commit right after `head`, durable at once outside `begin` and `commit`.
@@ -247,7 +285,11 @@ class PostgresJournal:
     def _read(self, last: int | None) -> Generator[list[Entry], None, None]:
         bound = "" if last is None else f" AND seq <= {last:d}"
         statement = f"SELECT seq, body, mac FROM sage_ledger.commits WHERE seq > %s{bound} ORDER BY seq LIMIT {_PAGE}"  # noqa: S608
-        while rows := self._rows(statement, self.head.seq):
+        found, self._found = self._found, None
+        ahead = found[1] if found is not None and found[0] == self.head.seq and last is None else None
+        while rows := self._rows(statement, self.head.seq) if ahead is None else ahead:
+            # In a turn nobody else adds anything: a page that is not full is the last.
+            ahead = [] if ahead is not None and len(ahead) < _PAGE else None
             for seq, body, mac in rows:
                 if not follows(self._key, self.head, seq, body, mac):
                     raise JournalDamaged(
@@ -271,6 +313,10 @@ class PostgresJournal:
         self._used = time.monotonic()
         return self._db
 
+    def _end_turn(self) -> None:
+        self._in_turn = False
+        self._found = None
+
     def _broken(self) -> bool:
         return self._db is None or bool(self._db.closed)
 
@@ -290,7 +336,7 @@ class PostgresJournal:
 
     def _run(self, statement: str, values: Any = ()) -> psycopg.Cursor[tuple[Any, ...]]:
         try:
-            return self._connection().execute(statement, values)
+            return self._connection().execute(statement, values or None)
         except self._errors as error:
             raise _unavailable(error) from error
 

@@ -42,6 +42,9 @@ class DurableJournal(Protocol):
     def append(self, entries: list[Entry]) -> None:
         """Add one commit after `head`, inside `begin` and `commit`."""
 
+    def append_last(self, body: bytes) -> None:
+        """Add one commit after `head`, inside `begin`, and then what `commit` does."""
+
     def append_next(self, body: bytes) -> bool:
         """Add one commit right after `head`, durable at once outside `begin` and `commit`; False, and nothing added, if
         `head` is not the newest commit."""

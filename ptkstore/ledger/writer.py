@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ptklib.errors import JournalUnavailable, SageError
+from ptklib.errors import JournalDamaged, JournalUnavailable, SageError
 from ptklib.ledger.canonical import entry_texts, joined_entries
 from ptklib.ledger.commands import Command
 from ptklib.ledger.decide import apply
@@ -184,11 +184,14 @@ class Writer:
         return True
 
     def _settle(self, jobs: list[_Job], more: Callable[[], None]) -> None:
-        """Everything that waits, worked out on what is in the journal, under the write lock."""
+        """Everything that waits, worked out on what is in the journal, under the write lock.
+
+        Memory is held only while it is worked on: callers go on handing in while we wait for the lock and for the disk.
+        """
+        self._require_open()
+        self.journal.begin()
         with self._memory:
             more()
-            self._require_open()
-            self.journal.begin()
             current = self.journal.is_current()
             again = jobs
             if self._state is None or (not current and any(job.entries for job in jobs)):
@@ -201,15 +204,20 @@ class Writer:
             if not current:
                 self._shared_until = time.monotonic() + SHARED_SECONDS
             self._run(again, self._state)
-            # Nobody is applied ahead of one who waits unapplied, so the queue is the order in which the state changed.
-            entries = [entry for job in jobs for entry in job.entries or ()]
-            if entries:
-                self.journal.append(entries)
-                self._unsaved += len(entries)
-            if self._unsaved >= self._snapshot_every:
-                self._save_snapshot(self._state)
-            self.journal.commit()
             self._unapplied = 0
+            # Nobody is applied ahead of one who waits unapplied, so the queue is the order in which the state changed.
+            count = sum(len(job.entries or ()) for job in jobs)
+            body = joined_entries([job.text for job in jobs])
+            self._unsaved += count
+            if self._unsaved >= self._snapshot_every:
+                if count and not self.journal.append_next(body):
+                    raise JournalDamaged("HISTORY_CUT", "the newest commit is gone: nothing was added")
+                self._save_snapshot(self._state)
+                count = 0
+        if count:
+            self.journal.append_last(body)
+        else:
+            self.journal.commit()
 
     def _run(self, jobs: list[_Job], state: LedgerState) -> None:
         for job in jobs:
