@@ -80,7 +80,7 @@ class TestSpeed:
 class TestFrame:
     def test_packages_are_no_benchmarks(self) -> None:
         found = command.names()
-        assert {"accuracy", "ptks", "window"} <= set(found)
+        assert {"accuracy", "chaos", "ptks", "window"} <= set(found)
         assert not {"ptk_speed", "_accuracy", "bars", "__main__"} & set(found)
 
     def test_what_could_not_be_measured_is_null_and_never_holds(self) -> None:

@@ -76,7 +76,7 @@ def two_days(path: Path) -> Iterator[tuple[Store, Store]]:
 
 
 @pytest.mark.parametrize(
-    "moment", [("sealed", "begins"), ("sealed", "added"), ("train", "spent"), ("published", "begins")]
+    "moment", [("sealed", "begins"), ("sealed", "added"), ("train", "spent"), ("published", "begins")], ids="-".join
 )
 def test_a_lake_that_is_away(tmp_path: Path, moment: tuple[str, str]) -> None:
     away = Away(LAKE)
@@ -123,6 +123,7 @@ def test_metadata_that_is_away(tmp_path: Path, moment: tuple[str, str], monkeypa
         ("reserve_all", ("trained", "begins")),
         ("retire", ("expired", "begins")),
     ],
+    ids=lambda one: one if isinstance(one, str) else "-".join(one),
 )
 def test_a_ledger_that_is_away(tmp_path: Path, call: str, moment: tuple[str, str]) -> None:
     away = Away(LEDGER)

@@ -73,7 +73,7 @@ class Server:
             "command": [str(part) for part in self.command],
             "environment": self.environment,
             "directory": str(self.directory),
-            "log": str(self._log),
+            "log": str(self.log),
             "stop_signal": int(self.stop_signal),
             "user": self.user,
             "group": self.group,
@@ -114,7 +114,13 @@ class Server:
         self.close()
 
     @property
-    def _log(self) -> Path:
+    def runs(self) -> bool:
+        """True from its start until it is ended, or ends by itself."""
+        return self._keeper is not None and self._keeper.poll() is None
+
+    @property
+    def log(self) -> Path:
+        """What it said, all its lives in one file."""
         return self.directory / "server.log"
 
     def _end(self, how: int) -> None:
@@ -139,7 +145,7 @@ class Server:
         self._keeper.stdin.flush()
 
     def _last_words(self) -> str:
-        text = self._log.read_text(errors="replace") if self._log.exists() else ""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.strip().splitlines()[-8:])
 
 
