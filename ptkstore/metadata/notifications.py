@@ -41,6 +41,10 @@ class Notifications:
         row = self._session.one(sa.select(marks.c.version).where(marks.c.subscription == subscription))
         return None if row is None else int(row["version"])
 
+    def marks(self) -> dict[int, int]:
+        """The marks of all subscriptions that have one."""
+        return {row["subscription"]: int(row["version"]) for row in self._session.all(sa.select(marks))}
+
     def set_mark(self, subscription: int, version: int) -> None:
         """Move the mark of a subscription up. It never goes back."""
         check_whole(version, "version", 0)

@@ -120,10 +120,10 @@ class Deliverer:
             late: dict[int, list[Notification]] = {}
             for each in tx.notifications.list(status="LATE"):
                 late.setdefault(each.subscription, []).append(each)
-            marks = {one.id: tx.notifications.mark(one.id) or 0 for one in subscriptions}
+            marks = tx.notifications.marks()
         for one in subscriptions:
             waiting = late.get(one.id, [])
-            fresh = one.ptk in newest and newest[one.ptk].version > marks[one.id]
+            fresh = one.ptk in newest and newest[one.ptk].version > marks.get(one.id, 0)
             due_ms = min((each.due_ms for each in waiting), default=now_ms if fresh else None)
             if due_ms is None:
                 continue
@@ -139,18 +139,22 @@ class Deliverer:
 
     def _deliver(self, subscription: rows.Subscription) -> None:
         """Send what is due to one subscription, until nothing is or something does not arrive."""
+        arrived = True
         try:
-            while not self._stopping.is_set():
+            while arrived and not self._stopping.is_set():
                 found = self._next(subscription)
-                if found is None or not self._send(subscription, *found):
+                if found is None:
                     return
+                arrived = self._send(subscription, *found)
         except SageError as error:
             _LOG.warning("stuck", subscription=subscription.id, reason=error.reason)
         finally:
             with self._lock:
                 self._busy.discard(subscription.id)
-            # Something may have come up after the last look.
-            self._woken.set()
+                last = not self._busy
+            # Something may have come up after the last look. Not after each of a thousand: every look is at all of them.
+            if last or not arrived:
+                self._woken.set()
 
     def _next(self, subscription: rows.Subscription) -> tuple[StateView, int] | None:
         """The oldest version that is due, and how often it was tried."""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from ptkstore.client import Store
-from ptkstore.rpc.delivering import Pace, is_allowed
+from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
 from ptkstore.rpc.faults import error_of
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2, ptk_pb2_grpc
 from tests.engine.small import DAY_MS, FIRST_MS
@@ -237,3 +237,25 @@ def test_delays_double_with_jitter_up_to_the_longest() -> None:
         delays = {pace.delay_ms(attempts) for _ in range(50)}
         assert len(delays) > 1
         assert all(500 * most <= delay <= 1000 * most for delay in delays)
+
+
+def test_a_state_for_many_subscribers_takes_a_few_looks_at_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[None] = []
+    look = Deliverer._hand_out
+
+    def counted(deliverer: Deliverer) -> float:
+        looks.append(None)
+        return look(deliverer)
+
+    monkeypatch.setattr(Deliverer, "_hand_out", counted)
+    subscriber = Subscriber()
+    with serving(tmp_path) as (server, store), channel_to(server) as channel, ExitStack() as stack:
+        filled(store, 2)
+        for _ in range(60):
+            subscribe(channel, stack.enter_context(listening(subscriber)))
+        before = len(looks)
+        run(store, 1)
+        until(lambda: len(subscriber.told) >= 60)
+        assert len(looks) - before < 15
