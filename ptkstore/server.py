@@ -106,6 +106,21 @@ def configure_logs() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
+    logging.basicConfig(handlers=[_PlainLogs()], level=logging.WARNING, force=True)
+
+
+class _PlainLogs(logging.Handler):
+    """Warnings of parts that know Python's logging alone, in the same form. What a library says may quote data: it is told
+    of by its name and place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass one on."""
+        ours = record.name.partition(".")[0] in ("ptkstore", "ptklib")
+        text = record.getMessage() if ours else f"{record.levelname.lower()} of a library"
+        note = (
+            {"logger": record.name} if ours else {"logger": record.name, "where": f"{record.filename}:{record.lineno}"}
+        )
+        structlog.get_logger().log(record.levelno, text, **note)
 
 
 class Server:
