@@ -237,8 +237,9 @@ class Notifier:
             try:
                 retry = self.drain().retry_seconds
                 failures = 0
-            except SageError as error:
+            except Exception as error:  # whatever it is: without this thread no hint would ever leave again
                 retry = min(self._longest_delay, self._first_delay * 2.0 ** min(failures, 60))
                 failures += 1
-                _LOG.warning("the outbox cannot be read now: %s", error.reason)
+                why = error.reason if isinstance(error, SageError) else type(error).__name__
+                _LOG.warning("the outbox cannot be read now: %s", why)
             self._woken.wait(self._poll if retry is None else min(self._poll, retry))

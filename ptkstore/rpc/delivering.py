@@ -109,6 +109,8 @@ class Deliverer:
                 wait = min(wait, self._hand_out())
             except SageError as error:
                 _LOG.warning("stuck", reason=error.reason)
+            except Exception as error:  # a defect; without this thread nobody would be told of anything any more
+                _LOG.error("failed", error=type(error).__name__)
             self._woken.wait(max(0.01, wait))
 
     def _hand_out(self) -> float:
@@ -139,21 +141,26 @@ class Deliverer:
 
     def _deliver(self, subscription: rows.Subscription) -> None:
         """Send what is due to one subscription, until nothing is or something does not arrive."""
-        arrived = True
+        arrived = stuck = True
         try:
             while arrived and not self._stopping.is_set():
                 found = self._next(subscription)
                 if found is None:
-                    return
+                    break
                 arrived = self._send(subscription, *found)
+            stuck = False
         except SageError as error:
             _LOG.warning("stuck", subscription=subscription.id, reason=error.reason)
+        except Exception as error:
+            _LOG.error("failed", subscription=subscription.id, error=type(error).__name__)
         finally:
             with self._lock:
                 self._busy.discard(subscription.id)
                 last = not self._busy
-            # Something may have come up after the last look. Not after each of a thousand: every look is at all of them.
-            if last or not arrived:
+            # Something may have come up after the last look. Not after each of a thousand: every look is at all of them. And
+            # one that could not be marked is told again, but not at once: while the metadata cannot be written that would go
+            # on and on.
+            if (last or not arrived) and not stuck:
                 self._woken.set()
 
     def _next(self, subscription: rows.Subscription) -> tuple[StateView, int] | None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,14 +15,15 @@ from typing import Any
 
 import pytest
 
-from ptklib.errors import InvalidInput, JournalUnavailable, SageError
+from ptklib.errors import InvalidInput, JournalUnavailable
 from ptkstore.client import Store
 from ptkstore.engine import patience
 from ptkstore.lake import LakeUnavailable
 from ptkstore.metadata import Metadata, MetadataUnavailable
 from tests.engine.small import DAY_MS, FIRST_MS
-from tests.rpc.small import serving
+from tests.rpc.small import PACE, serving
 from tests.rpc.store_suite import filled
+from tests.rpc.test_deliveries import Subscriber, listening, until
 
 LAKE = LakeUnavailable("LAKE_UNAVAILABLE", "away")
 LEDGER = JournalUnavailable("JOURNAL_UNAVAILABLE", "away")
@@ -33,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 class Away:
     """Makes calls fail for a few times, from the moment it is armed."""
 
-    def __init__(self, error: SageError, times: int = TIMES) -> None:
+    def __init__(self, error: Exception, times: int = TIMES) -> None:
         self.error = error
         self.left = 0
         self.failed = 0
@@ -169,3 +175,74 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def away_for_good() -> None:
     raise InvalidInput("VALUE_INVALID", "asking again does not help")
+
+
+def test_deliveries_and_hints_go_on_after_an_error_that_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = Away(RuntimeError("a defect"), times=6)
+    subscriber = Subscriber()
+    heard: list[int] = []
+    with two_days(tmp_path) as (store, remote), listening(subscriber) as endpoint:
+        store.subscribe("hour-speed", lambda view: heard.append(view.version))
+        with store.home.metadata.write() as tx:
+            one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, endpoint)
+            tx.notifications.set_mark(one.id, 0)
+        for name in ("sage-deliveries", "sage-notifier"):
+            assert any(thread.name == name for thread in threading.enumerate())
+        with monkeypatch.context() as patch:
+            read = away.around(Metadata.read)
+
+            def only_in_threads(self: Metadata) -> Any:
+                ours = threading.current_thread().name.startswith(("sage-deliver", "sage-notifier"))
+                return (read if ours else plain)(self)
+
+            plain = Metadata.read
+            patch.setattr(Metadata, "read", only_in_threads)
+            away.arm()
+            store.home.notifier.wake()
+            until(lambda: away.failed == 6)
+        remote.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+        until(lambda: subscriber.told == [1, 2] and heard == [1, 2])
+
+
+def test_the_log_is_json_and_quotes_nobody_else() -> None:
+    code = """
+import logging
+from ptkstore.server import configure_logs
+configure_logs()
+logging.getLogger("ptkstore.bus.redis").warning("the connection is lost: %s", "TimeoutError")
+try:
+    raise ValueError("canary")
+except ValueError:
+    logging.getLogger("grpc").exception("calling %s", "canary")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ours, theirs = (json.loads(line) for line in done.stderr.splitlines())
+    assert (ours["event"], ours["level"]) == ("the connection is lost: TimeoutError", "warning")
+    assert (theirs["logger"], theirs["level"]) == ("grpc", "error")
+    assert "canary" not in done.stderr
+
+
+def test_a_subscriber_is_not_flooded_while_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments: list[float] = []
+    subscriber = Subscriber(lambda _: bool(moments.append(time.monotonic())))  # type: ignore[func-returns-value]
+    with two_days(tmp_path) as (store, remote), listening(subscriber) as endpoint:
+        with store.home.metadata.write() as tx:
+            one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, endpoint)
+            tx.notifications.set_mark(one.id, 0)
+        away = Away(METADATA, times=3)
+        plain, failing = Metadata.write, away.around(Metadata.write)
+
+        def write(self: Metadata) -> Any:
+            return (failing if threading.current_thread().name.startswith("sage-deliver") else plain)(self)
+
+        monkeypatch.setattr(Metadata, "write", write)
+        away.arm()
+        remote.run("rides", until_ms=FIRST_MS + DAY_MS)
+        until(lambda: away.failed == 3 and len(subscriber.told) == 4)
+        # Each time it waited for the next look, unless a hint came between.
+        assert moments[-1] - moments[0] > PACE.poll_seconds
+    assert subscriber.told == [1, 1, 1, 1]
