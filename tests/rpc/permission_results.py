@@ -51,7 +51,7 @@ holds it against this page.
 @contextmanager
 def tried(path: Path) -> Iterator[Clients]:
     """A server with something for every RPC to be about."""
-    allowed = {"subscribers": {"allowed": ["127.0.0.1:*"]}, "auth": {"required": True}}
+    allowed: dict[str, Any] = {"subscribers": {"allowed": ["127.0.0.1:*"]}, "auth": {"required": True}}
     with serving(path, **allowed) as (server, store), channel_to(server) as channel:
         filled(store)
         store.create_stream(spec(name="other"))
@@ -95,7 +95,7 @@ def _frame(clients: Clients, tokens: Mapping[str, str | None]) -> dict[str, dict
     asked = reflection_pb2.ServerReflectionRequest(list_services="")
     for who in WHO:
         metadata = () if tokens[who] is None else (("authorization", f"Bearer {tokens[who]}"),)
-        calls = {
+        calls: dict[str, Any] = {
             "/grpc.health.v1.Health/Check": lambda metadata=metadata: health_pb2_grpc.HealthStub(clients.channel).Check(
                 health_pb2.HealthCheckRequest(), metadata=metadata, timeout=5
             ),
@@ -123,7 +123,7 @@ def _request(clients: Clients, name: str, place: int, operator: str) -> Any:
         data = clients.answer("/ptkstore.v1.PlanService/WhatIf", operator, asked)[1]
         token = plan_pb2.WhatIfResponse.FromString(data).token
         return plan_pb2.ApprovePlanRequest(stream="rides", token=token)
-    ptk = {"name": "hour-speed"}
+    ptk: dict[str, Any] = {"name": "hour-speed"}
     text = json.dumps(config())
     requests: dict[str, Any] = {
         "RegisterPtk": ptk_pb2.RegisterPtkRequest(

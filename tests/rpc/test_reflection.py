@@ -35,7 +35,7 @@ class Explorer:
         self._files: set[str] = set()
 
     def ask(self, **what: str) -> Any:
-        request = reflection_pb2.ServerReflectionRequest(**what)  # type: ignore[arg-type]
+        request = reflection_pb2.ServerReflectionRequest(**what)
         stub = reflection_pb2_grpc.ServerReflectionStub(self.channel)
         (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=10)
         return answer
