@@ -16,14 +16,12 @@ the metadata; docs/guides/operate says what to do about them. Reasons: BACKUP_IN
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from ptklib.errors import InvalidInput
 from ptkstore.engine.backup import DATABASES, Backup, read_backup
-from ptkstore.engine.counting import window_of
 from ptkstore.engine.home import Home
 from ptkstore.engine.witness import begin_restoring, end_restoring
 from ptkstore.lake import DirectoryLake
@@ -36,7 +34,6 @@ __all__ = ["GivenUp", "give_up_past", "put_back_databases", "put_back_states"]
 
 _WHY = "given up by a restore"
 _AT_ONCE = 10_000
-_KEY = re.compile(r"cycle-(\d+)/")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +82,6 @@ def give_up_past(home: Home, until_ms: int) -> list[GivenUp]:
     found = [_give_up(home, specs[name], until_ms) for name in sorted(specs)]
     for name in sorted(home.ledger.streams().keys() - specs.keys()):
         _retire_living(home, name)
-    _skip_cycles(home, until_ms)
     end_restoring(home)
     return found
 
@@ -127,7 +123,10 @@ def _writer(home: Home, spec: StreamSpec) -> StreamWriter:
 
 
 def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:
-    """Retire all living blocks, and the spans after the newest known one: no later copy of their data may be charged."""
+    """Retire all living blocks, and the spans after the newest known one: no later copy of their data may be charged.
+
+    With its block a charge gives its key up, so metadata that are older than the ledger may use the numbers of cycles again.
+    """
     ledger, spans = home.ledger, Spans(spec)
     known = {spans.block_number(name) for name in ledger.blocks(spec.name)}
     if known:
@@ -155,21 +154,3 @@ def _close_books(home: Home, spec: StreamSpec) -> int:
             tx.cycles.finish(cycle.id, "GIVEN_UP", {"dp_records": 0}, at_ms=now_ms)
         tx.events.add("stream.restored", spec.name, {"stream": spec.name, "windows": len(running)}, at_ms=now_ms)
     return len(running)
-
-
-def _skip_cycles(home: Home, until_ms: int) -> None:
-    """Give up the numbers of cycles that the ledger knows and the metadata does not: a key of theirs must not come again."""
-    keys = [str(entry["key"]) for entry in home.ledger.history() if "key" in entry]
-    newest = max((int(match[1]) for match in map(_KEY.match, keys) if match), default=0)
-    if not home.specs:
-        return
-    spec = home.specs[min(home.specs)]
-    window, now_ms = window_of(spec, until_ms), home.now_ms()
-    with home.metadata.write() as tx:
-        taken = {cycle.window for cycle in tx.cycles.list(spec.name)}
-        number = max((cycle.id for name in home.specs for cycle in tx.cycles.list(name)), default=0)
-        while number < newest:
-            window -= 1
-            if window not in taken:
-                number = tx.cycles.start(spec.name, window, at_ms=now_ms)
-                tx.cycles.finish(number, "GIVEN_UP", {"dp_records": 0}, at_ms=now_ms)

@@ -143,7 +143,8 @@ def test_late_records_that_were_given_up_reach_no_block_whatever_the_rule_for_la
             give_up_past(home, FIRST_MS + 3 * DAY_MS)
         with Store(path, workers=0) as store:
             store.push("rides", day(0), seq=101)
-            mixed = day(2).slice(3990), day(3).slice(0, 2000)
+            # The first part of a day is one block, the others are of two.
+            mixed = day(2).slice(0, 1500), day(2).slice(3000), day(3).slice(0, 2000)
             for number, frame in enumerate(mixed):
                 store.push("rides", frame, seq=102 + number)
             (cycle,) = store.run("rides", until_ms=FIRST_MS + 4 * DAY_MS)
@@ -235,7 +236,7 @@ def test_a_stream_that_the_copy_does_not_know_leaves_nothing_to_read(tmp_path: P
     assert not list(path.glob("streams/later/*.block"))
 
 
-@pytest.mark.parametrize("step", ["_retire", "_close_books", "_skip_cycles", "end_restoring"])
+@pytest.mark.parametrize("step", ["_retire", "_close_books", "end_restoring"])
 def test_an_interrupted_restore_keeps_the_store_shut_until_it_is_done(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +257,52 @@ def test_an_interrupted_restore_keeps_the_store_shut_until_it_is_done(
     with Store(path, workers=0) as store:
         assert all(one.retired for one in store.budget("rides").blocks)
         assert store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS) == []
+
+
+def test_a_window_that_was_under_way_is_given_up_with_its_blocks(tmp_path: Path) -> None:
+    """The copy is made when the blocks of the window are counted and nothing is trained: they live, and have budget left."""
+    path, copy, new = tmp_path / "store", tmp_path / "copy", tmp_path / "new"
+    lived(path)
+    with Store(path, workers=0) as store:
+
+        def copy_then(step: str, moment: str) -> None:
+            if (step, moment) == ("sealed", "written"):
+                make_backup(store.home, copy)
+
+        store.home.on_step = copy_then
+        store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+    put_back(copy, new, path / KEY)
+    with home_of(new) as home:
+        living = home.ledger.blocks("rides", retired=False)
+        assert len(living) == 2
+        assert all(home.ledger.left("rides", [block]) > 0 for block in living)
+        (told,) = give_up_past(home, FIRST_MS + 2 * DAY_MS)
+        assert (told.blocks_retired, told.windows_lost) == (2, 1)
+        assert home.ledger.blocks("rides", retired=False) == []
+    with Store(new, workers=0) as store:
+        assert [one.status for one in store.cycles("rides")] == ["DONE", "GIVEN_UP"]
+        assert store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS) == []
+
+
+def test_raw_data_that_comes_back_after_the_restore_is_not_charged(tmp_path: Path) -> None:
+    """Somebody puts an old copy of the directory back as well, against the guide: the ledger itself refuses its blocks."""
+    lost, copy, path = tmp_path / "lost", tmp_path / "copy", tmp_path / "new"
+    lived(lost)
+    copied(lost, copy)
+    for name in ("streams", "keys"):
+        shutil.copytree(lost / name, tmp_path / "old" / name)
+    with Store(lost, workers=0) as store:
+        store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+    put_back(copy, path, lost / KEY)
+    with home_of(path) as home:
+        give_up_past(home, FIRST_MS + 3 * DAY_MS)
+    before = len(history(path))
+    for name in ("streams", "keys"):
+        shutil.rmtree(path / name)
+        shutil.copytree(tmp_path / "old" / name, path / name)
+    with Store(path, workers=0) as store, pytest.raises(Refused, match="BLOCK_RETIRED"):
+        store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+    assert charged(history(path), before) == set()
 
 
 def test_metadata_that_are_older_than_the_ledger_do_not_use_its_numbers_again(tmp_path: Path) -> None:
