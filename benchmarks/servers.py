@@ -107,7 +107,7 @@ def _counted(url: str, folder: Path) -> tuple[int, int, int]:
     with Ledger.open(url, key_path=folder / "ledger.key") as ledger:
         ledger.verify()
         for entry in ledger.history():
-            stream = entry.get("stream")
+            stream = str(entry.get("stream"))
             if entry["kind"] == "stream":
                 capacities[stream] = entry["filter"]["capacity"]
             elif entry["kind"] == "reserve":
@@ -149,12 +149,13 @@ def _serve(url: str, folder: str, pipe: Any) -> None:
     from ptkstore.settings import Settings
 
     sys.setswitchinterval(0.0005)
-    settings = Settings(
-        server={"address": "127.0.0.1:0"},
-        metadata={"url": url},
-        ledger={"url": url, "key_file": Path(folder) / "ledger.key"},
-        workers={"processes": 0},
-    )
+    sections: dict[str, Any] = {
+        "server": {"address": "127.0.0.1:0"},
+        "metadata": {"url": url},
+        "ledger": {"url": url, "key_file": Path(folder) / "ledger.key"},
+        "workers": {"processes": 0},
+    }
+    settings = Settings(**sections)
     with open_store(Path(folder) / "store", settings) as store, Server(store, settings):
         pipe.send("serving")
         while (order := pipe.recv()) is not None:

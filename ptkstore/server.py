@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +31,8 @@ from ptklib.errors import InvalidInput, Refused
 from ptkstore.bus import RedisBus
 from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
-from ptkstore.engine.home import Adapters
+from ptkstore.engine.election import Election
+from ptkstore.engine.home import Adapters, Home
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
@@ -40,6 +43,7 @@ from ptkstore.rpc.callers import Allowance, Caller, Callers
 from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
 from ptkstore.rpc.dispatch import Dispatcher, Gate
 from ptkstore.rpc.events import Events
+from ptkstore.rpc.forwarding import Forwarder, Vouching
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
@@ -56,6 +60,7 @@ __all__ = ["LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "ope
 
 # Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
 LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[[]::1]:*")
+_LOOK_SECONDS = 0.2
 _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 
@@ -138,7 +143,14 @@ class Server:
             name: Caller(f"certificate:{name}", frozenset(one.roles), frozenset(one.streams), frozenset(one.ptks))
             for name, one in settings.auth.certificates.items()
         }
-        callers = Callers(home.metadata, anonymous=settings.anonymous, certificates=certificates, clock=home.clock)
+        vouching = Vouching(home.ledger.derived_key(b"callers"), home.clock)
+        callers = Callers(
+            home.metadata,
+            anonymous=settings.anonymous,
+            certificates=certificates,
+            clock=home.clock,
+            vouched=vouching.caller,
+        )
         dispatcher = Dispatcher(
             callers=callers,
             auditor=self._auditor,
@@ -151,15 +163,12 @@ class Server:
         )
         allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
         ca_file = settings.subscribers.ca_file
-        self._deliverer = Deliverer(
-            home.metadata,
-            home.now_ms,
-            self.metrics,
-            allowed=allowed,
-            credentials=None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file)),
-            pace=pace,
+        credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
+        self._deliverer: Deliverer | None = None
+        self._new_deliverer: Callable[[], Deliverer] = lambda: Deliverer(
+            home.metadata, home.now_ms, self.metrics, allowed=allowed, credentials=credentials, pace=pace
         )
-        self._heard = home.bus.subscribe("sage.ptk.state.*", lambda _topic, _message: self._deliverer.wake())
+        self._heard = home.bus.subscribe("sage.ptk.state.*", lambda _topic, _message: self._wake_deliverer())
         self._appender = Appender(
             store,
             dispatcher.admit,
@@ -180,20 +189,49 @@ class Server:
             (operation_pb2.DESCRIPTOR.services_by_name["OperationService"], Operations(store, self._hub)),
             (
                 operation_pb2.DESCRIPTOR.services_by_name["EventService"],
-                Events(store, self._hub, self._auditor, self._deliverer.wake),
+                Events(store, self._hub, self._auditor, self._wake_deliverer),
             ),
         ]
-        self._grpc = self._made(Gate(callers), dispatcher, services)
+        self._forwarder: Forwarder | None = None
+        self._election: Election | None = None
+        handlers = [dispatcher.handler(one, service) for one, service in services]
+        self._grpc = self._made(Gate(callers), [one.full_name for one, _ in services])
         self._stopped = threading.Event()
         self._notifier = home.notifier
         try:
             self.address = self._bound()
             self._metrics_server = self._serve_metrics()
+            if settings.shared:
+                self._election = self._elected(home)
+                self._forwarder = self._forwarding(self._election, callers, vouching)
+                handlers = [self._forwarder.wrapped(one) for one in handlers]
+            self._grpc.add_generic_rpc_handlers(tuple(handlers))
+            if self._election is None:
+                self._lead()
+            else:
+                self._election.start()
         except BaseException:
             self._close_parts()
             raise
         self._notifier.start()
         self._grpc.start()
+
+    @property
+    def leads(self) -> bool:
+        """True when this server writes the streams and runs the windows."""
+        return self._election is None or self._election.ready
+
+    @property
+    def leader(self) -> str | None:
+        """Where the server is reached that leads; None where nobody does at the moment."""
+        return self.advertised if self._election is None or self._election.ready else self._election.leader()
+
+    @property
+    def advertised(self) -> str:
+        """Where other servers of the store reach this one."""
+        host, _, port = self.address.rpartition(":")
+        everywhere = host.strip("[]") in ("0.0.0.0", "::")  # noqa: S104
+        return self._settings.server.advertise or (f"{socket.gethostname()}:{port}" if everywhere else self.address)
 
     def stop(self) -> None:
         """Drain and end. Safe to call twice."""
@@ -202,7 +240,10 @@ class Server:
         self._stopped.set()
         self._health.enter_graceful_shutdown()
         self._hub.stop()
-        self._grpc.stop(self._settings.server.drain_seconds).wait()
+        ended = self._grpc.stop(self._settings.server.drain_seconds)
+        while not ended.wait(_LOOK_SECONDS):
+            if self._forwarder is not None:
+                self._forwarder.end_idle()
         self._close_parts()
         if self._metrics_server is not None:
             self._metrics_server.shutdown()
@@ -220,16 +261,75 @@ class Server:
 
     def _close_parts(self) -> None:
         self._appender.close()
-        self._runner.stop()
+        # While the window under way is finished the lease is still renewed.
+        self._rest()
+        if self._election is not None:
+            self._election.stop()
+        if self._forwarder is not None:
+            self._forwarder.close()
         self._heard.close()
-        self._deliverer.close()
         self._notifier.stop()
         self._hub.close()
         self._watchers.close()
         self._auditor.close()
         self._health_threads.shutdown()
 
-    def _made(self, gate: Gate, dispatcher: Dispatcher, services: list[tuple[ServiceDescriptor, object]]) -> Any:
+    def _lead(self) -> None:
+        """Begin what one server does for all."""
+        self._runner.resume()
+        self._deliverer = self._new_deliverer()
+
+    def _rest(self) -> None:
+        """End it. Safe to call twice."""
+        self._runner.stop()
+        deliverer, self._deliverer = self._deliverer, None
+        if deliverer is not None:
+            deliverer.close()
+
+    def _wake_deliverer(self) -> None:
+        deliverer = self._deliverer
+        if deliverer is not None:
+            deliverer.wake()
+
+    def _elected(self, home: Home) -> Election:
+        election = Election(
+            home,
+            address=self.advertised,
+            lease_seconds=self._settings.server.lease_seconds,
+            gained=self._lead,
+            lost=self._rest,
+        )
+        home.lead = election
+        return election
+
+    def _forwarding(self, election: Election, callers: Callers, vouching: Vouching) -> Forwarder:
+        limits, tls = self._settings.server, self._settings.server.tls
+        options = [
+            ("grpc.max_receive_message_length", limits.max_message_bytes),
+            ("grpc.max_send_message_length", limits.max_message_bytes),
+            ("grpc.http2.max_frame_size", 1 << 17),
+            ("grpc.enable_retries", 0),
+            ("grpc.min_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 1_000),
+        ]
+
+        def connect(address: str) -> grpc.Channel:
+            if tls is None:
+                return grpc.insecure_channel(address, options=options)
+            roots = None if tls.ca_file is None else _read(tls.ca_file)
+            # Where callers may be asked for certificates, a server shows its own.
+            key, chain = (None, None) if tls.client_ca_file is None else (_read(tls.key_file), _read(tls.cert_file))
+            return grpc.secure_channel(address, grpc.ssl_channel_credentials(roots, key, chain), options=options)
+
+        return Forwarder(
+            election,
+            connect,
+            certificate=callers.certificate,
+            vouching=vouching,
+            patience_seconds=limits.lease_seconds,
+        )
+
+    def _made(self, gate: Gate, names: list[str]) -> Any:
         limits = self._settings.server
         server = grpc.server(
             ThreadPoolExecutor(limits.threads, thread_name_prefix="sage-rpc"),
@@ -248,13 +348,11 @@ class Server:
                 ("grpc.keepalive_permit_without_calls", 1),
             ],
         )
-        server.add_generic_rpc_handlers(tuple(dispatcher.handler(one, service) for one, service in services))
         self._health_threads = ThreadPoolExecutor(2, thread_name_prefix="sage-health")
         self._health = health.HealthServicer(
             experimental_non_blocking=True, experimental_thread_pool=self._health_threads
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = [one.full_name for one, _ in services]
         for name in ("", *names):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)

@@ -49,17 +49,23 @@ class _Section(BaseModel):
 
 
 class TlsSettings(_Section):
-    """Files in PEM form. With ``client_ca_file`` callers may, and without tokens must, have a certificate of that CA."""
+    """Files in PEM form. With ``client_ca_file`` callers may, and without tokens must, have a certificate of that CA.
+    ``ca_file`` is the CA of the other servers of the store; the system's if left out."""
 
     cert_file: Path
     key_file: Path
     client_ca_file: Path | None = None
+    ca_file: Path | None = None
 
 
 class ServerSettings(_Section):
     """Where to listen, and how much to take."""
 
     address: str = "127.0.0.1:7070"
+    # Where other servers of the store reach this one; `address` if left out.
+    advertise: str | None = None
+    # How long a leader that cannot be reached keeps others from leading.
+    lease_seconds: float = Field(default=10, ge=1, le=300)
     tls: TlsSettings | None = None
     # Calls at once; those that watch are at most `watchers` of them.
     threads: int = Field(default=1536, ge=8, le=8192)
@@ -75,6 +81,8 @@ class ServerSettings(_Section):
     @model_validator(mode="after")
     def _fits(self) -> ServerSettings:
         _host_port(self.address, "address")
+        if self.advertise is not None:
+            _host_port(self.advertise, "advertise")
         if self.metrics_address is not None:
             _host_port(self.metrics_address, "metrics_address")
         if self.watchers > self.threads - 4:
@@ -205,6 +213,11 @@ class Settings(BaseSettings):
     def anonymous(self) -> bool:
         """True when callers need no credentials: on loopback, unless they are asked for."""
         return self.loopback and not self.auth.required
+
+    @property
+    def shared(self) -> bool:
+        """True when several servers may serve the store: its metadata is in a database that others can reach."""
+        return self.metadata.url is not None and self.metadata.url.get_secret_value().startswith("postgresql")
 
     def require_protection(self) -> None:
         """Refuse to be reachable from elsewhere in plain text. Reason: SERVER_UNPROTECTED."""

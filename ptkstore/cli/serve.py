@@ -63,7 +63,12 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
     with open_store(session.path, settings) as store, Server(store, settings) as running:
         who = "without credentials" if settings.anonymous else "for those with credentials"
         body = {"address": running.address, "store": str(session.path), "anonymous": settings.anonymous}
-        show(session, body, f"serving {session.path} on {running.address}, {who}")
+        text = f"serving {session.path} on {running.address}, {who}"
+        if settings.shared:
+            leader = running.leader
+            body |= {"leads": running.leads, "leader": leader}
+            text += "; leads" if running.leads else f"; {leader or 'nobody'} leads"
+        show(session, body, text)
         sys.stdout.flush()
         # What is loaded by now stays: looking through it again and again would hold up calls for milliseconds.
         gc.collect()

@@ -30,7 +30,7 @@ def seal_due(home: Home, stream: str, until_ms: int | None) -> list[int]:
     writer = home.writer(stream)
     writer.seal_due(until_ms)
     spans = Spans(spec)
-    with home.metadata.write() as tx:
+    with home.writing_step() as tx:
         known = {block.name for block in tx.blocks.list(stream) if block.status != "open"}
         for name in writer.sealed():
             if name not in known:
@@ -68,7 +68,7 @@ def count_blocks(home: Home, spec: StreamSpec, blocks: Sequence[Block], cycle: i
     home.on_step("sealed", "counted")
 
     def keep() -> None:
-        with home.metadata.write() as tx:
+        with home.writing_step() as tx:
             for name, value in counts.items():
                 tx.blocks.set_dp_count(spec.name, name, value)
 

@@ -44,7 +44,7 @@ class Cycle:
         self.spec: StreamSpec = home.specs[stream]
         self.window = window
         self.progress = progress
-        with home.metadata.write() as tx:
+        with home.writing_step() as tx:
             self.id = tx.cycles.start(stream, window, at_ms=home.now_ms())
 
     def run(self) -> CycleView:
@@ -62,7 +62,7 @@ class Cycle:
             self._step("published", lambda: self._manifests(trained), publish=trained)
             self._step("notified", self._notify)
             self._step("expired", lambda: self._expire(sealed))
-            with self.home.metadata.write() as tx:
+            with self.home.writing_step() as tx:
                 tx.cycles.finish(self.id, "DONE", {"dp_records": sealed["dp_records"]}, at_ms=self.home.now_ms())
         with self.home.metadata.read() as tx:
             return cycle_view(tx, self.id)
@@ -72,13 +72,14 @@ class Cycle:
             found = tx.cycles.step(self.id, name)
         if found is not None:
             return found.body
+        self.home.lead.require_lease()
         self.progress(f"{self.spec.name}, window {self.window}: {name}")
         self.home.on_step(name, "begins")
         body = work()
         self.home.on_step(name, "worked")
         # What is written may be seen: by then the directory knows of its charges.
         keep_head(self.home)
-        with self.home.metadata.write() as tx:
+        with self.home.writing_step() as tx:
             if publish is not None:
                 body = self._publish(tx, publish, body)
             written = tx.cycles.add_step(self.id, name, body, at_ms=self.home.now_ms()).body
@@ -128,7 +129,7 @@ class Cycle:
             "assigned": [one.as_json() for one in assigned],
             "due": [one.row.name for one in due],
         }
-        with self.home.metadata.write() as tx:
+        with self.home.writing_step() as tx:
             if tx.cycles.step(self.id, "planned") is None:
                 tx.plans.put(self.spec.name, self.window, body, status, at_ms=self.home.now_ms())
                 if status == "KEPT":
@@ -145,7 +146,7 @@ class Cycle:
             try:
                 self.home.ledger.reserve_all(fresh)
             except BudgetExceeded as refusal:
-                with self.home.metadata.write() as tx:
+                with self.home.writing_step() as tx:
                     body = {"reason": refusal.reason, "message": refusal.message}
                     tx.events.add("plan.refused", self.spec.name, body, at_ms=self.home.now_ms())
                 return {"reserved": False, "reason": refusal.reason}
@@ -168,7 +169,7 @@ class Cycle:
         lines |= known
 
         def done(bodies: dict[str, dict[str, Any]]) -> None:
-            with self.home.metadata.write() as tx:
+            with self.home.writing_step() as tx:
                 named = {prefix + name: body for name, body in bodies.items()}
                 for step in tx.cycles.add_steps(self.id, named, at_ms=self.home.now_ms()):
                     lines[step.step.removeprefix(prefix)] = step.body
@@ -214,7 +215,7 @@ class Cycle:
         if gone:
             self.home.ledger.retire(self.spec.name, gone, why="window expired")
         self.home.writer(self.spec.name).expire(*sealed["blocks"])
-        with self.home.metadata.write() as tx:
+        with self.home.writing_step() as tx:
             tx.blocks.set_statuses(self.spec.name, sealed["blocks"], "expired")
         return {"expired": sealed["blocks"]}
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptklib.privacy.filters import Filter
 from ptkstore.bus import LocalBus, Notifier, RedisBus
 from ptkstore.engine.following import Followers
+from ptkstore.engine.lead import Alone, Lead, LeadLost
+from ptkstore.engine.specs import Specs
 from ptkstore.lake import DirectoryLake, Lake
 from ptkstore.ledger import Ledger
-from ptkstore.metadata import Metadata
-from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
+from ptkstore.metadata import Metadata, Transaction
+from ptkstore.streams import StreamDamaged, StreamWriter
+from ptkstore.streams.progress import Progress
+from ptkstore.streams.spans import Spans
+from ptkstore.streams.vault import Vault
 from ptkstore.workers.pool import WorkerPool
 
 __all__ = ["Adapters", "Home"]
@@ -42,17 +48,20 @@ class Home:
     bus: LocalBus | RedisBus
     notifier: Notifier
     workers: WorkerPool
-    specs: dict[str, StreamSpec] = field(default_factory=dict)
     writers: dict[str, StreamWriter] = field(default_factory=dict)
     judges: dict[str, Filter] = field(default_factory=dict)
     opening: threading.Lock = field(default_factory=threading.Lock)
+    # Who may write streams and run windows; changed by a server that shares the store with others.
+    lead: Lead = field(default_factory=Alone)
     # Called with the name of every step when its work begins and when it is written; tests kill the process there.
     on_step: Callable[[str, str], None] = lambda _step, _moment: None
     followers: Followers = field(init=False)
+    specs: Specs = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what needs several parts."""
         self.followers = Followers(self.metadata, self.bus)
+        self.specs = Specs(self.metadata)
 
     @classmethod
     def open(
@@ -74,7 +83,7 @@ class Home:
             ledger.close()
             raise
         bus = elsewhere.bus() if elsewhere.bus else LocalBus()
-        home = cls(
+        return cls(
             path=path,
             clock=clock,
             ledger=ledger,
@@ -84,10 +93,6 @@ class Home:
             notifier=Notifier(metadata, bus),
             workers=WorkerPool(workers),
         )
-        with metadata.read() as tx:
-            for row in tx.streams.list():
-                home.specs[row.name] = StreamSpec.from_json(row.spec)
-        return home
 
     def now_ms(self) -> int:
         """The time, in milliseconds."""
@@ -96,10 +101,33 @@ class Home:
     def writer(self, stream: str) -> StreamWriter:
         """The writer of a stream, opened when first used: opening repairs what a crash left."""
         with self.opening:
+            self.lead.require_lock()
             if stream not in self.writers:
                 self._require_files(stream)
                 self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
             return self.writers[stream]
+
+    def watermark_ms(self, stream: str) -> int:
+        """Where the oldest open block of a stream begins, whoever writes it."""
+        try:
+            return self.writer(stream).watermark_ms
+        except LeadLost:
+            spans = Spans(self.specs[stream])
+            return Progress.read(Vault(self.path, stream).files, spans.first).oldest_open * spans.span_ms
+
+    @contextmanager
+    def writing_step(self) -> Iterator[Transaction]:
+        """A transaction for what a window comes to: nothing is written by a server that does not lead any more."""
+        with self.metadata.write() as tx:
+            self.lead.fence(tx)
+            yield tx
+
+    def close_writers(self) -> None:
+        """Let the streams go: another server writes them, or nobody."""
+        with self.opening:
+            for writer in self.writers.values():
+                writer.close()
+            self.writers.clear()
 
     def _require_files(self, stream: str) -> None:
         """A stream that had blocks has files. Begun anew, it would take records again that were charged before."""
@@ -122,7 +150,6 @@ class Home:
         self.followers.close()
         self.notifier.stop()
         self.bus.close()
-        for writer in self.writers.values():
-            writer.close()
+        self.close_writers()
         self.metadata.close()
         self.ledger.close()

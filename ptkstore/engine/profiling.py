@@ -69,7 +69,7 @@ def profile_due(
         planned = tx.cycles.step(cycle, "planned") is not None
     if planned or not sealed["blocks"]:
         return {}
-    with home.metadata.write() as tx:
+    with home.writing_step() as tx:
         wanted = due(home, tx, spec, sealed["dp_records"])
         body = {"ptks": list(wanted), "why": list(wanted.values())}
         names = tx.cycles.add_step(cycle, "profiled:list", body, at_ms=home.now_ms()).body["ptks"]
@@ -171,7 +171,7 @@ class _Part:
             body["witness"] = self.witnesses[show(result.level)] = patiently(lambda: self._keep(result))
 
         def write() -> None:
-            with self.home.metadata.write() as tx:
+            with self.home.writing_step() as tx:
                 tx.cycles.add_step(self.cycle, self._step(result.level), body, at_ms=self.home.now_ms())
 
         patiently(write)
@@ -220,7 +220,7 @@ class _Part:
         body = found.as_json() | identity(self.spec, row, terms)
         body |= {"dp_records": self.dp_records, "window_cycle": self.cycle, "witnesses": self.witnesses}
         body |= {"made_ms": now_ms if before.made_ms is None else min(now_ms, before.made_ms)}
-        with self.home.metadata.write() as tx:
+        with self.home.writing_step() as tx:
             fresh = tx.ptks.get(row.id)
             same = self._same(fresh) and fresh.status in _LIVING
             if known and same:

@@ -38,6 +38,7 @@ from ptklib.ledger.commands import (
 )
 from ptklib.ledger.decide import check_spend
 from ptklib.ledger.grants import Grant, issue, verify
+from ptklib.ledger.mac import mac_of
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.queries import BlockView, Rest
 from ptklib.ledger.slices import WHOLE, Slice, TagRange, names_of
@@ -354,6 +355,10 @@ class Ledger:
         """
         with self._writer.quiet() as state:
             return verify_journal(self._writer.journal, state, known)
+
+    def derived_key(self, purpose: bytes) -> bytes:
+        """A key for another purpose, that only those can make who have the ledger's."""
+        return mac_of(self._key, b"sage derived v1", purpose)
 
     def close(self) -> None:
         """Close the journal. Everything promised is durable already."""

@@ -17,6 +17,7 @@ from ptkstore.metadata.cycles import Cycles
 from ptkstore.metadata.database import Database
 from ptkstore.metadata.errors import MetadataConflict
 from ptkstore.metadata.events import Events
+from ptkstore.metadata.leases import Leases
 from ptkstore.metadata.newest import Newest
 from ptkstore.metadata.notifications import Notifications
 from ptkstore.metadata.operations import Operations
@@ -52,6 +53,7 @@ class Transaction:
         self.states = States(session, self.ptks, self.cycles)
         self.events = Events(session)
         self.subscriptions = Subscriptions(session, self.ptks)
+        self.leases = Leases(session)
         self.newest = Newest(session)
         self.notifications = Notifications(session)
         self.operations = Operations(session, self.streams)

@@ -33,6 +33,7 @@ __all__ = [
     "cycles",
     "deliveries",
     "events",
+    "leases",
     "marks",
     "notifications",
     "operations",
@@ -343,4 +344,16 @@ charges_head = Table(
     Column("seq", BigInteger, nullable=False),
     Column("mac", _text(64), nullable=False),
     Column("entries", BigInteger, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    METADATA,
+    Column("name", _NAME, primary_key=True),
+    Column("holder", _NAME, nullable=False),
+    Column("address", _text(MAX_ENDPOINT), nullable=False),
+    Column("place", _text(200), nullable=False),
+    Column("term", BigInteger, nullable=False),
+    Column("beat", BigInteger, nullable=False),
+    Column("lease_ms", BigInteger, nullable=False),
 )

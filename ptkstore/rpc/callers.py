@@ -24,9 +24,11 @@ from ptkstore.metadata.tokens import TokenRow
 from ptkstore.rpc.faults import AccessDenied, LimitExceeded
 from ptkstore.rpc.permissions import ROLES, Permission
 
-__all__ = ["ANONYMOUS", "TOKEN_SECONDS", "Allowance", "Caller", "Callers", "check_roles", "make_token"]
+__all__ = ["ANONYMOUS", "HANDED_ON", "TOKEN_SECONDS", "Allowance", "Caller", "Callers", "check_roles", "make_token"]
 
 TOKEN_SECONDS = 2.0
+# The header of a call that came to another server of the store first.
+HANDED_ON = "sage-handed-on"
 _TOKEN = re.compile(r"sage_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _MAX_KNOWN = 10_000
 
@@ -157,12 +159,15 @@ class Callers:
         anonymous: bool,
         certificates: Mapping[str, Caller] | None = None,
         clock: Callable[[], float] = time.time,
+        vouched: Callable[[Any], str | None] = lambda _context: None,
     ) -> None:
-        """``certificates`` are callers by the common or alternative name of their certificate."""
+        """``certificates`` are callers by the common or alternative name of their certificate; ``vouched`` is the name that
+        another server of the store has seen in one."""
         self._metadata = metadata
         self._anonymous = anonymous
         self._certificates = dict(certificates or {})
         self._clock = clock
+        self._vouched = vouched
         self._known: dict[str, tuple[float, TokenRow]] = {}
 
     def identify(self, context: Any) -> Caller:
@@ -170,16 +175,23 @@ class Callers:
         for name, value in context.invocation_metadata():
             if name == "authorization":
                 return self._bearer(value if isinstance(value, str) else "")
-        if self._certificates:
-            told = context.auth_context()
-            for field in ("x509_common_name", "x509_subject_alternative_name"):
-                for one in told.get(field, ()):
-                    found = self._certificates.get(one.decode("utf-8", "replace"))
-                    if found is not None:
-                        return found
+        # The certificate of a call that was handed on is that of a server, and says nothing of the caller.
+        handed_on = any(name == HANDED_ON for name, _ in context.invocation_metadata())
+        name = self._vouched(context) if handed_on else self.certificate(context)
+        if name is not None and name in self._certificates:
+            return self._certificates[name]
         if self._anonymous:
             return ANONYMOUS
         raise AccessDenied("CREDENTIALS_MISSING", "this server wants credentials: a token, or a certificate it knows")
+
+    def certificate(self, context: Any) -> str | None:
+        """The name in the certificate that a caller showed, if it is one we know."""
+        if not self._certificates:
+            return None
+        told = context.auth_context()
+        shown = (told.get(field, ()) for field in ("x509_common_name", "x509_subject_alternative_name"))
+        names = (one.decode("utf-8", "replace") for found in shown for one in found)
+        return next((name for name in names if name in self._certificates), None)
 
     def _bearer(self, header: str) -> Caller:
         match = _TOKEN.fullmatch(header.removeprefix("Bearer ")) if header.startswith("Bearer ") else None

@@ -23,6 +23,7 @@ from grpc_status import rpc_status
 from ptklib import errors
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.bus import BusUnavailable
+from ptkstore.engine.lead import LeadLost
 from ptkstore.lake import LakeUnavailable, StateDamaged, StateMissing
 from ptkstore.metadata import MetadataConflict, MetadataDamaged, MetadataUnavailable
 from ptkstore.streams.faults import BlockRefused, StreamDamaged, StreamUnavailable
@@ -78,6 +79,7 @@ KINDS: Mapping[type[SageError], Any] = {
     StateMissing: _Code.NOT_FOUND,
     StateDamaged: _Code.INTERNAL,
     BusUnavailable: _Code.UNAVAILABLE,
+    LeadLost: _Code.UNAVAILABLE,
     AccessDenied: _Code.PERMISSION_DENIED,
     LimitExceeded: _Code.RESOURCE_EXHAUSTED,
     ServerUnavailable: _Code.UNAVAILABLE,

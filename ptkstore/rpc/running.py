@@ -15,6 +15,7 @@ import structlog
 
 from ptklib.errors import SageError
 from ptkstore.client import Store
+from ptkstore.engine.lead import LeadLost
 from ptkstore.engine.patience import NOT_NOW, delay_seconds
 from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
@@ -27,7 +28,7 @@ _LOG = structlog.get_logger("sage.operations")
 
 
 class Runner:
-    """The thread that does it."""
+    """The thread that does it, from `resume` to `stop`."""
 
     def __init__(self, store: Store, wake: Callable[[], None]) -> None:
         """``wake`` is called after every step, for those who watch."""
@@ -35,7 +36,13 @@ class Runner:
         self._wake = wake
         self._todo: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        with store.home.metadata.read() as tx:
+        self._thread: threading.Thread | None = None
+
+    def resume(self) -> None:
+        """Take up what was running, here or in a server that led before, and what comes."""
+        self._todo = queue.SimpleQueue()
+        self._stopping.clear()
+        with self._store.home.metadata.read() as tx:
             for row in tx.operations.running():
                 self._todo.put(row.id)
         self._thread = threading.Thread(target=self._run, name="sage-operations", daemon=True)
@@ -58,10 +65,11 @@ class Runner:
         return row
 
     def stop(self) -> None:
-        """Finish the window that is under way; the rest is taken up by the next start."""
+        """Finish the window that is under way; the rest is taken up by the next start. Safe to call twice."""
         self._stopping.set()
         self._todo.put(None)
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         while (operation := self._todo.get()) is not None and not self._stopping.is_set():
@@ -77,7 +85,7 @@ class Runner:
         while not self._stopping.is_set():
             try:
                 return self._do(operation)
-            except NOT_NOW as error:
+            except (LeadLost, *NOT_NOW) as error:
                 attempt += 1
                 _LOG.warning("waiting", operation=operation, reason=error.reason)
                 self._stopping.wait(delay_seconds(attempt))
@@ -98,7 +106,7 @@ class Runner:
                     return
                 self._store.run_window(row.stream, window, progress=lambda text: self._tell(operation, text))
             end = ("DONE", "", "")
-        except NOT_NOW:
+        except (LeadLost, *NOT_NOW):
             raise
         except Exception as error:
             fault = told(error)

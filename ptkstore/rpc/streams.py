@@ -83,7 +83,7 @@ class Streams:
         # A specification never changes, and spelling it out takes longer than all the rest.
         message = stream_pb2.Stream()
         message.CopyFrom(self._known.get(spec.name) or self._known.setdefault(spec.name, stream_message(spec, None)))
-        watermark = moment(self._store.home.writer(spec.name).watermark_ms)
+        watermark = moment(self._store.home.watermark_ms(spec.name))
         assert watermark is not None
         message.watermark.CopyFrom(watermark)
         return message
