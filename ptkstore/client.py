@@ -26,6 +26,7 @@ from typing import Any, Self, cast
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.state import State
+from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
 from ptkstore.engine.charges import index_charges, list_charges
 from ptkstore.engine.counting import seal_due
@@ -160,7 +161,8 @@ class Store:
             return self._run_one(self.stream(stream).name, window, progress or (lambda _text: None))
 
     def _run_one(self, stream: str, window: int, say: Callable[[str], None]) -> CycleView:
-        found = Cycle(self._home, stream, window, say).run()
+        with tracing.window(self._home, stream, window):
+            found = Cycle(self._home, stream, window, say).run()
         # Now, and not when somebody waits for a page.
         index_charges(self._home)
         return found

@@ -131,6 +131,10 @@ class Dispatcher:
             call = self._enter(method, context)
             for message in work(call):
                 yield message.SerializeToString()
+        except GeneratorExit:
+            # The caller has gone.
+            self.metrics.called(method, ENDED if PERMISSIONS[method].records == "carries" else "CANCELLED", None)
+            raise
         except Exception as error:
             self._fail(method, context, call, "", error, None)
         self.metrics.called(method, ENDED if PERMISSIONS[method].records == "carries" else "OK", None)

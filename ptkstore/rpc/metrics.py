@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from ptkstore.tracing import call_ended
+
 __all__ = ["Metrics"]
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -28,7 +30,8 @@ class Metrics:
         )
 
     def called(self, method: str, code: str, seconds: float | None) -> None:
-        """Count a call; ``seconds`` for unary ones."""
+        """Count a call, and tell of it where calls are traced; ``seconds`` for unary ones."""
         self.calls.labels(method, code).inc()
+        call_ended(method, code, seconds)
         if seconds is not None:
             self.seconds.labels(method).observe(seconds)
