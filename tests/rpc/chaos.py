@@ -94,6 +94,8 @@ class Told:
     refused: Counter[str] = field(default_factory=Counter)
     # Seconds from the moment a victim answers again until a read and a change succeed.
     back_seconds: dict[str, list[float]] = field(default_factory=dict)
+    # The same from the kill on, with the time for which the victim was left dead and its start.
+    outage_seconds: dict[str, list[float]] = field(default_factory=dict)
     down: list[tuple[str, float, float]] = field(default_factory=list)
     calls: list[tuple[float, float, str]] = field(default_factory=list)
     rows_by_day: Counter[int] = field(default_factory=Counter)
@@ -355,7 +357,9 @@ class _Run:
                 self._told.wrong.append(f"no service {PATIENCE_SECONDS:g} s after {victim} was back")
                 break
             time.sleep(0.05)
-        self._told.back_seconds.setdefault(victim, []).append(time.monotonic() - up)
+        now = time.monotonic()
+        self._told.back_seconds.setdefault(victim, []).append(now - up)
+        self._told.outage_seconds.setdefault(victim, []).append(now - begin)
 
     def _change(self, ptk: str) -> None:
         """A change that changes nothing the second time."""

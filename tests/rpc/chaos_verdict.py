@@ -9,6 +9,7 @@ PTK that says so, and nothing else may be charged or still reserved.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -82,12 +83,15 @@ def judge(folder: Path, told: Told) -> Verdict:
         "other outcomes": dict(Counter(line.reason for cycle in cycles for line in cycle.trained if line.reason)),
         "states read": sum(not reason for _, _, reason in told.calls),
         "longest read, s": round(max((end - begin for begin, end, _ in told.calls), default=0), 2),
-        "longest until the service was back, s": {
-            victim: round(max(seconds), 2) for victim, seconds in sorted(told.back_seconds.items())
-        },
+        "longest until the service was back, s": _longest(told.back_seconds),
+        "longest from the kill until then, s": _longest(told.outage_seconds),
         "refused": dict(told.refused),
     }
     return verdict
+
+
+def _longest(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {victim: round(max(each), 2) for victim, each in sorted(seconds.items())}
 
 
 def _operations(store: Store, cycles: list[CycleView], told: Told, verdict: Verdict) -> None:
