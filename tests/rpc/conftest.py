@@ -1,13 +1,17 @@
-"""A server that wants credentials, with two streams, and certificates, for the tests of who may do what."""
+"""A server on a free port, with stubs; one that wants credentials, with two streams; and certificates."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
+from ptkstore.server import Server
+from ptkstore.v1 import ptk_pb2_grpc, stream_pb2_grpc
 from tests.engine.small import config, spec
 from tests.rpc.calling import Clients
 from tests.rpc.small import channel_to, serving
@@ -41,3 +45,25 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "-days", "2", "-extfile", "ext",
         )  # fmt: skip
     return folder
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with serving(tmp_path) as (server, _):
+        yield server
+
+
+@pytest.fixture
+def channel(server: Server) -> Iterator[grpc.Channel]:
+    with channel_to(server) as channel:
+        yield channel
+
+
+@pytest.fixture
+def streams(channel: grpc.Channel) -> Any:
+    return stream_pb2_grpc.StreamServiceStub(channel)
+
+
+@pytest.fixture
+def ptks(channel: grpc.Channel) -> Any:
+    return ptk_pb2_grpc.PtkServiceStub(channel)

@@ -25,9 +25,9 @@ from ptkstore.rpc.permissions import PERMISSIONS
 from ptkstore.v1 import operation_pb2, plan_pb2, plan_pb2_grpc, ptk_pb2, stream_pb2
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 from tests.rpc.crashing import CRASHED, SECTIONS, call, first_try
+from tests.rpc.requests import ipc
 from tests.rpc.small import channel_to, serving
 from tests.rpc.store_suite import filled
-from tests.rpc.test_server import ipc
 
 GROUPS = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 2}
 ENDPOINT = "127.0.0.1:9"

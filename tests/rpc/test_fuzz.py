@@ -27,9 +27,9 @@ from ptkstore.streams.encoding import Encoding
 from ptkstore.v1 import ptk_pb2, stream_pb2
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, day, spec
 from tests.rpc.calling import SERVED
+from tests.rpc.requests import append, ipc, registration
 from tests.rpc.small import channel_to, serving
 from tests.rpc.store_suite import filled
-from tests.rpc.test_server import append, ipc, registration
 
 CALLERS_FAULT = {
     "INVALID_ARGUMENT",
