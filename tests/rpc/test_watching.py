@@ -1,73 +1,141 @@
-"""Watchers get everything that is new, and never take all threads."""
+"""Watchers: a few threads tell everybody, in order, and nobody is held up by a peer that reads nothing."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import grpc
+import pytest
 
-from ptkstore.client import Store
-from ptkstore.server import Server
-from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2
-from tests.engine.small import DAY_MS, FIRST_MS, spec
-from tests.rpc.requests import refusal, until
-from tests.rpc.small import channel_to, serving
-from tests.rpc.store_suite import filled
+from ptklib.errors import SageError
+from ptkstore.engine.following import Followers
+from ptkstore.rpc.hub import Hub
+from ptkstore.rpc.watching import THREADS, Watchers
+from tests.engine.test_following import Shop, until
 
 
-class TestWatching:
-    def test_a_watcher_gets_old_and_new_states(self, server: Server, ptks: Any) -> None:
-        with Store(server.address) as store:
-            filled(store, 2)
-            store.run("rides", until_ms=FIRST_MS + DAY_MS)
-            call = ptks.WatchPtk(ptk_pb2.WatchPtkRequest(name="hour-speed"))
-            assert next(call).state.version == 1
-            store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
-            assert next(call).state.version == 2
-            call.cancel()
+class Peer:
+    """The other end of a call, as gRPC shows it."""
 
-    def test_events_are_watched(self, server: Server, channel: grpc.Channel) -> None:
-        stub = operation_pb2_grpc.EventServiceStub(channel)
-        call = stub.WatchEvents(operation_pb2.WatchEventsRequest())
-        with Store(server.address) as store:
-            filled(store)
-        assert [next(call).event.kind for _ in range(2)] == ["stream.created", "ptk.accepted"]
-        call.cancel()
+    def __init__(self) -> None:
+        self.heard: list[bytes | None] = []
+        self.reads = threading.Event()
+        self.reads.set()
+        self.status: Any = None
+        self._over: list[Callable[[], None]] = []
 
-    def test_watchers_never_take_all_threads(self, tmp_path: Path) -> None:
-        with serving(tmp_path, server={"watchers": 2, "threads": 8}) as (server, _), channel_to(server) as channel:
-            stub = operation_pb2_grpc.EventServiceStub(channel)
-            with Store(server.address) as store:
-                store.create_stream(spec())
-                calls = [stub.WatchEvents(operation_pb2.WatchEventsRequest()) for _ in range(2)]
-                assert all(next(call).event.id for call in calls)
-                third = stub.WatchEvents(operation_pb2.WatchEventsRequest())
-                assert refusal(lambda: next(third)) == "RESOURCE_EXHAUSTED TOO_MANY_WATCHERS"
-                assert store.streams()
-                for call in calls:
-                    call.cancel()
-                until(lambda: next(stub.WatchEvents(operation_pb2.WatchEventsRequest())).event.id == 1)
+    def send(self, message: bytes | None) -> None:
+        self.reads.wait(20)
+        self.heard.append(message)
+        if message is None:
+            self.leave()
 
-    def test_a_subscription_survives_a_restart_and_misses_nothing(self, tmp_path: Path) -> None:
-        seen: list[int] = []
-        with serving(tmp_path) as (server, _):
-            address = server.address
-            with Store(address) as store:
-                filled(store, 3)
-                store.run("rides", until_ms=FIRST_MS + DAY_MS)
-        follower = None
-        for number in (2, 3):
-            with serving(tmp_path, server={"address": address}) as (_, embedded):
-                if follower is None:
-                    follower = Store(address)
-                    end = follower.subscribe("hour-speed", lambda view: seen.append(view.version))
-                    embedded.run("rides", until_ms=FIRST_MS + number * DAY_MS)
-                    until(lambda number=number: seen[-1:] == [number])
-                else:
-                    # Nobody watches yet when this one comes: the connection is still being made anew.
-                    embedded.run("rides", until_ms=FIRST_MS + number * DAY_MS)
-                    until(lambda number=number: seen[-1:] == [number])
-                    end()
-                    follower.close()
-        assert seen == [2, 3]
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        self._over.append(callback)
+        return True
+
+    def abort_with_status(self, status: Any) -> None:
+        self.status = status
+        raise RuntimeError("aborted")
+
+    def leave(self) -> None:
+        for callback in self._over:
+            callback()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(tmp_path / "meta.db")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hub(shop: Shop) -> Iterator[Hub]:
+    made = Hub(shop.bus, most=100)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def watchers(shop: Shop, hub: Hub) -> Iterator[Watchers]:
+    followers = Followers(shop.metadata, shop.bus, poll_seconds=3600)
+    made = Watchers(followers, hub, lambda name, row: f"{name}@{row.version}".encode())
+    yield made
+    hub.stop()
+    made.close()
+    followers.close()
+
+
+def watch(watchers: Watchers, peer: Peer, after: int = 0) -> Peer:
+    watchers.watch("busy", after, peer, peer.send)
+    return peer
+
+
+def test_everybody_is_told_in_order_by_a_few_threads(shop: Shop, watchers: Watchers) -> None:
+    before = threading.active_count()
+    shop.publish()
+    peers = [watch(watchers, Peer()) for _ in range(90)]
+    assert threading.active_count() < before + THREADS + 4
+    for _ in range(10):
+        shop.publish()
+    expected = [f"busy@{version}".encode() for version in range(1, 12)]
+    until(lambda: all(len(peer.heard) == len(expected) for peer in peers))
+    assert all(peer.heard == expected for peer in peers)
+
+
+def test_peers_that_read_nothing_do_not_stop_the_others(shop: Shop, watchers: Watchers) -> None:
+    stuck = [watch(watchers, Peer()) for _ in range(2 * THREADS)]
+    for peer in stuck:
+        peer.reads.clear()
+    shop.publish()
+    others = [watch(watchers, Peer()) for _ in range(5)]
+    until(lambda: all(peer.heard == [b"busy@1"] for peer in others))
+    assert not any(peer.heard for peer in stuck)
+    for peer in stuck:
+        peer.reads.set()
+    until(lambda: all(peer.heard == [b"busy@1"] for peer in stuck))
+
+
+def test_stopping_ends_every_call_with_a_status(shop: Shop, hub: Hub, watchers: Watchers) -> None:
+    peers = [watch(watchers, Peer()) for _ in range(20)]
+    hub.stop()
+    until(lambda: all(peer.heard == [None] for peer in peers))
+    assert {peer.status.code.name for peer in peers} == {"UNAVAILABLE"}
+    with pytest.raises(SageError) as refusal:
+        watch(watchers, Peer())
+    assert refusal.value.reason == "SERVER_STOPPING"
+
+
+def test_there_is_a_limit_and_those_who_leave_make_room(hub: Hub, watchers: Watchers) -> None:
+    peers = [watch(watchers, Peer()) for _ in range(100)]
+    with pytest.raises(SageError) as refusal:
+        watch(watchers, Peer())
+    assert refusal.value.reason == "TOO_MANY_WATCHERS"
+    peers[0].leave()
+    watch(watchers, Peer())
+
+
+def test_one_who_left_is_told_nothing(shop: Shop, watchers: Watchers) -> None:
+    gone, here = watch(watchers, Peer()), watch(watchers, Peer())
+    gone.leave()
+    shop.publish()
+    until(lambda: here.heard == [b"busy@1"])
+    assert gone.heard == []
+
+
+def test_trouble_with_the_metadata_ends_the_call_so_that_it_is_made_again(
+    shop: Shop, watchers: Watchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.publish()
+
+    def broken(*_: object) -> None:
+        raise SageError("METADATA_UNAVAILABLE", "not now")
+
+    peer = Peer()
+    monkeypatch.setattr("ptkstore.engine.following.Followers.fresh", broken)
+    watch(watchers, peer)
+    until(lambda: peer.heard == [None])
+    assert peer.status is not None

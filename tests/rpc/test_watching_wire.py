@@ -1,0 +1,73 @@
+"""Watchers get everything that is new, and never take all threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from ptkstore.client import Store
+from ptkstore.server import Server
+from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2
+from tests.engine.small import DAY_MS, FIRST_MS, spec
+from tests.rpc.requests import refusal, until
+from tests.rpc.small import channel_to, serving
+from tests.rpc.store_suite import filled
+
+
+class TestWatching:
+    def test_a_watcher_gets_old_and_new_states(self, server: Server, ptks: Any) -> None:
+        with Store(server.address) as store:
+            filled(store, 2)
+            store.run("rides", until_ms=FIRST_MS + DAY_MS)
+            call = ptks.WatchPtk(ptk_pb2.WatchPtkRequest(name="hour-speed"))
+            assert next(call).state.version == 1
+            store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+            assert next(call).state.version == 2
+            call.cancel()
+
+    def test_events_are_watched(self, server: Server, channel: grpc.Channel) -> None:
+        stub = operation_pb2_grpc.EventServiceStub(channel)
+        call = stub.WatchEvents(operation_pb2.WatchEventsRequest())
+        with Store(server.address) as store:
+            filled(store)
+        assert [next(call).event.kind for _ in range(2)] == ["stream.created", "ptk.accepted"]
+        call.cancel()
+
+    def test_watchers_never_take_all_threads(self, tmp_path: Path) -> None:
+        with serving(tmp_path, server={"watchers": 2, "threads": 8}) as (server, _), channel_to(server) as channel:
+            stub = operation_pb2_grpc.EventServiceStub(channel)
+            with Store(server.address) as store:
+                store.create_stream(spec())
+                calls = [stub.WatchEvents(operation_pb2.WatchEventsRequest()) for _ in range(2)]
+                assert all(next(call).event.id for call in calls)
+                third = stub.WatchEvents(operation_pb2.WatchEventsRequest())
+                assert refusal(lambda: next(third)) == "RESOURCE_EXHAUSTED TOO_MANY_WATCHERS"
+                assert store.streams()
+                for call in calls:
+                    call.cancel()
+                until(lambda: next(stub.WatchEvents(operation_pb2.WatchEventsRequest())).event.id == 1)
+
+    def test_a_subscription_survives_a_restart_and_misses_nothing(self, tmp_path: Path) -> None:
+        seen: list[int] = []
+        with serving(tmp_path) as (server, _):
+            address = server.address
+            with Store(address) as store:
+                filled(store, 3)
+                store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        follower = None
+        for number in (2, 3):
+            with serving(tmp_path, server={"address": address}) as (_, embedded):
+                if follower is None:
+                    follower = Store(address)
+                    end = follower.subscribe("hour-speed", lambda view: seen.append(view.version))
+                    embedded.run("rides", until_ms=FIRST_MS + number * DAY_MS)
+                    until(lambda number=number: seen[-1:] == [number])
+                else:
+                    # Nobody watches yet when this one comes: the connection is still being made anew.
+                    embedded.run("rides", until_ms=FIRST_MS + number * DAY_MS)
+                    until(lambda number=number: seen[-1:] == [number])
+                    end()
+                    follower.close()
+        assert seen == [2, 3]
