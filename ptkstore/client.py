@@ -47,6 +47,7 @@ from ptkstore.views import (
     BlockPage,
     BudgetSummary,
     BudgetView,
+    CallerView,
     ChargePage,
     CycleView,
     EventView,
@@ -62,6 +63,8 @@ from ptkstore.views import (
 __all__ = ["BATCH_ROWS", "Store"]
 
 _LOG = logging.getLogger(__name__)
+# Rows in one query.
+_AT_ONCE = 1000
 
 
 class Store:
@@ -211,7 +214,11 @@ class Store:
     def ptks(self, stream: str | None = None) -> list[PtkView]:
         """The PTKs, by id."""
         with self._home.metadata.read() as tx:
-            return [_ptk_view(row, tx.states.latest(row.id)) for row in tx.ptks.list(stream)]
+            found = tx.ptks.list(stream)
+            newest: dict[int, rows.StateRow] = {}
+            for begin in range(0, len(found), _AT_ONCE):
+                newest |= tx.states.newest([row.id for row in found[begin : begin + _AT_ONCE]])
+        return [_ptk_view(row, newest.get(row.id)) for row in found]
 
     def ptk(self, name: str) -> PtkView:
         """One PTK. Refused: PTK_UNKNOWN."""
@@ -275,11 +282,11 @@ class Store:
         threading.Thread(target=tell, name=f"sage-subscriber {name:.40}", daemon=True).start()
         return follower.close
 
-    def plan(self, stream: str) -> PlanView | None:
-        """The newest plan of a stream, or None before its first window."""
+    def plan(self, stream: str, *, window: int | None = None) -> PlanView | None:
+        """The newest plan of a stream, or of one of its windows; None where there is none (yet)."""
         self.stream(stream)
         with self._home.metadata.read() as tx:
-            row = tx.plans.latest(stream)
+            row = tx.plans.latest(stream, window=window)
         if row is None:
             return None
         return PlanView.from_json(row.body["view"])
@@ -329,11 +336,12 @@ class Store:
         part, token = page.cut(found, lambda one: one.number)
         return ChargePage(tuple(part), token)
 
-    def cycles(self, stream: str) -> list[CycleView]:
-        """The cycles of a stream, oldest first."""
+    def cycles(self, stream: str, *, newest: int | None = None) -> list[CycleView]:
+        """The cycles of a stream, or so many of the newest (up to 1,000); oldest first."""
         self.stream(stream)
         with self._home.metadata.read() as tx:
-            return [cycle_view(tx, cycle.id) for cycle in tx.cycles.list(stream)]
+            found = tx.cycles.list(stream) if newest is None else tx.cycles.newest(stream, min(newest, _AT_ONCE))
+            return [cycle_view(tx, cycle.id) for cycle in found]
 
     def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
         """What happened after that event, oldest first."""
@@ -346,6 +354,10 @@ class Store:
     def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
         """Check the store, and search every file for canaries that were planted in its streams."""
         return examine(self._home, canaries)
+
+    def caller(self) -> CallerView:
+        """Who the store takes you for. Who can open the directory may do everything."""
+        return CallerView("local", ("reader", "producer", "developer", "operator"))
 
     def kinds(self) -> list[str]:
         """The kinds of PTKs that are installed."""
@@ -378,6 +390,8 @@ def _ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:
         status=row.status,
         reason=row.reason,
         latest_version=latest.version if latest is not None else None,
+        nearest_target=(row.suggestion or {}).get("nearest_target"),
+        changes=tuple((row.suggestion or {}).get("changes", ())),
     )
 
 

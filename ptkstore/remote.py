@@ -44,6 +44,7 @@ from ptkstore.views import (
     BlockPage,
     BudgetSummary,
     BudgetView,
+    CallerView,
     ChargePage,
     CycleView,
     EventView,
@@ -218,9 +219,9 @@ class RemoteStore:
         after = self.ptk(name).latest_version or 0
         return Watch(self._connection, name, after, callback).close
 
-    def plan(self, stream: str) -> PlanView | None:
-        """The newest plan of a stream, or None before its first window."""
-        found = self._call(self._plans.GetPlan, plan_pb2.GetPlanRequest(stream=stream))
+    def plan(self, stream: str, *, window: int | None = None) -> PlanView | None:
+        """The newest plan of a stream, or of one of its windows; None where there is none (yet)."""
+        found = self._call(self._plans.GetPlan, plan_pb2.GetPlanRequest(stream=stream, window=window))
         return messages.plan_view(found.plan) if found.HasField("plan") else None
 
     def plan_picture(self, stream: str) -> str | None:
@@ -272,8 +273,11 @@ class RemoteStore:
         page = self._call(self._budgets.ListCharges, request)
         return ChargePage(tuple(messages.charge_line(one) for one in page.charges), page.next_page_token)
 
-    def cycles(self, stream: str) -> list[CycleView]:
-        """The cycles of a stream, oldest first."""
+    def cycles(self, stream: str, *, newest: int | None = None) -> list[CycleView]:
+        """The cycles of a stream, or so many of the newest (up to 1,000); oldest first."""
+        if newest is not None:
+            request = operation_pb2.ListCyclesRequest(stream=stream, newest=min(newest, _PAGE) if newest > 0 else -1)
+            return [messages.cycle_view(one) for one in self._call(self._operations.ListCycles, request).cycles]
         pages = self._pages(self._operations.ListCycles, operation_pb2.ListCyclesRequest(stream=stream))
         return [messages.cycle_view(one) for page in pages for one in page.cycles]
 
@@ -297,6 +301,11 @@ class RemoteStore:
         texts = [one.encode() if isinstance(one, str) else one for one in canaries]
         found = self._call(self._operations.RunDoctor, operation_pb2.RunDoctorRequest(canaries=texts), _LONG_SECONDS)
         return [Finding(one.level, one.what, one.detail) for one in found.findings]
+
+    def caller(self) -> CallerView:
+        """Who the server takes you for."""
+        found = self._call(self._events.GetCaller, operation_pb2.GetCallerRequest()).caller
+        return CallerView(found.name, tuple(found.roles), tuple(found.streams), tuple(found.ptks))
 
     def kinds(self) -> list[str]:
         """The kinds of PTKs that the server has."""

@@ -10,6 +10,7 @@ __all__ = [
     "BlockPage",
     "BudgetSummary",
     "BudgetView",
+    "CallerView",
     "ChargeLine",
     "ChargePage",
     "CycleView",
@@ -56,7 +57,10 @@ class Registration(View):
 
 @dataclass(frozen=True)
 class PtkView(View):
-    """A registered PTK. ``status``: ACTIVE, WAITING, REJECTED, RETIRED or FAILED (its last training was lost)."""
+    """A registered PTK. ``status``: ACTIVE, WAITING, REJECTED, RETIRED or FAILED (its last training was lost).
+
+    ``nearest_target`` and ``changes`` are what would have admitted one that is REJECTED, as far as that is known.
+    """
 
     name: str
     stream: str
@@ -68,6 +72,8 @@ class PtkView(View):
     status: str
     reason: str
     latest_version: int | None
+    nearest_target: float | None = None
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,11 @@ class BudgetView(View):
 
 @dataclass(frozen=True)
 class BudgetSummary(View):
-    """What a stream promises, what raw data it holds now, and how many blocks it has; without the blocks."""
+    """What a stream promises, what raw data it holds now, and how many blocks it has; without the blocks.
+
+    ``least_left`` and ``most_left`` are what one more pure charge could have on the blocks whose records are still held; None
+    where there is none.
+    """
 
     stream: str
     unit: str
@@ -153,6 +163,8 @@ class BudgetSummary(View):
     exposure: ExposureView
     blocks_alive: int
     blocks_retired: int
+    least_left: float | None = None
+    most_left: float | None = None
 
 
 @dataclass(frozen=True)
@@ -281,6 +293,16 @@ class EventView(View):
     subject: str
     body: dict[str, Any]
     at_ms: int | None
+
+
+@dataclass(frozen=True)
+class CallerView(View):
+    """Who the store takes you for. Empty ``streams`` and ``ptks`` mean all of them."""
+
+    name: str
+    roles: tuple[str, ...]
+    streams: tuple[str, ...] = ()
+    ptks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

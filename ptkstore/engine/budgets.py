@@ -15,8 +15,7 @@ __all__ = ["block_lines", "summary"]
 def block_lines(home: Home, stream: str, blocks: Sequence[rows.Block]) -> tuple[BlockLine, ...]:
     """Blocks with what the ledger says of them, in one look at it."""
     rests = home.ledger.rests(stream, [block.name for block in blocks])
-    judge = home.judge(stream)
-    untouched = float(judge.left([0] * judge.width)) if len(rests) < len(blocks) else 0.0
+    untouched = _untouched(home, stream) if len(rests) < len(blocks) else 0.0
     lines = []
     for block in blocks:
         rest = rests.get(block.name)
@@ -32,6 +31,7 @@ def summary(home: Home, stream: str) -> BudgetSummary:
         counts, blocks = tx.blocks.dp_counts(stream), tx.blocks.count(stream)
     held = exposure(home.path, spec, counts)
     retired = home.ledger.count_retired(stream)
+    lefts = _lefts(home, stream, list(counts))
     promise = spec.policy.as_json()
     return BudgetSummary(
         stream=stream,
@@ -42,4 +42,19 @@ def summary(home: Home, stream: str) -> BudgetSummary:
         exposure=ExposureView(held.oldest_ms, held.newest_ms, held.blocks, held.dp_records),
         blocks_alive=blocks - retired,
         blocks_retired=retired,
+        least_left=min(lefts, default=None),
+        most_left=max(lefts, default=None),
     )
+
+
+def _lefts(home: Home, stream: str, names: Sequence[str]) -> list[float]:
+    """What is left of each block, 0 where it was closed."""
+    rests = home.ledger.rests(stream, names)
+    found = [float(one.left) for one in rests.values()]
+    return found if len(rests) == len(names) else [*found, _untouched(home, stream)]
+
+
+def _untouched(home: Home, stream: str) -> float:
+    """What is left of a block that was never charged."""
+    judge = home.judge(stream)
+    return float(judge.left([0] * judge.width))

@@ -109,6 +109,12 @@ class Cycles:
             query = query.where(cycles.c.id > after)
         return tuple(Cycle(**row) for row in self._session.all(query, limit))
 
+    def newest(self, stream: str, count: int) -> tuple[Cycle, ...]:
+        """The cycles of a stream that were started last, in the order they were started."""
+        query = _of(stream).order_by(cycles.c.id.desc())
+        found = self._session.all(query, check_whole(count, "newest", at_least=1))
+        return tuple(Cycle(**row) for row in reversed(found))
+
     def _running(self, cycle: int) -> None:
         found = self.get(cycle)
         if found.status != RUNNING:

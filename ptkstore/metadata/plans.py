@@ -41,11 +41,13 @@ class Plans:
             raise Refused("PLAN_UNKNOWN", f"there is no plan {plan!r}", plan=plan)
         return Plan(**row)
 
-    def latest(self, stream: str, *, status: str | None = None) -> Plan | None:
-        """The newest plan of a stream, with that status if given; or None."""
+    def latest(self, stream: str, *, status: str | None = None, window: int | None = None) -> Plan | None:
+        """The newest plan of a stream, with that status and of that window if given; or None."""
         query = sa.select(plans).where(plans.c.stream == stream).order_by(plans.c.id.desc())
         if status is not None:
             query = query.where(plans.c.status == status)
+        if window is not None:
+            query = query.where(plans.c.window == check_whole(window, "window"))
         row = self._session.one(query)
         return None if row is None else Plan(**row)
 

@@ -49,6 +49,13 @@ class Events:
                         yield operation_pb2.WatchEventsResponse(event=event_message(one))
                     after = some[-1].id
 
+    def get_caller(self, _request: Any, call: Call) -> operation_pb2.GetCallerResponse:
+        """See the contract."""
+        who = call.caller
+        limits = {"streams": sorted(who.streams), "ptks": sorted(who.ptks)}
+        found = operation_pb2.Caller(name=who.name, roles=sorted(who.roles), **limits)
+        return operation_pb2.GetCallerResponse(caller=found)
+
     def list_deliveries(self, request: Any, _call: Call) -> operation_pb2.ListDeliveriesResponse:
         """See the contract."""
         page = Page(f"deliveries {request.dead_only}", request.page_size, request.page_token)

@@ -140,6 +140,8 @@ def ptk_message(one: views.PtkView, etag: int) -> ptk_pb2.Ptk:
         reason=one.reason,
         latest_version=one.latest_version or 0,
         etag=str(etag),
+        nearest_target=one.nearest_target,
+        changes=one.changes,
     )
 
 
@@ -156,6 +158,8 @@ def ptk_view(message: ptk_pb2.Ptk) -> views.PtkView:
         status=status_word(message.status),
         reason=message.reason,
         latest_version=message.latest_version or None,
+        nearest_target=message.nearest_target if message.HasField("nearest_target") else None,
+        changes=tuple(message.changes),
     )
 
 
@@ -330,6 +334,8 @@ def budget_message(one: views.BudgetSummary) -> budget_pb2.Budget:
         ),
         blocks_alive=one.blocks_alive,
         blocks_retired=one.blocks_retired,
+        least_left=one.least_left,
+        most_left=one.most_left,
     )
 
 
@@ -345,6 +351,8 @@ def budget_summary(message: budget_pb2.Budget) -> views.BudgetSummary:
         exposure=views.ExposureView(millis(held, "oldest"), millis(held, "newest"), held.blocks, held.dp_records),
         blocks_alive=message.blocks_alive,
         blocks_retired=message.blocks_retired,
+        least_left=message.least_left if message.HasField("least_left") else None,
+        most_left=message.most_left if message.HasField("most_left") else None,
     )
 
 

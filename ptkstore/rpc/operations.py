@@ -13,7 +13,7 @@ from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.dispatch import Call
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.messages import cycle_message, moment
-from ptkstore.rpc.pages import Page
+from ptkstore.rpc.pages import MAX_SIZE, Page
 from ptkstore.v1 import operation_pb2
 
 __all__ = ["MAX_CANARIES", "Operations", "number_of", "operation_message"]
@@ -92,6 +92,10 @@ class Operations:
     def list_cycles(self, request: Any, _call: Call) -> operation_pb2.ListCyclesResponse:
         """See the contract."""
         self._store.stream(request.stream)
+        if request.newest:
+            count = min(request.newest, MAX_SIZE)
+            newest = [cycle_message(one) for one in self._store.cycles(request.stream, newest=count)]
+            return operation_pb2.ListCyclesResponse(cycles=newest)
         page = Page(f"cycles {request.stream}", request.page_size, request.page_token)
         with self._store.home.metadata.read() as tx:
             rows = tx.cycles.list(request.stream, limit=page.size + 1, after=page.after)

@@ -97,6 +97,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     _OPERATION + "RunDoctor": _may("", scope="whole", records="grows"),
     _EVENT + "ListEvents": _may("reader developer", scope="filtered"),
     _EVENT + "WatchEvents": _may("reader developer", scope="filtered"),
+    _EVENT + "GetCaller": _may("reader producer developer", scope="open"),
     _EVENT + "ListDeliveries": _may("", scope="whole"),
     _EVENT + "RetryDelivery": _may("", scope="whole", mutates=True),
     _EVENT + "ListAuditEntries": _may("", scope="whole"),

@@ -88,10 +88,8 @@ class Plans:
 
     def _row(self, request: plan_pb2.GetPlanRequest) -> rows.Plan | None:
         with self._store.home.metadata.read() as tx:
-            if request.WhichOneof("which") != "window":
-                return tx.plans.latest(request.stream)
-            found = [row for row in tx.plans.list(request.stream) if row.window == request.window]
-        return found[-1] if found else None
+            window = request.window if request.WhichOneof("which") == "window" else None
+            return tx.plans.latest(request.stream, window=window)
 
 
 def _message(row: rows.Plan) -> plan_pb2.Plan:

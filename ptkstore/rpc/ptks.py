@@ -322,6 +322,8 @@ def _ptk_message(row: rows.Ptk, latest: rows.StateRow | None) -> ptk_pb2.Ptk:
         status=row.status,
         reason=row.reason,
         latest_version=latest.version if latest is not None else None,
+        nearest_target=(row.suggestion or {}).get("nearest_target"),
+        changes=tuple((row.suggestion or {}).get("changes", ())),
     )
     return ptk_message(view, row.etag)
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ptkstore/v1/budget.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\"\n\x10GetBudgetRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\"8\n\x11GetBudgetResponse\x12#\n\x06\x62udget\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Budget\"\xb2\x01\n\x06\x42udget\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x03 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x04 \x01(\t\x12\x13\n\x0b\x63omposition\x18\x05 \x01(\t\x12\'\n\x08\x65xposure\x18\x06 \x01(\x0b\x32\x15.ptkstore.v1.Exposure\x12\x14\n\x0c\x62locks_alive\x18\x07 \x01(\x03\x12\x16\n\x0e\x62locks_retired\x18\x08 \x01(\x03\"\x86\x01\n\x08\x45xposure\x12*\n\x06oldest\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12*\n\x06newest\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x62locks\x18\x03 \x01(\x03\x12\x12\n\ndp_records\x18\x04 \x01(\x03\"|\n\x05\x42lock\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06window\x18\x02 \x01(\x03\x12\x0e\n\x06status\x18\x03 \x01(\t\x12\x17\n\ndp_records\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x0c\n\x04left\x18\x05 \x01(\x01\x12\x0f\n\x07retired\x18\x06 \x01(\tB\r\n\x0b_dp_records\"J\n\x11ListBlocksRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Q\n\x12ListBlocksResponse\x12\"\n\x06\x62locks\x18\x01 \x03(\x0b\x32\x12.ptkstore.v1.Block\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"/\n\x0fGetBlockRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"[\n\x10GetBlockResponse\x12!\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.ptkstore.v1.Block\x12$\n\x06losses\x18\x02 \x03(\x0b\x32\x14.ptkstore.v1.TagLoss\"4\n\x07TagLoss\x12\r\n\x05start\x18\x01 \x01(\t\x12\x0c\n\x04stop\x18\x02 \x01(\t\x12\x0c\n\x04loss\x18\x03 \x03(\x03\"K\n\x12ListChargesRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"T\n\x13ListChargesResponse\x12$\n\x07\x63harges\x18\x01 \x03(\x0b\x32\x13.ptkstore.v1.Charge\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"G\n\x06\x43harge\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x12\n\nentry_json\x18\x04 \x01(\t2\xc5\x02\n\rBudgetService\x12J\n\tGetBudget\x12\x1d.ptkstore.v1.GetBudgetRequest\x1a\x1e.ptkstore.v1.GetBudgetResponse\x12M\n\nListBlocks\x12\x1e.ptkstore.v1.ListBlocksRequest\x1a\x1f.ptkstore.v1.ListBlocksResponse\x12G\n\x08GetBlock\x12\x1c.ptkstore.v1.GetBlockRequest\x1a\x1d.ptkstore.v1.GetBlockResponse\x12P\n\x0bListCharges\x12\x1f.ptkstore.v1.ListChargesRequest\x1a .ptkstore.v1.ListChargesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ptkstore/v1/budget.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\"\n\x10GetBudgetRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\"8\n\x11GetBudgetResponse\x12#\n\x06\x62udget\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Budget\"\x80\x02\n\x06\x42udget\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x03 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x04 \x01(\t\x12\x13\n\x0b\x63omposition\x18\x05 \x01(\t\x12\'\n\x08\x65xposure\x18\x06 \x01(\x0b\x32\x15.ptkstore.v1.Exposure\x12\x14\n\x0c\x62locks_alive\x18\x07 \x01(\x03\x12\x16\n\x0e\x62locks_retired\x18\x08 \x01(\x03\x12\x17\n\nleast_left\x18\t \x01(\x01H\x00\x88\x01\x01\x12\x16\n\tmost_left\x18\n \x01(\x01H\x01\x88\x01\x01\x42\r\n\x0b_least_leftB\x0c\n\n_most_left\"\x86\x01\n\x08\x45xposure\x12*\n\x06oldest\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12*\n\x06newest\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x62locks\x18\x03 \x01(\x03\x12\x12\n\ndp_records\x18\x04 \x01(\x03\"|\n\x05\x42lock\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06window\x18\x02 \x01(\x03\x12\x0e\n\x06status\x18\x03 \x01(\t\x12\x17\n\ndp_records\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x0c\n\x04left\x18\x05 \x01(\x01\x12\x0f\n\x07retired\x18\x06 \x01(\tB\r\n\x0b_dp_records\"J\n\x11ListBlocksRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Q\n\x12ListBlocksResponse\x12\"\n\x06\x62locks\x18\x01 \x03(\x0b\x32\x12.ptkstore.v1.Block\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"/\n\x0fGetBlockRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"[\n\x10GetBlockResponse\x12!\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.ptkstore.v1.Block\x12$\n\x06losses\x18\x02 \x03(\x0b\x32\x14.ptkstore.v1.TagLoss\"4\n\x07TagLoss\x12\r\n\x05start\x18\x01 \x01(\t\x12\x0c\n\x04stop\x18\x02 \x01(\t\x12\x0c\n\x04loss\x18\x03 \x03(\x03\"K\n\x12ListChargesRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"T\n\x13ListChargesResponse\x12$\n\x07\x63harges\x18\x01 \x03(\x0b\x32\x13.ptkstore.v1.Charge\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"G\n\x06\x43harge\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x12\n\nentry_json\x18\x04 \x01(\t2\xc5\x02\n\rBudgetService\x12J\n\tGetBudget\x12\x1d.ptkstore.v1.GetBudgetRequest\x1a\x1e.ptkstore.v1.GetBudgetResponse\x12M\n\nListBlocks\x12\x1e.ptkstore.v1.ListBlocksRequest\x1a\x1f.ptkstore.v1.ListBlocksResponse\x12G\n\x08GetBlock\x12\x1c.ptkstore.v1.GetBlockRequest\x1a\x1d.ptkstore.v1.GetBlockResponse\x12P\n\x0bListCharges\x12\x1f.ptkstore.v1.ListChargesRequest\x1a .ptkstore.v1.ListChargesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,27 +37,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETBUDGETRESPONSE']._serialized_start=110
   _globals['_GETBUDGETRESPONSE']._serialized_end=166
   _globals['_BUDGET']._serialized_start=169
-  _globals['_BUDGET']._serialized_end=347
-  _globals['_EXPOSURE']._serialized_start=350
-  _globals['_EXPOSURE']._serialized_end=484
-  _globals['_BLOCK']._serialized_start=486
-  _globals['_BLOCK']._serialized_end=610
-  _globals['_LISTBLOCKSREQUEST']._serialized_start=612
-  _globals['_LISTBLOCKSREQUEST']._serialized_end=686
-  _globals['_LISTBLOCKSRESPONSE']._serialized_start=688
-  _globals['_LISTBLOCKSRESPONSE']._serialized_end=769
-  _globals['_GETBLOCKREQUEST']._serialized_start=771
-  _globals['_GETBLOCKREQUEST']._serialized_end=818
-  _globals['_GETBLOCKRESPONSE']._serialized_start=820
-  _globals['_GETBLOCKRESPONSE']._serialized_end=911
-  _globals['_TAGLOSS']._serialized_start=913
-  _globals['_TAGLOSS']._serialized_end=965
-  _globals['_LISTCHARGESREQUEST']._serialized_start=967
-  _globals['_LISTCHARGESREQUEST']._serialized_end=1042
-  _globals['_LISTCHARGESRESPONSE']._serialized_start=1044
-  _globals['_LISTCHARGESRESPONSE']._serialized_end=1128
-  _globals['_CHARGE']._serialized_start=1130
-  _globals['_CHARGE']._serialized_end=1201
-  _globals['_BUDGETSERVICE']._serialized_start=1204
-  _globals['_BUDGETSERVICE']._serialized_end=1529
+  _globals['_BUDGET']._serialized_end=425
+  _globals['_EXPOSURE']._serialized_start=428
+  _globals['_EXPOSURE']._serialized_end=562
+  _globals['_BLOCK']._serialized_start=564
+  _globals['_BLOCK']._serialized_end=688
+  _globals['_LISTBLOCKSREQUEST']._serialized_start=690
+  _globals['_LISTBLOCKSREQUEST']._serialized_end=764
+  _globals['_LISTBLOCKSRESPONSE']._serialized_start=766
+  _globals['_LISTBLOCKSRESPONSE']._serialized_end=847
+  _globals['_GETBLOCKREQUEST']._serialized_start=849
+  _globals['_GETBLOCKREQUEST']._serialized_end=896
+  _globals['_GETBLOCKRESPONSE']._serialized_start=898
+  _globals['_GETBLOCKRESPONSE']._serialized_end=989
+  _globals['_TAGLOSS']._serialized_start=991
+  _globals['_TAGLOSS']._serialized_end=1043
+  _globals['_LISTCHARGESREQUEST']._serialized_start=1045
+  _globals['_LISTCHARGESREQUEST']._serialized_end=1120
+  _globals['_LISTCHARGESRESPONSE']._serialized_start=1122
+  _globals['_LISTCHARGESRESPONSE']._serialized_end=1206
+  _globals['_CHARGE']._serialized_start=1208
+  _globals['_CHARGE']._serialized_end=1279
+  _globals['_BUDGETSERVICE']._serialized_start=1282
+  _globals['_BUDGETSERVICE']._serialized_end=1607
 # @@protoc_insertion_point(module_scope)

@@ -22,7 +22,7 @@ class GetBudgetResponse(_message.Message):
     def __init__(self, budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
 
 class Budget(_message.Message):
-    __slots__ = ("stream", "unit", "epsilon", "delta", "composition", "exposure", "blocks_alive", "blocks_retired")
+    __slots__ = ("stream", "unit", "epsilon", "delta", "composition", "exposure", "blocks_alive", "blocks_retired", "least_left", "most_left")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,8 @@ class Budget(_message.Message):
     EXPOSURE_FIELD_NUMBER: _ClassVar[int]
     BLOCKS_ALIVE_FIELD_NUMBER: _ClassVar[int]
     BLOCKS_RETIRED_FIELD_NUMBER: _ClassVar[int]
+    LEAST_LEFT_FIELD_NUMBER: _ClassVar[int]
+    MOST_LEFT_FIELD_NUMBER: _ClassVar[int]
     stream: str
     unit: str
     epsilon: str
@@ -39,7 +41,9 @@ class Budget(_message.Message):
     exposure: Exposure
     blocks_alive: int
     blocks_retired: int
-    def __init__(self, stream: _Optional[str] = ..., unit: _Optional[str] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., composition: _Optional[str] = ..., exposure: _Optional[_Union[Exposure, _Mapping]] = ..., blocks_alive: _Optional[int] = ..., blocks_retired: _Optional[int] = ...) -> None: ...
+    least_left: float
+    most_left: float
+    def __init__(self, stream: _Optional[str] = ..., unit: _Optional[str] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., composition: _Optional[str] = ..., exposure: _Optional[_Union[Exposure, _Mapping]] = ..., blocks_alive: _Optional[int] = ..., blocks_retired: _Optional[int] = ..., least_left: _Optional[float] = ..., most_left: _Optional[float] = ...) -> None: ...
 
 class Exposure(_message.Message):
     __slots__ = ("oldest", "newest", "blocks", "dp_records")

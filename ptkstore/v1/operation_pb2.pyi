@@ -122,14 +122,16 @@ class WatchOperationResponse(_message.Message):
     def __init__(self, operation: _Optional[_Union[Operation, _Mapping]] = ...) -> None: ...
 
 class ListCyclesRequest(_message.Message):
-    __slots__ = ("stream", "page_size", "page_token")
+    __slots__ = ("stream", "page_size", "page_token", "newest")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
     stream: str
     page_size: int
     page_token: str
-    def __init__(self, stream: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    newest: int
+    def __init__(self, stream: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest: _Optional[int] = ...) -> None: ...
 
 class ListCyclesResponse(_message.Message):
     __slots__ = ("cycles", "next_page_token")
@@ -200,6 +202,28 @@ class WatchEventsResponse(_message.Message):
     EVENT_FIELD_NUMBER: _ClassVar[int]
     event: Event
     def __init__(self, event: _Optional[_Union[Event, _Mapping]] = ...) -> None: ...
+
+class GetCallerRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetCallerResponse(_message.Message):
+    __slots__ = ("caller",)
+    CALLER_FIELD_NUMBER: _ClassVar[int]
+    caller: Caller
+    def __init__(self, caller: _Optional[_Union[Caller, _Mapping]] = ...) -> None: ...
+
+class Caller(_message.Message):
+    __slots__ = ("name", "roles", "streams", "ptks")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
+    PTKS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    roles: _containers.RepeatedScalarFieldContainer[str]
+    streams: _containers.RepeatedScalarFieldContainer[str]
+    ptks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., streams: _Optional[_Iterable[str]] = ..., ptks: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Delivery(_message.Message):
     __slots__ = ("id", "ptk", "rpc_endpoint", "version", "attempts", "dead", "reason", "next_attempt_time")

@@ -297,6 +297,11 @@ class EventServiceStub(object):
                 request_serializer=ptkstore_dot_v1_dot_operation__pb2.WatchEventsRequest.SerializeToString,
                 response_deserializer=ptkstore_dot_v1_dot_operation__pb2.WatchEventsResponse.FromString,
                 _registered_method=True)
+        self.GetCaller = channel.unary_unary(
+                '/ptkstore.v1.EventService/GetCaller',
+                request_serializer=ptkstore_dot_v1_dot_operation__pb2.GetCallerRequest.SerializeToString,
+                response_deserializer=ptkstore_dot_v1_dot_operation__pb2.GetCallerResponse.FromString,
+                _registered_method=True)
         self.ListDeliveries = channel.unary_unary(
                 '/ptkstore.v1.EventService/ListDeliveries',
                 request_serializer=ptkstore_dot_v1_dot_operation__pb2.ListDeliveriesRequest.SerializeToString,
@@ -327,6 +332,13 @@ class EventServiceServicer(object):
 
     def WatchEvents(self, request, context):
         """Events after one, then every new one. Ends with the caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCaller(self, request, context):
+        """Who the server takes the caller for: name, roles and limits.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -365,6 +377,11 @@ def add_EventServiceServicer_to_server(servicer, server):
                     servicer.WatchEvents,
                     request_deserializer=ptkstore_dot_v1_dot_operation__pb2.WatchEventsRequest.FromString,
                     response_serializer=ptkstore_dot_v1_dot_operation__pb2.WatchEventsResponse.SerializeToString,
+            ),
+            'GetCaller': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCaller,
+                    request_deserializer=ptkstore_dot_v1_dot_operation__pb2.GetCallerRequest.FromString,
+                    response_serializer=ptkstore_dot_v1_dot_operation__pb2.GetCallerResponse.SerializeToString,
             ),
             'ListDeliveries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDeliveries,
@@ -437,6 +454,33 @@ class EventService(object):
             '/ptkstore.v1.EventService/WatchEvents',
             ptkstore_dot_v1_dot_operation__pb2.WatchEventsRequest.SerializeToString,
             ptkstore_dot_v1_dot_operation__pb2.WatchEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCaller(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ptkstore.v1.EventService/GetCaller',
+            ptkstore_dot_v1_dot_operation__pb2.GetCallerRequest.SerializeToString,
+            ptkstore_dot_v1_dot_operation__pb2.GetCallerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -248,3 +248,42 @@ class StoreSuite:
     def test_the_kinds(self, store: Store, twin: Store) -> None:
         assert store.kinds() == twin.kinds()
         assert "statistics" in store.kinds()
+
+    def test_who_calls(self, store: Store) -> None:
+        who = store.caller()
+        assert set(who.roles) == {"reader", "producer", "developer", "operator"}
+        assert (who.streams, who.ptks) == ((), ())
+
+    def test_the_newest_cycles_and_the_plans_of_windows(self, store: Store, twin: Store) -> None:
+        filled(store, 3)
+        store.run("rides", until_ms=FIRST_MS + 3 * DAY_MS)
+        every = store.cycles("rides")
+        assert len(every) == 3
+        assert store.cycles("rides", newest=2) == twin.cycles("rides", newest=2) == every[1:]
+        assert store.cycles("rides", newest=5000) == every
+        assert reason(InvalidInput, lambda: store.cycles("rides", newest=0)) == "VALUE_INVALID"
+        first = store.plan("rides", window=every[0].window)
+        assert first is not None
+        assert first.window == every[0].window
+        assert first == twin.plan("rides", window=every[0].window)
+        assert store.plan("rides") == store.plan("rides", window=every[2].window)
+        assert store.plan("rides", window=7) is None
+
+    def test_a_rejected_ptk_says_what_would_admit_it(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec(n_max=1000))
+        ask: dict[str, Any] = {"stream": "rides", "kind": "statistics", "config": config()}
+        refused = store.register("b", target=0.0001, **ask)
+        found = store.ptk("b")
+        assert (found.nearest_target, found.changes) == (refused.nearest_target, refused.changes)
+        assert found.nearest_target is not None
+        assert found == twin.ptk("b") == store.ptks()[0] == twin.ptks()[0]
+
+    def test_what_is_left_where_records_are_held(self, store: Store, twin: Store) -> None:
+        filled(store, 2)
+        before = store.budget_summary("rides")
+        assert before == twin.budget_summary("rides")
+        store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        after = store.budget_summary("rides")
+        assert after == twin.budget_summary("rides")
+        held = [one.left for one in store.blocks("rides").blocks if one.status != "expired"]
+        assert (after.least_left, after.most_left) == (min(held, default=None), max(held, default=None))

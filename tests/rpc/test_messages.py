@@ -22,7 +22,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         messages.registration_view,
     ),
     (
-        views.PtkView("a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7),
+        views.PtkView("a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7, 0.5, ("x", "y")),
         lambda one: messages.ptk_message(one, 5),
         messages.ptk_view,
     ),
@@ -99,8 +99,9 @@ def test_every_field_is_tried(place: int) -> None:
 
 def test_a_budget_and_a_charge_come_back() -> None:
     exposure = views.ExposureView(5, None, 2, 100)
-    one = views.BudgetSummary("s", "event", "1", "1e-6", "renyi", exposure, 3, 4)
-    assert messages.budget_summary(messages.budget_message(one)) == one
+    for left in ((None, None), (0.0, 0.5)):
+        one = views.BudgetSummary("s", "event", "1", "1e-6", "renyi", exposure, 3, 4, *left)
+        assert messages.budget_summary(messages.budget_message(one)) == one
     charge = views.ChargeLine(7, "reserve", "cycle-1/a", {"kind": "reserve", "demand": [1, 2]})
     assert messages.charge_line(messages.charge_message(charge)) == charge
 
