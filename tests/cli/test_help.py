@@ -71,7 +71,8 @@ def test_there_are_the_commands_that_were_promised() -> None:
         "stream", "stream create", "stream list", "stream push",
         "ptk", "ptk list", "ptk describe", "ptk profile", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
         "budget", "budget show", "budget history", "events", "events tail",
-        "backup", "health", "restore", "serve", "token", "token create", "token list", "token revoke", "research", "research profile",
+        "backup", "health", "restore",
+        "serve", "token", "token create", "token list", "token revoke", "research", "research profile",
     }  # fmt: skip
 
 
