@@ -59,7 +59,7 @@ class Connection:
             # We try again ourselves.
             ("grpc.enable_retries", 0),
             ("grpc.min_reconnect_backoff_ms", 100),
-            ("grpc.max_reconnect_backoff_ms", 5_000),
+            ("grpc.max_reconnect_backoff_ms", 2_000),
         ]
         if ca_file is None:
             self.channel = grpc.insecure_channel(address, options=options)
