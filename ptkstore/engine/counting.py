@@ -31,8 +31,10 @@ def seal_due(home: Home, stream: str, until_ms: int | None) -> list[int]:
     writer.seal_due(until_ms)
     spans = Spans(spec)
     with home.writing_step() as tx:
-        known = {block.name for block in tx.blocks.list(stream) if block.status != "open"}
-        for name in writer.sealed():
+        # What is held is little beside all that ever was.
+        held = writer.sealed()
+        known = tx.blocks.closed(stream, held)
+        for name in held:
             if name not in known:
                 start_ms = spans.number(name) * spans.span_ms
                 tx.blocks.put(stream, name, start_ms, start_ms + spans.span_ms, window_of(spec, start_ms))

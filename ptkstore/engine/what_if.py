@@ -57,10 +57,10 @@ def what_if(home: Home, stream: str, changes: Changes) -> WhatIfView:
     spec = home.specs[stream]
     with home.metadata.read() as tx:
         now = active(tx, stream)
-        counts = [block.dp_count for block in tx.blocks.list(stream) if block.dp_count is not None]
+        records, blocks = tx.blocks.dp_total(stream)
         then, waiting = _changed(tx, spec, now, changes)
         adopted = tx.plans.latest(stream, status="ADOPTED")
-    rate = Fraction(max(0, sum(counts)), len(counts) * spec.block_seconds) if counts else Fraction(0)
+    rate = Fraction(max(0, records), blocks * spec.block_seconds) if blocks else Fraction(0)
     current = None if adopted is None else Current.of(adopted.body)
     other = _spec(spec, changes)
     return WhatIfView(

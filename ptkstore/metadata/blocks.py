@@ -16,6 +16,8 @@ from ptkstore.metadata.tables import blocks
 __all__ = ["STATUSES", "Blocks"]
 
 STATUSES = ("open", "sealed", "expired")
+# Names in one query: fewer than any database takes.
+_ASKED = 900
 
 
 class Blocks:
@@ -86,6 +88,23 @@ class Blocks:
         here = sa.and_(blocks.c.stream == stream, blocks.c.status != "expired")
         rows = self._session.all(sa.select(blocks.c.name, blocks.c.dp_count).where(here))
         return {row["name"]: row["dp_count"] or 0 for row in rows}
+
+    def dp_total(self, stream: str) -> tuple[int, int]:
+        """The sum of all DP counts that were published, and how many there are."""
+        known = sa.and_(blocks.c.stream == stream, blocks.c.dp_count.is_not(None))
+        counted = sa.select(sa.func.count()).select_from(blocks).where(known)
+        return self._session.number(sa.select(sa.func.sum(blocks.c.dp_count)).where(known)), self._session.number(
+            counted
+        )
+
+    def closed(self, stream: str, names: Iterable[str]) -> set[str]:
+        """Those of these blocks that are sealed or expired."""
+        wanted, found = sorted(set(names)), set[str]()
+        for begin in range(0, len(wanted), _ASKED):
+            some = blocks.c.name.in_(wanted[begin : begin + _ASKED])
+            here = sa.and_(blocks.c.stream == stream, some, blocks.c.status != "open")
+            found |= {row["name"] for row in self._session.all(sa.select(blocks.c.name).where(here))}
+        return found
 
     def set_status(self, stream: str, name: str, status: str) -> Block:
         """Move a block on: open, sealed, expired. Never back (BLOCK_STATUS_INVALID); the same again changes nothing."""

@@ -388,6 +388,11 @@ class MetadataSuite:
             assert tx.blocks.count("s") == 4
             assert tx.blocks.count("nowhere") == 0
             assert tx.blocks.dp_counts("s") == {"c": 5, "d": 0}
+            assert tx.blocks.dp_total("s") == (8, 2)
+            assert tx.blocks.dp_total("nowhere") == (0, 0)
+            tx.blocks.set_status("s", "c", "sealed")
+            assert tx.blocks.closed("s", ["a", "c", "d", "nowhere"]) == {"a", "c"}
+            assert tx.blocks.closed("s", (f"x{number}" for number in range(2000))) == set()
             # Two begin at the same time: a page goes on between them.
             assert [one.name for one in tx.blocks.list("s", after="a")] == ["b", "c", "d"]
             assert [one.name for one in tx.blocks.list("s", after="b", limit=1)] == ["c"]
