@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from benchmarks.bars import Report, Say, at_least, at_most
 from ptklib.errors import BudgetExceeded
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import Slice
+from ptklib.ledger.state import Entry
 from ptklib.privacy.costs import PureCost
 from ptkstore.ledger import Ledger
 from ptkstore.ledger.writer import SHARED_SECONDS
@@ -49,7 +50,9 @@ def run(say: Say) -> Report:
     try:
         with postgres.database() as url, tempfile.TemporaryDirectory() as folder:
             rounds = _rounds(url, Path(folder), say)
-            granted, beyond, short = _counted(url, Path(folder))
+            with Ledger.open(url, key_path=Path(folder) / "ledger.key") as ledger:
+                ledger.verify()
+                granted, beyond, short = counted(ledger.history())
     finally:
         postgres.server.close()
     ratios = [two / one for one, two in rounds]
@@ -95,7 +98,7 @@ def _rate(servers: list[Any], stream: str) -> float:
     return float(granted / (max(end for _, end in answers) - start))
 
 
-def _counted(url: str, folder: Path) -> tuple[int, int, int]:
+def counted(entries: Iterable[Entry]) -> tuple[int, int, int]:
     """From the journal alone: charges, those beyond what a block can carry, and those that it could have carried as well.
 
     Every charge demands the same of one whole block, so a block can carry as many of them as fit into its capacity at the
@@ -104,16 +107,14 @@ def _counted(url: str, folder: Path) -> tuple[int, int, int]:
     room: dict[str, int] = {}
     capacities: dict[str, list[int]] = {}
     carried: Counter[tuple[str, str]] = Counter()
-    with Ledger.open(url, key_path=folder / "ledger.key") as ledger:
-        ledger.verify()
-        for entry in ledger.history():
-            stream = str(entry.get("stream"))
-            if entry["kind"] == "stream":
-                capacities[stream] = entry["filter"]["capacity"]
-            elif entry["kind"] == "reserve":
-                fits = [most // each for most, each in zip(capacities[stream], entry["demand"], strict=True) if each]
-                room[stream] = max(fits)
-                carried[stream, str(entry["slices"])] += 1
+    for entry in entries:
+        stream = str(entry.get("stream"))
+        if entry["kind"] == "stream":
+            capacities[stream] = entry["filter"]["capacity"]
+        elif entry["kind"] == "reserve":
+            fits = [most // each for most, each in zip(capacities[stream], entry["demand"], strict=True) if each]
+            room[stream] = max(fits)
+            carried[stream, str(entry["slices"])] += 1
     assert len(carried) == len(room) * BLOCKS
     spare = {place: room[place[0]] - count for place, count in carried.items()}
     beyond, short = (sum(max(0, sign * each) for each in spare.values()) for sign in (-1, 1))
@@ -145,9 +146,11 @@ def _serve(url: str, folder: str, pipe: Any) -> None:
     """What ``sage serve`` runs, and callers of its ledger."""
     import sys
 
-    from ptkstore.server import Server, open_store
+    from ptkstore.server import Server, configure_logs, open_store
     from ptkstore.settings import Settings
 
+    # As ``sage serve`` does.
+    configure_logs()
     sys.setswitchinterval(0.0005)
     sections: dict[str, Any] = {
         "server": {"address": "127.0.0.1:0"},

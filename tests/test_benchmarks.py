@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import accuracy, ptks
+from benchmarks import accuracy, ptks, servers
 from benchmarks._accuracy import environment, tasks
 from benchmarks._accuracy.scores import Scale
 from benchmarks.bars import Bar, Report, at_most, broken
@@ -169,3 +169,22 @@ class TestAccuracy:
         (bar,) = accuracy.run(quiet).bars
         assert not bar.holds
         assert "no index" in bar.what
+
+
+class TestServers:
+    """Charges are counted from the journal, against what the blocks can carry."""
+
+    @pytest.mark.parametrize(
+        ("more", "found"),
+        [(0, (8 * 3, 0, 0)), (2, (8 * 3 + 2, 2, 0)), (-1, (8 * 3 - 1, 0, 1))],
+        ids=["exactly", "beyond", "short"],
+    )
+    def test_counting(self, more: int, found: tuple[int, int, int]) -> None:
+        made: dict[str, object] = {"kind": "stream", "stream": "s", "filter": {"capacity": [10, 35, 100]}}
+        # Three fit at the second order, fewer at the first; the third is not touched.
+        charges = [
+            {"kind": "reserve", "stream": "s", "demand": [10, 11, 0], "slices": [block]}
+            for block in range(servers.BLOCKS)
+            for _ in range(3 + (more if block == 0 else 0))
+        ]
+        assert servers.counted([made, *charges, {"kind": "retire", "stream": "s"}]) == found

@@ -65,6 +65,7 @@ class Filter(ABC):
     _cached: Callable[[Cost], tuple[Demand, Ints]] = field(init=False, repr=False, compare=False)
     _room: Ints = field(init=False, repr=False, compare=False)
     _recent: dict[int, tuple[Cost, Ints]] = field(init=False, repr=False, compare=False)
+    _lefts: Callable[[tuple[int, ...]], Fraction] = field(init=False, repr=False, compare=False)
 
     compositions: ClassVar[tuple[str, ...]]
     json_fields: ClassVar[frozenset[str]] = frozenset(
@@ -89,6 +90,7 @@ class Filter(ABC):
         object.__setattr__(self, "_recent", {})
         object.__setattr__(self, "_room", np.array(self.capacity, dtype=np.int64))
         object.__setattr__(self, "_cached", lru_cache(maxsize=4096)(self._demand_and_row))
+        object.__setattr__(self, "_lefts", lru_cache(maxsize=_RECENT)(self._fresh_left))
 
     @property
     def width(self) -> int:
@@ -152,6 +154,10 @@ class Filter(ABC):
 
     def left(self, loss: Sequence[int]) -> Fraction:
         """The largest `PureCost`, in whole nano-epsilon, that a point with this loss still admits; 0 when none."""
+        # Whoever is refused is told, and a block that is full refuses everybody at the same loss.
+        return self._lefts(tuple(loss))
+
+    def _fresh_left(self, loss: tuple[int, ...]) -> Fraction:
         row = np.array([loss], dtype=np.int64)
         low, high = 0, MAX_EPSILON * NANO + 1
         while high - low > 1:
