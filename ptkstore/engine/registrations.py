@@ -26,7 +26,17 @@ from ptkstore.metadata.store import Transaction
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.views import Registration
 
-__all__ = ["active", "candidate", "change", "check_fit", "decide", "deregister", "has_closed_form", "register", "unheard"]
+__all__ = [
+    "active",
+    "candidate",
+    "change",
+    "check_fit",
+    "decide",
+    "deregister",
+    "has_closed_form",
+    "register",
+    "unheard",
+]
 
 SpecOf = Callable[[str], StreamSpec]
 # Called in the transaction that makes a change, with the answer to it: what it writes is durable with the change or not at all.
