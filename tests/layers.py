@@ -51,6 +51,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptkstore.server",),
     # Projects to start from: copied, never imported.
     ("ptkstore.templates",),
+    ("ptkstore.console",),
     ("ptkstore.cli",),
     ("examples",),
     # Tests show in small what benchmarks show in large, and share their pieces.

@@ -34,6 +34,7 @@ __all__ = ["main"]
         "serve": "ptkstore.cli.serve:serve",
         "token": "ptkstore.cli.serve_tokens:token",
         "health": "ptkstore.cli.health:health",
+        "ui": "ptkstore.cli.ui:ui",
         "backup": "ptkstore.cli.backup:backup",
         "restore": "ptkstore.cli.backup:restore",
         "doctor": "ptkstore.cli.project:doctor",

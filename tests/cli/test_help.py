@@ -15,7 +15,21 @@ from ptkstore.cli import main
 from tests.cli.sage import environment, sage
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"alembic", "grpc", "numpy", "pandas", "polars", "pyarrow", "rich", "scipy", "sqlalchemy", "yaml"}
+HEAVY = {
+    "alembic",
+    "grpc",
+    "jinja2",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "sqlalchemy",
+    "starlette",
+    "uvicorn",
+    "yaml",
+}
 
 _CALL = """
 import sys
@@ -73,6 +87,7 @@ def test_there_are_the_commands_that_were_promised() -> None:
         "budget", "budget show", "budget history", "events", "events tail",
         "backup", "health", "restore",
         "serve", "token", "token create", "token list", "token revoke", "research", "research profile",
+        "ui",
     }  # fmt: skip
 
 

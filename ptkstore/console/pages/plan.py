@@ -1,0 +1,144 @@
+"""Plan: who trains with which epsilon on how many samples, what that costs, what changed, and who was left out and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from ptklib.errors import Refused, SageError
+from ptkstore.console.listing import listed
+from ptkstore.console.plan_changes import PlanChanges, changes
+from ptkstore.console.plan_picture import draw, idle_share
+from ptkstore.console.spreadsheet import csv_file
+from ptkstore.console.visit import Page, Visit
+from ptkstore.console.wording import window_begins
+from ptkstore.streams import StreamSpec
+from ptkstore.views import PlanLine, PlanView, PtkView
+
+__all__ = ["PAGES"]
+
+_FRESH_SECONDS = 3.0
+_PTK_SECONDS = 10.0
+# A promise follows from the target alone, or from a profile that a window made.
+_PROMISE_SECONDS = 300.0
+_ROWS = 25
+_MOST_TOLD = 20
+# How many windows back the plan before may be.
+_STEPS_BACK = 4
+_LEFT_OUT = ("REJECTED", "WAITING", "FAILED")
+_ORDERS: dict[str, Any] = {
+    "ptk": lambda line: line.ptk,
+    "epsilon": lambda line: (float(line.epsilon), line.ptk),
+    "samples": lambda line: (line.samples, line.ptk),
+    "target": lambda line: (line.target, line.ptk),
+    "cost": lambda line: (line.used * line.samples, line.ptk),
+}
+
+
+def plan(visit: Visit) -> Response:
+    """The page of one stream; without a name, of the first."""
+    streams = visit.session.remember("streams", _FRESH_SECONDS, visit.store.streams)
+    if not streams:
+        return visit.render("plan.html", streams=(), spec=None, plan=None, outside=(), outside_total=0)
+    spec = _spec(visit, streams)
+    found = _newest(visit, spec.name)
+    outside = [one for one in _ptks(visit, spec.name) if one.status in _LEFT_OUT]
+    outside.sort(key=lambda one: (_LEFT_OUT.index(one.status), one.name))
+    shown: dict[str, Any] = {
+        "streams": streams,
+        "spec": spec,
+        "plan": found,
+        "outside": outside[:_MOST_TOLD],
+        "outside_total": len(outside),
+    }
+    if found is None:
+        return visit.render("plan.html", **shown)
+    listing = listed(visit, found.lines, anchor="ptks", text=lambda line: line.ptk, orders=_ORDERS, size=_ROWS)
+    before = _before(visit, spec, found)
+    return visit.render(
+        "plan.html",
+        **shown,
+        begins=window_begins(found.window, spec.window_seconds),
+        picture=visit.session.remember(
+            ("picture", spec.name, found.window),
+            _PROMISE_SECONDS,
+            lambda: draw(found, str(spec.policy.as_json()["epsilon"])),
+        ),
+        idle=idle_share(found),
+        listing=listing,
+        promised={line.ptk: _promised(visit, line) for line in listing.rows},
+        kinds={one.name: one.kind for one in _ptks(visit, spec.name)},
+        before=before,
+        before_begins=window_begins(before.before.window, spec.window_seconds) if before is not None else "",
+        most=_MOST_TOLD,
+    )
+
+
+def plan_csv(visit: Visit) -> Response:
+    """All lines of the newest plan."""
+    found = visit.store.plan(visit.asked("stream"))
+    if found is None:
+        raise Refused("PLAN_UNKNOWN", "this stream has no plan yet: it is made when a window runs")
+    columns = ("ptk", "epsilon", "samples", "share_of_window", "target", "share_of_budget", "partitions")
+    rows = (
+        (
+            one.ptk,
+            one.epsilon,
+            one.samples,
+            one.share,
+            one.target,
+            one.used,
+            " ".join(str(k + 1) for k in one.partitions),
+        )
+        for one in found.lines
+    )
+    return csv_file(f"plan-{found.stream}-{found.window}", columns, rows)
+
+
+def _spec(visit: Visit, streams: list[StreamSpec]) -> StreamSpec:
+    wanted = visit.asked("stream")
+    return next((one for one in streams if one.name == wanted), None) or (
+        visit.store.stream(wanted) if wanted else streams[0]
+    )
+
+
+def _newest(visit: Visit, stream: str) -> PlanView | None:
+    return visit.session.remember(("plan", stream), _FRESH_SECONDS, lambda: visit.store.plan(stream))
+
+
+def _ptks(visit: Visit, stream: str) -> list[PtkView]:
+    return visit.session.remember(("ptks", stream), _PTK_SECONDS, lambda: visit.store.ptks(stream))
+
+
+def _before(visit: Visit, spec: StreamSpec, now: PlanView) -> PlanChanges | None:
+    """The difference to the plan of the window before, or of one shortly before that."""
+
+    def read() -> PlanChanges | None:
+        for window in range(now.window - 1, now.window - 1 - _STEPS_BACK, -1):
+            found = visit.store.plan(spec.name, window=window)
+            if found is not None:
+                return changes(found, now)
+        return None
+
+    return visit.session.remember(("changes", spec.name, now.window), _PROMISE_SECONDS, read)
+
+
+def _promised(visit: Visit, line: PlanLine) -> float | None:
+    """The loss that the samples keep, as the profile says."""
+
+    def read() -> float | None:
+        try:
+            told = visit.store.profile(line.ptk).promised
+        except SageError:
+            # Retired since, or not the visitor's to see.
+            return None
+        return float(told) if told else None
+
+    return visit.session.remember(("promise", line.ptk, line.target), _PROMISE_SECONDS, read)
+
+
+PAGES = (
+    Page(path="plan", view=plan, label="Plan"),
+    Page(path="plan.csv", view=plan_csv),
+)

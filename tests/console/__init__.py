@@ -1,0 +1,1 @@
+"""The console over real HTTP, and in a real browser."""
