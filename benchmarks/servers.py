@@ -34,11 +34,11 @@ from ptkstore.ledger import Ledger
 from ptkstore.ledger.writer import SHARED_SECONDS
 
 CLIENTS = 16
-ROUNDS = 7
+ROUNDS = 5
 BLOCKS = 8
 POLICY = Policy(epsilon=1, delta="1e-6")
-# Some 850 of these fit into a block.
-COST = PureCost(epsilon="0.0075")
+# Some 2,000 of these fit into a block.
+COST = PureCost(epsilon="0.0048")
 _BEGIN_SECONDS = 0.1
 
 

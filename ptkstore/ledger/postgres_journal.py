@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ptklib.errors import InvalidInput, JournalDamaged, JournalUnavailable
@@ -56,14 +57,6 @@ WITH moved AS (
 )
 INSERT INTO sage_ledger.commits (seq, body, mac) SELECT %(seq)s, %(body)s, %(mac)s FROM moved
 """
-# The same in a turn, and its end. Several statements in one message take no parameters: bytes are spelled out in hex.
-_LAST = (
-    _NEXT.replace("%(seq)s", "{seq:d}")
-    .replace("%(before)s", "{before:d}")
-    .replace("%(mac)s", "decode('{mac}', 'hex')")
-    .replace("%(before_mac)s", "decode('{before_mac}', 'hex')")
-    .replace("%(body)s", "decode('{body}', 'hex')")
-) + ";\nCOMMIT"
 
 
 def connector(url: str) -> Connect:
@@ -122,6 +115,7 @@ class PostgresJournal:
 
         self._errors: type[Exception] = psycopg.Error
         self._idle = psycopg.pq.TransactionStatus.IDLE
+        self._can_pipeline = psycopg.Pipeline.is_supported()
         self._connect = connect
         self._db: psycopg.Connection[tuple[Any, ...]] | None = None
         self._used = 0.0
@@ -211,18 +205,17 @@ class PostgresJournal:
             raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
 
     def append_last(self, body: bytes) -> None:
-        """Add one commit after `head` and end the turn, in one message; ``body`` is the canonical form of its entries."""
-        mac = commit_mac(self._key, self.head, body)
-        statement = _LAST.format(
-            seq=self.head.seq + 1,
-            before=self.head.seq,
-            before_mac=self.head.mac.hex(),
-            mac=mac.hex(),
-            body=body.hex(),
-        )
-        added = self._run(statement).rowcount
+        """Add one commit after `head` and end the turn, without waiting in between."""
+        mac, values = self._next(body)
+        try:
+            # Prepared statements that are sent together: half the time of one message that has to be parsed.
+            with self._together():
+                cursor = self._run(_NEXT, values)
+                self._run("COMMIT")
+        except self._errors as error:
+            raise _unavailable(error) from error
         self._end_turn()
-        if not added:
+        if not cursor.rowcount:
             raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
         self.head = Head(self.head.seq + 1, mac)
 
@@ -232,9 +225,8 @@ class PostgresJournal:
         ``body`` is the canonical form of its entries. False, and nothing added, if another server was faster, or if `head`
         itself is not in the journal any more.
         """
-        mac = commit_mac(self._key, self.head, body)
-        values = {"seq": self.head.seq + 1, "body": body, "mac": mac}
-        if not self._run(_NEXT, {**values, "before": self.head.seq, "before_mac": self.head.mac}).rowcount:
+        mac, values = self._next(body)
+        if not self._run(_NEXT, values).rowcount:
             return False
         self.head = Head(self.head.seq + 1, mac)
         return True
@@ -312,6 +304,16 @@ class PostgresJournal:
             self._db = self._connect()
         self._used = time.monotonic()
         return self._db
+
+    def _next(self, body: bytes) -> tuple[bytes, dict[str, object]]:
+        """The mac of the commit after `head`, and what `_NEXT` needs to add it."""
+        mac = commit_mac(self._key, self.head, body)
+        before = {"before": self.head.seq, "before_mac": self.head.mac}
+        return mac, {"seq": self.head.seq + 1, "body": body, "mac": mac, **before}
+
+    def _together(self) -> AbstractContextManager[object]:
+        """Statements are sent without waiting for the answers of those before, where the client library can."""
+        return self._connection().pipeline() if self._can_pipeline else nullcontext()
 
     def _end_turn(self) -> None:
         self._in_turn = False

@@ -161,8 +161,11 @@ class Writer:
     def _commit_all(self, jobs: list[_Job], more: Callable[[], None]) -> list[Any]:
         ready = all(job.entries is not None for job in jobs)
         try:
-            if not ready or self._unsaved >= self._snapshot_every or not self._write(jobs):
-                self._settle(jobs, more)
+            if ready and self._unsaved < self._snapshot_every:
+                if self._write(jobs):
+                    return [job.outcome for job in jobs]
+                self._start_over(jobs, more)
+            self._settle(jobs, more)
         except BaseException:
             # Memory may be ahead of the journal now, or behind: what waits was worked out on it too, so it fails as well.
             with self._memory:
@@ -182,6 +185,26 @@ class Writer:
             return False
         self._unsaved += count
         return True
+
+    def _start_over(self, jobs: list[_Job], more: Callable[[], None]) -> None:
+        """Another process was faster: read what it wrote, and have everybody worked out anew.
+
+        Before the write lock is taken: whoever has much to read must not hold up the others.
+        """
+        if self.journal.is_current():
+            # Nobody wrote, and yet our commit was not taken: what we know is gone from the journal. `_settle` tells of it.
+            return
+        with self._memory:
+            more()
+            ahead = any(job.entries for job in jobs)
+            for job in jobs:
+                job.entries = None
+            self._unapplied = len(jobs)
+            self._shared_until = time.monotonic() + SHARED_SECONDS
+            if self._state is None or ahead:
+                self._restore()
+            else:
+                self._catch_up(self._state)
 
     def _settle(self, jobs: list[_Job], more: Callable[[], None]) -> None:
         """Everything that waits, worked out on what is in the journal, under the write lock.
