@@ -211,14 +211,21 @@ class Store:
         now_ms = self._home.now_ms()
         return registrations.change(self._home.metadata, self.stream, name, target=target, etag=etag, now_ms=now_ms)
 
-    def ptks(self, stream: str | None = None) -> list[PtkView]:
-        """The PTKs, by id."""
+    def ptks(self, stream: str | None = None, *, status: str | None = None, limit: int | None = None) -> list[PtkView]:
+        """The PTKs by id, with that status if given; the first ``limit`` of them."""
+        if limit is not None and limit < 1:
+            raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number, got {limit}")
         with self._home.metadata.read() as tx:
-            found = tx.ptks.list(stream)
+            found = tx.ptks.list(stream, status=status, limit=limit)
             newest: dict[int, rows.StateRow] = {}
             for begin in range(0, len(found), _AT_ONCE):
                 newest |= tx.states.newest([row.id for row in found[begin : begin + _AT_ONCE]])
         return [_ptk_view(row, newest.get(row.id)) for row in found]
+
+    def count_ptks(self, stream: str | None = None) -> dict[str, int]:
+        """How many PTKs there are with each status; those that there are none of are left out."""
+        with self._home.metadata.read() as tx:
+            return tx.ptks.count_by_status(stream)
 
     def ptk(self, name: str) -> PtkView:
         """One PTK. Refused: PTK_UNKNOWN."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -174,10 +175,21 @@ class RemoteStore:
         answer = self._call(self._ptks.UpdatePtkPerformanceTarget, request, _LONG_SECONDS)
         return messages.registration_view(answer.registration)
 
-    def ptks(self, stream: str | None = None) -> list[PtkView]:
-        """The PTKs, by id."""
-        pages = self._pages(self._ptks.ListPtks, ptk_pb2.ListPtksRequest(stream=stream or ""))
-        return [messages.ptk_view(one) for page in pages for one in page.ptks]
+    def ptks(self, stream: str | None = None, *, status: str | None = None, limit: int | None = None) -> list[PtkView]:
+        """The PTKs by id, with that status if given; the first ``limit`` of them."""
+        if limit is not None and limit < 1:
+            raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number, got {limit}")
+        request = ptk_pb2.ListPtksRequest(stream=stream or "")
+        if status is not None:
+            request.status = _status(status)
+        pages = self._pages(self._ptks.ListPtks, request, size=min(limit or _PAGE, _PAGE))
+        views = (messages.ptk_view(one) for page in pages for one in page.ptks)
+        return list(islice(views, limit))
+
+    def count_ptks(self, stream: str | None = None) -> dict[str, int]:
+        """How many PTKs there are with each status."""
+        found = self._call(self._ptks.CountPtks, ptk_pb2.CountPtksRequest(stream=stream or ""))
+        return {messages.status_word(one.status): one.count for one in found.counts}
 
     def ptk(self, name: str) -> PtkView:
         """One PTK. Refused: PTK_UNKNOWN."""
@@ -328,8 +340,8 @@ class RemoteStore:
     def _call(self, method: Any, request: Any, timeout_seconds: float | None = None) -> Any:
         return self._connection.call(method, request, timeout_seconds=timeout_seconds)
 
-    def _pages(self, method: Any, request: Any) -> Iterator[Any]:
-        request.page_size = _PAGE
+    def _pages(self, method: Any, request: Any, *, size: int = _PAGE) -> Iterator[Any]:
+        request.page_size = size
         while True:
             page = self._call(method, request)
             yield page
@@ -383,6 +395,14 @@ def _changes(asked: Changes) -> list[plan_pb2.PlanChange]:
         *(plan_pb2.PlanChange(remove=name) for name in asked.remove),
         *(plan_pb2.PlanChange(retarget=one) for one in retargeted),
     ]
+
+
+def _status(word: str) -> Any:
+    """The status of a PTK on the wire. Reason: VALUE_INVALID."""
+    try:
+        return messages.status_number(word)
+    except ValueError:
+        raise InvalidInput("VALUE_INVALID", f"status must be one that a PTK can have, got {word!r:.80}") from None
 
 
 def _page_size(limit: int) -> int:

@@ -102,6 +102,13 @@ class Ptks:
             query = query.where(ptks.c.id > after)
         return tuple(Ptk(**row) for row in self._session.all(query, limit))
 
+    def count_by_status(self, stream: str | None = None) -> dict[str, int]:
+        """How many PTKs have each status; those that there are none of are left out."""
+        query = sa.select(ptks.c.status, sa.func.count().label("count")).group_by(ptks.c.status).order_by(ptks.c.status)
+        if stream is not None:
+            query = query.where(ptks.c.stream == stream)
+        return {row["status"]: row["count"] for row in self._session.all(query)}
+
     def config(self, ptk: int, config_version: int) -> Any:
         """The configuration as it was in that version, or PTK_UNKNOWN."""
         here = sa.and_(ptk_configs.c.ptk == ptk, ptk_configs.c.config_version == config_version)

@@ -66,6 +66,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     _PTK + "UpdatePtkPerformanceTarget": _may("developer", ptk="name", mutates=True),
     _PTK + "GetPtk": _may("reader developer", ptk="name"),
     _PTK + "ListPtks": _may("reader developer", scope="filtered"),
+    _PTK + "CountPtks": _may("reader developer", scope="filtered"),
     _PTK + "ListPtkKinds": _may("reader developer", scope="open"),
     _PTK + "GetPtkProfile": _may("reader developer", ptk="name"),
     _PTK + "RenewPtkProfile": _may("developer", ptk="name", mutates=True),

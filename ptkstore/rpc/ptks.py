@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +22,7 @@ from ptkstore.rpc.messages import (
     ptk_message,
     registration_message,
     state_message,
+    status_number,
     status_word,
 )
 from ptkstore.rpc.operations import number_of
@@ -159,6 +160,18 @@ class Ptks:
             newest = tx.states.newest([row.id for row in part])
         ptks = [_ptk_message(row, newest.get(row.id)) for row in part]
         return ptk_pb2.ListPtksResponse(ptks=ptks, next_page_token=token)
+
+    def count_ptks(self, request: ptk_pb2.CountPtksRequest, call: Call) -> ptk_pb2.CountPtksResponse:
+        """See the contract."""
+        stream = request.stream or None
+        with self._store.home.metadata.read() as tx:
+            if call.caller.limited:
+                seen = [one for one in tx.ptks.list(stream) if call.caller.sees_ptk(one.name, one.stream)]
+                counts = dict(sorted(Counter(one.status for one in seen).items()))
+            else:
+                counts = tx.ptks.count_by_status(stream)
+        found = [ptk_pb2.PtkCount(status=status_number(word), count=count) for word, count in counts.items()]
+        return ptk_pb2.CountPtksResponse(counts=found)
 
     def list_ptk_kinds(self, _request: ptk_pb2.ListPtkKindsRequest, _call: Call) -> ptk_pb2.ListPtkKindsResponse:
         """See the contract."""

@@ -203,6 +203,26 @@ class ListPtksResponse(_message.Message):
     next_page_token: str
     def __init__(self, ptks: _Optional[_Iterable[_Union[Ptk, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
+class CountPtksRequest(_message.Message):
+    __slots__ = ("stream",)
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    def __init__(self, stream: _Optional[str] = ...) -> None: ...
+
+class CountPtksResponse(_message.Message):
+    __slots__ = ("counts",)
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    counts: _containers.RepeatedCompositeFieldContainer[PtkCount]
+    def __init__(self, counts: _Optional[_Iterable[_Union[PtkCount, _Mapping]]] = ...) -> None: ...
+
+class PtkCount(_message.Message):
+    __slots__ = ("status", "count")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    status: PtkStatus
+    count: int
+    def __init__(self, status: _Optional[_Union[PtkStatus, str]] = ..., count: _Optional[int] = ...) -> None: ...
+
 class ListPtkKindsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

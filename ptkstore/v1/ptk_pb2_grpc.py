@@ -65,6 +65,11 @@ class PtkServiceStub(object):
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtksRequest.SerializeToString,
                 response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtksResponse.FromString,
                 _registered_method=True)
+        self.CountPtks = channel.unary_unary(
+                '/ptkstore.v1.PtkService/CountPtks',
+                request_serializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksRequest.SerializeToString,
+                response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksResponse.FromString,
+                _registered_method=True)
         self.ListPtkKinds = channel.unary_unary(
                 '/ptkstore.v1.PtkService/ListPtkKinds',
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtkKindsRequest.SerializeToString,
@@ -159,6 +164,13 @@ class PtkServiceServicer(object):
 
     def ListPtks(self, request, context):
         """PTKs by id, a page at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountPtks(self, request, context):
+        """How many PTKs there are with each status.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -267,6 +279,11 @@ def add_PtkServiceServicer_to_server(servicer, server):
                     servicer.ListPtks,
                     request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtksRequest.FromString,
                     response_serializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtksResponse.SerializeToString,
+            ),
+            'CountPtks': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountPtks,
+                    request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksRequest.FromString,
+                    response_serializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksResponse.SerializeToString,
             ),
             'ListPtkKinds': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPtkKinds,
@@ -482,6 +499,33 @@ class PtkService(object):
             '/ptkstore.v1.PtkService/ListPtks',
             ptkstore_dot_v1_dot_ptk__pb2.ListPtksRequest.SerializeToString,
             ptkstore_dot_v1_dot_ptk__pb2.ListPtksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountPtks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ptkstore.v1.PtkService/CountPtks',
+            ptkstore_dot_v1_dot_ptk__pb2.CountPtksRequest.SerializeToString,
+            ptkstore_dot_v1_dot_ptk__pb2.CountPtksResponse.FromString,
             options,
             channel_credentials,
             insecure,

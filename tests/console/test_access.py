@@ -16,6 +16,7 @@ from ptkstore.console.pages import PAGES
 from ptkstore.console.sessions import Sessions
 from ptkstore.console.settings import require_protection
 from ptkstore.console.visit import Page, Visit
+from ptkstore.rpc.callers import TOKEN_SECONDS, make_token
 from tests.console.running import Running, console
 
 GETS = [one.path for one in PAGES if one.method == "GET"]
@@ -228,8 +229,6 @@ def test_sessions_end_by_the_clock(empty_store: Store) -> None:
 
 
 def test_a_token_that_is_revoked_ends_the_session(served: tuple[Store, str]) -> None:
-    from ptkstore.rpc.callers import TOKEN_SECONDS, make_token
-
     home = served[0].home
     token, row = make_token(home.metadata, "shortlived", roles=["reader"], now_ms=home.now_ms())
     with console(ServerSource(served[1])) as running:
@@ -367,3 +366,12 @@ def test_who_could_reach_it_decides_what_it_takes(host: str, directory: bool, be
         return
     with pytest.raises(InvalidInput, match="CONSOLE_UNPROTECTED"):
         require_protection(host, directory=directory, behind_proxy=behind_proxy)
+
+
+def test_who_sees_some_ptks_counts_only_those(served: tuple[Store, str]) -> None:
+    home = served[0].home
+    limits = {"ptks": ["hour-speed", "too-sharp"]}
+    token, _ = make_token(home.metadata, "few", roles=["reader"], now_ms=home.now_ms(), **limits)
+    with Store(served[1], token=token) as few:
+        assert few.count_ptks() == {"ACTIVE": 1, "REJECTED": 1}
+        assert (few.caller().name, few.caller().roles, few.caller().ptks) == ("few", ("reader",), tuple(limits["ptks"]))

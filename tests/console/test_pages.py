@@ -59,7 +59,7 @@ def test_the_numbers_are_those_of_the_store(embedded: Running, store: Store) -> 
     for line in plan.lines:
         promised = store.profile(line.ptk).promised
         assert promised is not None
-        found = re.search(rf"{line.ptk} statistics ([\d.]+) ([\d,]+) \S+ % ([\d.]+) ≤ ([\d.]+) ([\d.]+) % (\d+)", page)
+        found = re.search(rf"{line.ptk} ([\d.]+) ([\d,]+) \S+ % ([\d.]+) ≤ ([\d.]+) ([\d.]+) % (\d+)", page)
         assert found is not None, line.ptk
         assert float(found[1]) == float(line.epsilon)
         assert int(found[2].replace(",", "")) == line.samples

@@ -287,3 +287,17 @@ class StoreSuite:
         assert after == twin.budget_summary("rides")
         held = [one.left for one in store.blocks("rides").blocks if one.status != "expired"]
         assert (after.least_left, after.most_left) == (min(held, default=None), max(held, default=None))
+
+    def test_ptks_by_status(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec(n_max=1000))
+        for name, target in (("a", 0.3), ("b", 0.0001), ("c", 0.4), ("d", 0.0002)):
+            store.register(name, stream="rides", kind="statistics", config=config(), target=target)
+        assert [one.name for one in store.ptks("rides", status="REJECTED")] == ["b", "d"]
+        assert store.ptks(status="REJECTED", limit=1) == twin.ptks(status="REJECTED", limit=1) == [twin.ptk("b")]
+        assert [one.name for one in store.ptks(limit=3)] == ["a", "b", "c"]
+        assert store.ptks("rides", status="WAITING") == []
+        assert reason(InvalidInput, lambda: store.ptks(status="NONSENSE")) == "VALUE_INVALID"
+        assert reason(InvalidInput, lambda: store.ptks(limit=0)) == "PAGE_INVALID"
+        counts = {"ACTIVE": 2, "REJECTED": 2}
+        assert store.count_ptks() == store.count_ptks("rides") == twin.count_ptks() == counts
+        assert store.count_ptks("nowhere") == {}

@@ -17,7 +17,6 @@ from ptkstore.views import BudgetSummary, CycleView
 __all__ = ["PAGES", "StreamCard"]
 
 _FRESH_SECONDS = 3.0
-_PTK_SECONDS = 10.0
 _HEALTHY = "ACTIVE"
 # Of the epsilon; below that a stream soon takes no more charges on what it holds.
 _LITTLE = 0.1
@@ -110,7 +109,7 @@ def _card(visit: Visit, spec: StreamSpec) -> StreamCard:
     return StreamCard(
         spec,
         remember(("budget", name), _FRESH_SECONDS, lambda: store.budget_summary(name)),
-        remember(("ptk counts", name), _PTK_SECONDS, lambda: Counter(one.status for one in store.ptks(name))),
+        remember(("ptks", name), _FRESH_SECONDS, lambda: Counter(store.count_ptks(name))),
         newest[-1] if newest else None,
     )
 

@@ -19,7 +19,6 @@ from ptkstore.views import PlanLine, PlanView, PtkView
 __all__ = ["PAGES"]
 
 _FRESH_SECONDS = 3.0
-_PTK_SECONDS = 10.0
 # A promise follows from the target alone, or from a profile that a window made.
 _PROMISE_SECONDS = 300.0
 _ROWS = 25
@@ -40,17 +39,16 @@ def plan(visit: Visit) -> Response:
     """The page of one stream; without a name, of the first."""
     streams = visit.session.remember("streams", _FRESH_SECONDS, visit.store.streams)
     if not streams:
-        return visit.render("plan.html", streams=(), spec=None, plan=None, outside=(), outside_total=0)
+        return visit.render("plan.html", streams=(), spec=None, plan=None, outside=(), more_outside=False)
     spec = _spec(visit, streams)
     found = _newest(visit, spec.name)
-    outside = [one for one in _ptks(visit, spec.name) if one.status in _LEFT_OUT]
-    outside.sort(key=lambda one: (_LEFT_OUT.index(one.status), one.name))
+    outside = _left_out(visit, spec.name)
     shown: dict[str, Any] = {
         "streams": streams,
         "spec": spec,
         "plan": found,
         "outside": outside[:_MOST_TOLD],
-        "outside_total": len(outside),
+        "more_outside": len(outside) > _MOST_TOLD,
     }
     if found is None:
         return visit.render("plan.html", **shown)
@@ -68,7 +66,6 @@ def plan(visit: Visit) -> Response:
         idle=idle_share(found),
         listing=listing,
         promised={line.ptk: _promised(visit, line) for line in listing.rows},
-        kinds={one.name: one.kind for one in _ptks(visit, spec.name)},
         before=before,
         before_begins=window_begins(before.before.window, spec.window_seconds) if before is not None else "",
         most=_MOST_TOLD,
@@ -104,11 +101,20 @@ def _spec(visit: Visit, streams: list[StreamSpec]) -> StreamSpec:
 
 
 def _newest(visit: Visit, stream: str) -> PlanView | None:
-    return visit.session.remember(("plan", stream), _FRESH_SECONDS, lambda: visit.store.plan(stream))
+    """The newest plan. It may be long, and changes with the steps of the newest cycle alone, so that is asked for first."""
+    remember = visit.session.remember
+    cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1))
+    step = tuple((one.window, one.status, one.steps) for one in cycles)
+    return remember(("plan", stream, step), _PROMISE_SECONDS, lambda: visit.store.plan(stream))
 
 
-def _ptks(visit: Visit, stream: str) -> list[PtkView]:
-    return visit.session.remember(("ptks", stream), _PTK_SECONDS, lambda: visit.store.ptks(stream))
+def _left_out(visit: Visit, stream: str) -> list[PtkView]:
+    """The first PTKs of each fate that keeps one from training."""
+
+    def read() -> list[PtkView]:
+        return [one for fate in _LEFT_OUT for one in visit.store.ptks(stream, status=fate, limit=_MOST_TOLD + 1)]
+
+    return visit.session.remember(("left out", stream), _FRESH_SECONDS, read)
 
 
 def _before(visit: Visit, spec: StreamSpec, now: PlanView) -> PlanChanges | None:
