@@ -82,6 +82,9 @@ class Frame:
             if told.get("x-forwarded-proto") in ("http", "https"):
                 scope["scheme"] = told["x-forwarded-proto"]
             prefix = prefix or _clean(told.get("x-forwarded-prefix", ""))
+            if "x-forwarded-for" in told:
+                # The last one is whom the proxy itself saw.
+                scope["client"] = (told["x-forwarded-for"].rpartition(",")[2].strip(), 0)
             if "x-forwarded-host" in told:
                 kept = [one for one in scope["headers"] if one[0] != b"host"]
                 scope["headers"] = [*kept, (b"host", told["x-forwarded-host"].encode("latin-1"))]

@@ -45,14 +45,14 @@ class Session:
         """What ``read`` gave at most so many seconds ago, for this visitor: pages ask for the same again and again."""
         now = time.monotonic()
         with self._lock:
-            known = self._remembered.get(key)
-            if known is not None and now - known[0] < seconds:
-                return known[1]  # type: ignore[return-value]
+            until, known = self._remembered.get(key, (now, None))
+            if now < until:
+                return known  # type: ignore[return-value]
         value = read()
         with self._lock:
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[key] = (now, value)
+            kept = {one: held for one, held in self._remembered.items() if now < held[0]}
+            self._remembered = kept if len(kept) < _MOST_REMEMBERED else {}
+            self._remembered[key] = (now + seconds, value)
         return value
 
     def forget(self) -> None:

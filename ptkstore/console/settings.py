@@ -17,8 +17,8 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 @dataclass(frozen=True, kw_only=True)
 class ConsoleSettings:
     """``hosts`` are the names it answers to (none: all). ``root_path`` is a prefix that a proxy leaves in the path; one that
-    it takes away needs no setting. ``trust_proxy`` believes X-Forwarded-Proto, -Host and -Prefix: for those behind a proxy that
-    sets them.
+    it takes away needs no setting. ``trust_proxy`` believes X-Forwarded-Proto, -Host, -Prefix and -For, of a proxy that sets
+    them.
 
     A session ends ``idle_seconds`` after the last page that somebody asked for (a page that renews itself does not count), and
     ``longest_seconds`` after it began.

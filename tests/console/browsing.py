@@ -1,4 +1,4 @@
-"""A real Chromium: found on this machine, or installed by root; driven through Playwright, which brings none.
+"""A tab of a real Chromium, driven through Playwright.
 
 `Browsing.visit` fails on anything that the browser complains of, on a request that leaves the host, and on every serious
 finding of axe-core, which comes from npm through the cache of servers and is no part of the wheel.
@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,53 +15,13 @@ from urllib.parse import urljoin, urlsplit
 
 from playwright.sync_api import Page, Response
 
-from tests.servers.cache import Say, ServerMissing, cached
+from tests.console.packages import ROOT, npm_package
+from tests.servers.cache import Say
 
-__all__ = ["AXE", "Browsing", "axe_source", "chromium_program", "npm_package"]
+__all__ = ["AXE", "Browsing", "axe_source", "screenshots"]
 
-ROOT = Path(__file__).parents[2]
 AXE = ("axe-core", "4.14.0")
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 _SERIOUS = ("serious", "critical")
-
-
-def chromium_program(say: Say) -> Path:
-    """Where a Chromium is; installed with apt where we are root and there is none."""
-    own = os.environ.get("SAGE_CHROMIUM")
-    for name in [own] if own else _PROGRAMS:
-        found = shutil.which(name)
-        if found:
-            return Path(found)
-    if own is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        say("chromium: installing it with apt-get")
-        command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "chromium"]
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
-        found = shutil.which("chromium")
-        if run.returncode == 0 and found:
-            return Path(found)
-    raise ServerMissing("there is no Chromium: install one, or name its program in SAGE_CHROMIUM")
-
-
-def npm_package(name: str, version: str, say: Say) -> Path:
-    """The files of a package of npm, as published."""
-    npm = shutil.which("npm")
-
-    def make(draft: Path) -> None:
-        if npm is None:
-            raise ServerMissing(f"{name} {version} comes from npm, which is not installed")
-        say(f"{name} {version}: fetching it from npm")
-        command = [npm, "pack", "--silent", f"{name}@{version}"]
-        run = subprocess.run(command, cwd=draft, capture_output=True, text=True, check=False, timeout=300)
-        packed = list(draft.glob("*.tgz"))
-        if run.returncode or not packed:
-            raise ServerMissing(
-                f"{name} {version} cannot be had: npm failed with {run.returncode}: {run.stderr[-300:]}"
-            )
-        with tarfile.open(packed[0]) as archive:
-            archive.extractall(draft, filter="data")
-        packed[0].unlink()
-
-    return cached(f"npm-{name}", version, make, say) / "package"
 
 
 def axe_source(say: Say) -> str:

@@ -12,7 +12,8 @@ import pytest
 from ptkstore.client import Store
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.rpc.callers import make_token
-from tests.console.browsing import Browsing, axe_source, chromium_program
+from tests.console.browsing import Browsing, axe_source
+from tests.console.packages import chromium_program
 from tests.console.running import Running, console
 from tests.console.stores import lively
 from tests.rpc.small import serving

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptkstore.console.rendering import STATIC, templates
-from tests.console.browsing import ROOT
+from tests.console.packages import ROOT
 from tests.console.vendoring import VENDOR, published
 from tests.servers.cache import ServerMissing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.console.browsing import ROOT, npm_package
+from tests.console.packages import ROOT, npm_package
 from tests.servers.cache import tell
 
 __all__ = ["VENDOR", "published"]
