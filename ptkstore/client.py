@@ -41,17 +41,24 @@ from ptkstore.engine.witness import require_newest
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
 from ptkstore.references import is_address, parse_reference
+from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
+from ptkstore.rpc.permissions import CHANGING
 from ptkstore.streams import StreamSpec
 from ptkstore.views import (
+    AuditPage,
     BlockPage,
     BudgetSummary,
     BudgetView,
     CallerView,
     ChargePage,
     CycleView,
+    DeliveryPage,
+    DeliveryView,
+    EventPage,
     EventView,
     Finding,
+    OperationPage,
     PlanView,
     ProfileView,
     PtkView,
@@ -357,6 +364,37 @@ class Store:
                 EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms)
                 for one in tx.events.after(after, limit)
             ]
+
+    def newest_events(self, *, find: str = "", limit: int = 100, page_token: str = "") -> EventPage:
+        """What happened, newest first: a page, and the token of the next. ``find`` are words of the kind or the subject."""
+        with self._home.metadata.read() as tx:
+            return happenings.event_page(tx, find=find, limit=limit, page_token=page_token)
+
+    def operations(self, stream: str | None = None, *, limit: int = 100, page_token: str = "") -> OperationPage:
+        """Long work that a server was asked for, newest first: a page, and the token of the next."""
+        with self._home.metadata.read() as tx:
+            return happenings.operation_page(tx, stream or "", limit=limit, page_token=page_token)
+
+    def deliveries(self, *, dead_only: bool = False, limit: int = 100, page_token: str = "") -> DeliveryPage:
+        """Notifications that are late or given up, oldest first: a page, and the token of the next."""
+        with self._home.metadata.read() as tx:
+            return happenings.delivery_page(tx, dead_only=dead_only, limit=limit, page_token=page_token)
+
+    def retry_delivery(self, delivery: str) -> DeliveryView:
+        """Try a notification that was given up once more; a server does, when one runs. Refused: DELIVERY_UNKNOWN."""
+        with self._home.metadata.write() as tx:
+            return happenings.retry(tx, delivery, now_ms=self._home.now_ms())
+
+    def audit_entries(
+        self, *, find: str = "", changes_only: bool = False, limit: int = 100, page_token: str = ""
+    ) -> AuditPage:
+        """Who asked a server for what, newest first: a page, and the token of the next.
+
+        ``find`` are words of who, what, the subject or the outcome; ``changes_only`` leaves out what was only read.
+        """
+        what = CHANGING if changes_only else ()
+        with self._home.metadata.read() as tx:
+            return happenings.audit_page(tx, find=find, what=what, limit=limit, page_token=page_token)
 
     def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
         """Check the store, and search every file for canaries that were planted in its streams."""

@@ -42,14 +42,19 @@ from ptkstore.v1 import (
     stream_pb2_grpc,
 )
 from ptkstore.views import (
+    AuditPage,
     BlockPage,
     BudgetSummary,
     BudgetView,
     CallerView,
     ChargePage,
     CycleView,
+    DeliveryPage,
+    DeliveryView,
+    EventPage,
     EventView,
     Finding,
+    OperationPage,
     PlanView,
     ProfileView,
     PtkView,
@@ -307,6 +312,45 @@ class RemoteStore:
                 break
             after = page[-1].id
         return found
+
+    def newest_events(self, *, find: str = "", limit: int = 100, page_token: str = "") -> EventPage:
+        """What happened, newest first: a page, and the token of the next. ``find`` are words of the kind or the subject."""
+        request = operation_pb2.ListEventsRequest(
+            newest_first=True, find=find, page_size=_page_size(limit), page_token=page_token
+        )
+        page = self._call(self._events.ListEvents, request)
+        return EventPage(tuple(messages.event_view(one) for one in page.events), page.next_page_token)
+
+    def operations(self, stream: str | None = None, *, limit: int = 100, page_token: str = "") -> OperationPage:
+        """Long work that the server was asked for, newest first: a page, and the token of the next."""
+        request = operation_pb2.ListOperationsRequest(
+            stream=stream or "", page_size=_page_size(limit), page_token=page_token
+        )
+        page = self._call(self._operations.ListOperations, request)
+        return OperationPage(tuple(messages.operation_view(one) for one in page.operations), page.next_page_token)
+
+    def deliveries(self, *, dead_only: bool = False, limit: int = 100, page_token: str = "") -> DeliveryPage:
+        """Notifications that are late or given up, oldest first: a page, and the token of the next."""
+        request = operation_pb2.ListDeliveriesRequest(
+            dead_only=dead_only, page_size=_page_size(limit), page_token=page_token
+        )
+        page = self._call(self._events.ListDeliveries, request)
+        return DeliveryPage(tuple(messages.delivery_view(one) for one in page.deliveries), page.next_page_token)
+
+    def retry_delivery(self, delivery: str) -> DeliveryView:
+        """Try a notification that was given up once more. Refused: DELIVERY_UNKNOWN."""
+        request = operation_pb2.RetryDeliveryRequest(request_id=_fresh_id(), id=delivery)
+        return messages.delivery_view(self._call(self._events.RetryDelivery, request).delivery)
+
+    def audit_entries(
+        self, *, find: str = "", changes_only: bool = False, limit: int = 100, page_token: str = ""
+    ) -> AuditPage:
+        """Who asked the server for what, newest first: a page, and the token of the next."""
+        request = operation_pb2.ListAuditEntriesRequest(
+            find=find, changes_only=changes_only, page_size=_page_size(limit), page_token=page_token
+        )
+        page = self._call(self._events.ListAuditEntries, request)
+        return AuditPage(tuple(messages.audit_view(one) for one in page.entries), page.next_page_token)
 
     def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
         """Check the store, and search every file for canaries that were planted in its streams."""

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 __all__ = [
+    "AuditPage",
+    "AuditView",
     "BlockLine",
     "BlockPage",
     "BudgetSummary",
@@ -14,9 +16,14 @@ __all__ = [
     "ChargeLine",
     "ChargePage",
     "CycleView",
+    "DeliveryPage",
+    "DeliveryView",
+    "EventPage",
     "EventView",
     "ExposureView",
     "Finding",
+    "OperationPage",
+    "OperationView",
     "PartitionLine",
     "PlanLine",
     "PlanView",
@@ -293,6 +300,82 @@ class EventView(View):
     subject: str
     body: dict[str, Any]
     at_ms: int | None
+
+
+@dataclass(frozen=True)
+class EventPage(View):
+    """Some events, newest first; ``next_page_token`` is empty after the last page. A search goes back step by step: a page
+    may have few events, or none, and yet not be the last."""
+
+    events: tuple[EventView, ...]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True)
+class OperationView(View):
+    """Long work that somebody asked a server for. ``status``: RUNNING, DONE or FAILED; ``progress`` is for people."""
+
+    id: str
+    kind: str
+    stream: str
+    status: str
+    progress: str
+    cycles: tuple[CycleView, ...]
+    reason: str
+    message: str
+    created_ms: int | None
+    ended_ms: int | None
+
+
+@dataclass(frozen=True)
+class OperationPage(View):
+    """Some operations, newest first; ``next_page_token`` is empty after the last page."""
+
+    operations: tuple[OperationView, ...]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True)
+class DeliveryView(View):
+    """A notification that did not arrive: late, and tried again at ``next_attempt_ms``, or given up (``dead``)."""
+
+    id: str
+    ptk: str
+    rpc_endpoint: str
+    version: int
+    attempts: int
+    dead: bool
+    reason: str
+    next_attempt_ms: int | None
+
+
+@dataclass(frozen=True)
+class DeliveryPage(View):
+    """Some notifications that did not arrive, oldest first; ``next_page_token`` is empty after the last page."""
+
+    deliveries: tuple[DeliveryView, ...]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True)
+class AuditView(View):
+    """Who asked a server for what, when, and what was decided: ALLOWED, DENIED or the reason of an error."""
+
+    number: int
+    at_ms: int | None
+    who: str
+    what: str
+    subject: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class AuditPage(View):
+    """Some entries of the audit log, newest first; ``next_page_token`` is empty after the last page. A search goes back
+    step by step: a page may have few entries, or none, and yet not be the last."""
+
+    entries: tuple[AuditView, ...]
+    next_page_token: str = ""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptkstore.pushing", "ptkstore.references", "ptkstore.tracing"),
     ("ptkstore.engine",),
     # What both ends of the wire share.
-    ("ptkstore.rpc.faults ptkstore.rpc.messages ptkstore.rpc.pages ptkstore.rpc.wire",),
+    (
+        "ptkstore.rpc.faults ptkstore.rpc.happenings ptkstore.rpc.messages ptkstore.rpc.pages ptkstore.rpc.permissions"
+        " ptkstore.rpc.wire",
+    ),
     ("ptkstore.remote ptkstore.remote_channel ptkstore.remote_push ptkstore.remote_watch",),
     ("ptkstore.client",),
     ("ptkstore.rpc",),

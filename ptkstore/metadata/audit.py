@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from ptklib.ledger.canonical import canonical
 from ptkstore.metadata.errors import MetadataDamaged
+from ptkstore.metadata.searching import containing, first_looked_at
 from ptkstore.metadata.session import Session
 from ptkstore.metadata.tables import audit
 
@@ -75,6 +76,22 @@ class Audit:
         if before is not None:
             query = query.where(audit.c.id < before)
         return tuple(AuditRow(**row) for row in self._session.all(query, limit))
+
+    def search(
+        self, *, find: str = "", what: Sequence[str] = (), limit: int | None = None, before: int | None = None
+    ) -> tuple[tuple[AuditRow, ...], int]:
+        """Entries with all words of ``find`` that are about one of ``what`` (all if empty), newest first; and the id that
+        the search went back to, 1 or less at the end of the log."""
+        newest = self._session.number(sa.select(sa.func.max(audit.c.id)))
+        first = first_looked_at(before, newest)
+        query = sa.select(audit).where(audit.c.id >= first).order_by(audit.c.id.desc())
+        if before is not None:
+            query = query.where(audit.c.id < before)
+        if what:
+            query = query.where(audit.c.what.in_(what))
+        columns = (audit.c.who, audit.c.what, audit.c.subject, audit.c.outcome)
+        query = query.where(*containing(find, columns))
+        return tuple(AuditRow(**row) for row in self._session.all(query, limit)), first
 
     def verify(self) -> int:
         """Check every digest; the number of entries, or AUDIT_DAMAGED."""

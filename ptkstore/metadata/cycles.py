@@ -109,6 +109,11 @@ class Cycles:
             query = query.where(cycles.c.id > after)
         return tuple(Cycle(**row) for row in self._session.all(query, limit))
 
+    def of_windows(self, stream: str, windows: Iterable[int]) -> tuple[Cycle, ...]:
+        """The cycles of these windows, as far as there are any, oldest window first."""
+        query = _of(stream).where(cycles.c.window.in_(list(windows))).order_by(cycles.c.window)
+        return tuple(Cycle(**row) for row in self._session.all(query))
+
     def newest(self, stream: str, count: int) -> tuple[Cycle, ...]:
         """The cycles of a stream that were started last, in the order they were started."""
         query = _of(stream).order_by(cycles.c.id.desc())

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from ptklib.errors import Refused
 from ptkstore.metadata.checks import check_endpoint, check_json, check_name, check_whole, check_whole_or_none
 from ptkstore.metadata.rows import Delivery, Event
+from ptkstore.metadata.searching import containing, first_looked_at
 from ptkstore.metadata.session import Session
 from ptkstore.metadata.tables import deliveries, events, ptks
 
@@ -39,19 +40,25 @@ class Events:
         ``streams`` leaves only events about these streams and their PTKs, ``names`` only those about these PTKs.
         """
         query = sa.select(events).where(events.c.id > check_whole(event, "event")).order_by(events.c.id)
-        wanted, named = sorted(streams), sorted(names)
-        about_ptk = events.c.kind.like("ptk.%")
-        if wanted:
-            theirs = sa.select(ptks.c.name).where(ptks.c.stream.in_(wanted))
-            query = query.where(
-                sa.or_(
-                    sa.and_(about_ptk, events.c.subject.in_(theirs)),
-                    sa.and_(sa.not_(about_ptk), events.c.subject.in_(wanted)),
-                )
-            )
-        if named:
-            query = query.where(about_ptk, events.c.subject.in_(named))
-        return tuple(Event(**row) for row in self._session.all(query, limit))
+        return tuple(Event(**row) for row in self._session.all(query.where(*_about(streams, names)), limit))
+
+    def search(
+        self,
+        *,
+        find: str = "",
+        limit: int | None = None,
+        before: int | None = None,
+        streams: Iterable[str] = (),
+        names: Iterable[str] = (),
+    ) -> tuple[tuple[Event, ...], int]:
+        """The events with all words of ``find`` in their kind or subject, newest first, as `after` limits them; and the id
+        that the search went back to, 1 or less at the first event."""
+        first = first_looked_at(before, self.newest())
+        query = sa.select(events).where(events.c.id >= first).order_by(events.c.id.desc())
+        if before is not None:
+            query = query.where(events.c.id < before)
+        query = query.where(*_about(streams, names), *containing(find, (events.c.kind, events.c.subject)))
+        return tuple(Event(**row) for row in self._session.all(query, limit)), first
 
     def mark_delivered(self, subscriber: str, event: int, *, at_ms: int | None = None) -> None:
         """Write that a subscriber was handed every event up to that one. The mark never goes back. EVENT_UNKNOWN when there
@@ -81,6 +88,24 @@ class Events:
     def newest(self) -> int:
         """The id of the newest event; 0 when there is none."""
         return self._session.number(sa.select(sa.func.max(events.c.id)))
+
+
+def _about(streams: Iterable[str], names: Iterable[str]) -> list[sa.ColumnElement[bool]]:
+    """What events about these streams and their PTKs, or about these PTKs, fulfil."""
+    wanted, named = sorted(streams), sorted(names)
+    about_ptk = events.c.kind.like("ptk.%")
+    found: list[sa.ColumnElement[bool]] = []
+    if wanted:
+        theirs = sa.select(ptks.c.name).where(ptks.c.stream.in_(wanted))
+        found.append(
+            sa.or_(
+                sa.and_(about_ptk, events.c.subject.in_(theirs)),
+                sa.and_(sa.not_(about_ptk), events.c.subject.in_(wanted)),
+            )
+        )
+    if named:
+        found.append(sa.and_(about_ptk, events.c.subject.in_(named)))
+    return found
 
 
 def _values(kind: str, subject: str, body: object, at_ms: int | None) -> dict[str, object]:

@@ -7,15 +7,14 @@ from typing import Any
 
 from ptklib.errors import InvalidInput
 from ptkstore.client import Store
-from ptkstore.metadata import Transaction
-from ptkstore.metadata.notifications import Notification
 from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.callers import Caller
 from ptkstore.rpc.dispatch import Call
+from ptkstore.rpc.happenings import audit_page, delivery_page, event_page, retry
 from ptkstore.rpc.hub import Hub
-from ptkstore.rpc.messages import event_message, moment
-from ptkstore.rpc.operations import number_of
-from ptkstore.rpc.pages import DEFAULT_SIZE, MAX_SIZE, Page
+from ptkstore.rpc.messages import audit_message, delivery_message, event_message
+from ptkstore.rpc.pages import DEFAULT_SIZE, MAX_SIZE
+from ptkstore.rpc.permissions import CHANGING
 from ptkstore.v1 import operation_pb2
 from ptkstore.views import EventView
 
@@ -36,6 +35,8 @@ class Events:
         """See the contract."""
         if request.page_size < 0 or request.after < 0:
             raise InvalidInput("PAGE_INVALID", "page_size and after must not be negative")
+        if request.newest_first:
+            return self._newest(request, call.caller)
         found = self._seen(call.caller, request.after, min(request.page_size or DEFAULT_SIZE, MAX_SIZE))
         return operation_pb2.ListEventsResponse(events=[event_message(one) for one in found])
 
@@ -58,24 +59,19 @@ class Events:
 
     def list_deliveries(self, request: Any, _call: Call) -> operation_pb2.ListDeliveriesResponse:
         """See the contract."""
-        page = Page(f"deliveries {request.dead_only}", request.page_size, request.page_token)
         with self._store.home.metadata.read() as tx:
-            status = "DEAD" if request.dead_only else None
-            found = tx.notifications.list(status=status, limit=page.size + 1, after=page.after)
-            part, token = page.cut(found, lambda one: one.id)
-            deliveries = [_delivery_message(tx, one) for one in part]
-        return operation_pb2.ListDeliveriesResponse(deliveries=deliveries, next_page_token=token)
+            page = delivery_page(
+                tx, dead_only=request.dead_only, limit=request.page_size, page_token=request.page_token
+            )
+        deliveries = [delivery_message(one) for one in page.deliveries]
+        return operation_pb2.ListDeliveriesResponse(deliveries=deliveries, next_page_token=page.next_page_token)
 
     def retry_delivery(self, request: Any, call: Call) -> operation_pb2.RetryDeliveryResponse:
         """See the contract."""
         now_ms = self._store.home.now_ms()
         with self._store.home.metadata.write() as tx:
-            one = tx.notifications.get(number_of(request.id, "a delivery"))
-            # Its attempts count from the start.
-            one = tx.notifications.put(
-                one.subscription, one.version, attempts=0, status="LATE", reason=one.reason, due_ms=now_ms
-            )
-            answer = operation_pb2.RetryDeliveryResponse(delivery=_delivery_message(tx, one))
+            again = retry(tx, request.id, now_ms=now_ms)
+            answer = operation_pb2.RetryDeliveryResponse(delivery=delivery_message(again))
             call.once.keep(tx, answer)
         self._deliver()
         return answer
@@ -83,22 +79,29 @@ class Events:
     def list_audit_entries(self, request: Any, _call: Call) -> operation_pb2.ListAuditEntriesResponse:
         """See the contract."""
         self._auditor.flush()
-        page = Page("audit", request.page_size, request.page_token)
         with self._store.home.metadata.read() as tx:
-            found = tx.audit.list(limit=page.size + 1, before=page.after)
-        part, token = page.cut(found, lambda one: one.id)
-        entries = [
-            operation_pb2.AuditEntry(
-                number=one.id,
-                time=moment(one.at_ms),
-                who=one.who,
-                what=one.what,
-                subject=one.subject,
-                outcome=one.outcome,
+            page = audit_page(
+                tx,
+                find=request.find,
+                what=CHANGING if request.changes_only else (),
+                limit=request.page_size,
+                page_token=request.page_token,
             )
-            for one in part
-        ]
-        return operation_pb2.ListAuditEntriesResponse(entries=entries, next_page_token=token)
+        entries = [audit_message(one) for one in page.entries]
+        return operation_pb2.ListAuditEntriesResponse(entries=entries, next_page_token=page.next_page_token)
+
+    def _newest(self, request: Any, caller: Caller) -> operation_pb2.ListEventsResponse:
+        with self._store.home.metadata.read() as tx:
+            page = event_page(
+                tx,
+                find=request.find,
+                limit=request.page_size,
+                page_token=request.page_token,
+                streams=caller.streams,
+                names=caller.ptks,
+            )
+        events = [event_message(one) for one in page.events]
+        return operation_pb2.ListEventsResponse(events=events, next_page_token=page.next_page_token)
 
     def _seen(self, caller: Caller, after: int, limit: int) -> list[EventView]:
         """The next events that a caller may see: they are about a PTK or a stream."""
@@ -107,17 +110,3 @@ class Events:
                 EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms)
                 for one in tx.events.after(after, limit, streams=caller.streams, names=caller.ptks)
             ]
-
-
-def _delivery_message(tx: Transaction, one: Notification) -> operation_pb2.Delivery:
-    (subscription,) = tx.subscriptions.list(limit=1, after=one.subscription - 1)
-    return operation_pb2.Delivery(
-        id=str(one.id),
-        ptk=tx.ptks.get(subscription.ptk).name,
-        rpc_endpoint=subscription.endpoint,
-        version=one.version,
-        attempts=one.attempts,
-        dead=one.status == "DEAD",
-        reason=one.reason,
-        next_attempt_time=None if one.status == "DEAD" else moment(one.due_ms),
-    )

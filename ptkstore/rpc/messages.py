@@ -415,6 +415,84 @@ def _trained(line: operation_pb2.Trained) -> views.TrainedLine:
     )
 
 
+def operation_message(one: views.OperationView) -> operation_pb2.Operation:
+    """An operation."""
+    return operation_pb2.Operation(
+        id=one.id,
+        kind=one.kind,
+        stream=one.stream,
+        status="OPERATION_STATUS_" + one.status,
+        progress=one.progress,
+        cycles=[cycle_message(cycle) for cycle in one.cycles],
+        reason=one.reason,
+        message=one.message,
+        create_time=moment(one.created_ms),
+        end_time=moment(one.ended_ms),
+    )
+
+
+def operation_view(message: operation_pb2.Operation) -> views.OperationView:
+    """Back."""
+    return views.OperationView(
+        id=message.id,
+        kind=message.kind,
+        stream=message.stream,
+        status=operation_pb2.OperationStatus.Name(message.status).removeprefix("OPERATION_STATUS_"),
+        progress=message.progress,
+        cycles=tuple(cycle_view(one) for one in message.cycles),
+        reason=message.reason,
+        message=message.message,
+        created_ms=millis(message, "create_time"),
+        ended_ms=millis(message, "end_time"),
+    )
+
+
+def delivery_message(one: views.DeliveryView) -> operation_pb2.Delivery:
+    """A notification that did not arrive."""
+    return operation_pb2.Delivery(
+        id=one.id,
+        ptk=one.ptk,
+        rpc_endpoint=one.rpc_endpoint,
+        version=one.version,
+        attempts=one.attempts,
+        dead=one.dead,
+        reason=one.reason,
+        next_attempt_time=moment(one.next_attempt_ms),
+    )
+
+
+def delivery_view(message: operation_pb2.Delivery) -> views.DeliveryView:
+    """Back."""
+    return views.DeliveryView(
+        id=message.id,
+        ptk=message.ptk,
+        rpc_endpoint=message.rpc_endpoint,
+        version=message.version,
+        attempts=message.attempts,
+        dead=message.dead,
+        reason=message.reason,
+        next_attempt_ms=millis(message, "next_attempt_time"),
+    )
+
+
+def audit_message(one: views.AuditView) -> operation_pb2.AuditEntry:
+    """An entry of the audit log."""
+    return operation_pb2.AuditEntry(
+        number=one.number,
+        time=moment(one.at_ms),
+        who=one.who,
+        what=one.what,
+        subject=one.subject,
+        outcome=one.outcome,
+    )
+
+
+def audit_view(message: operation_pb2.AuditEntry) -> views.AuditView:
+    """Back."""
+    at_ms = millis(message, "time")
+    return views.AuditView(message.number, at_ms, message.who, message.what, message.subject, message.outcome)
+
+
 def event_message(one: views.EventView) -> operation_pb2.Event:
     """An event."""
     return operation_pb2.Event(

@@ -8,43 +8,17 @@ from typing import Any
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.client import Store
 from ptkstore.engine.cycle import cycle_view
-from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.dispatch import Call
+from ptkstore.rpc.happenings import number_of, operation_page, operation_view
 from ptkstore.rpc.hub import Hub
-from ptkstore.rpc.messages import cycle_message, moment
+from ptkstore.rpc.messages import cycle_message, operation_message
 from ptkstore.rpc.pages import MAX_SIZE, Page
 from ptkstore.v1 import operation_pb2
 
-__all__ = ["MAX_CANARIES", "Operations", "number_of", "operation_message"]
+__all__ = ["MAX_CANARIES", "Operations"]
 
 MAX_CANARIES = 100
-_STATUS = "OPERATION_STATUS_"
-
-
-def number_of(text: str, what: str) -> int:
-    """The number that an id is, or -1, which nothing has. Reason: ID_INVALID."""
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InvalidInput("ID_INVALID", f"the id of {what} must be one that the server gave")
-    return int(text)
-
-
-def operation_message(tx: Transaction, row: OperationRow) -> operation_pb2.Operation:
-    """An operation with the cycles of its windows as they are now."""
-    known = {one.window: one.id for one in tx.cycles.list(row.stream) if one.window in row.windows}
-    cycles = [cycle_message(cycle_view(tx, known[window])) for window in row.windows if window in known]
-    return operation_pb2.Operation(
-        id=str(row.id),
-        kind=row.kind,
-        stream=row.stream,
-        status=_STATUS + row.status,
-        progress=row.progress,
-        cycles=cycles,
-        reason=row.reason,
-        message=row.message,
-        create_time=moment(row.created_ms),
-        end_time=moment(row.ended_ms),
-    )
 
 
 class Operations:
@@ -61,20 +35,16 @@ class Operations:
 
     def list_operations(self, request: Any, call: Call) -> operation_pb2.ListOperationsResponse:
         """See the contract."""
-        page = Page(f"operations {request.stream}", request.page_size, request.page_token)
-        found: list[OperationRow] = []
-        before = page.after
-        # Rows of other streams are passed over, so that a page is full unless it is the last.
-        while len(found) <= page.size:
-            with self._store.home.metadata.read() as tx:
-                rows = tx.operations.list(request.stream or None, limit=page.size + 1, before=before)
-            found += [row for row in rows if call.caller.sees_stream(row.stream)]
-            if len(rows) <= page.size:
-                break
-            before = rows[-1].id
-        part, token = page.cut(found, lambda row: row.id)
-        operations = [self._message(row) for row in part]
-        return operation_pb2.ListOperationsResponse(operations=operations, next_page_token=token)
+        with self._store.home.metadata.read() as tx:
+            page = operation_page(
+                tx,
+                request.stream,
+                limit=request.page_size,
+                page_token=request.page_token,
+                sees=call.caller.sees_stream,
+            )
+        operations = [operation_message(one) for one in page.operations]
+        return operation_pb2.ListOperationsResponse(operations=operations, next_page_token=page.next_page_token)
 
     def watch_operation(self, request: Any, call: Call) -> Iterator[operation_pb2.WatchOperationResponse]:
         """See the contract."""
@@ -114,7 +84,7 @@ class Operations:
 
     def _message(self, row: OperationRow) -> operation_pb2.Operation:
         with self._store.home.metadata.read() as tx:
-            return operation_message(tx, row)
+            return operation_message(operation_view(tx, row))
 
     def _row(self, text: str, call: Call) -> OperationRow:
         with self._store.home.metadata.read() as tx:

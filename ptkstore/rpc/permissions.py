@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ANYONE", "PERMISSIONS", "ROLES", "SCOPES", "Permission", "table"]
+__all__ = ["ANYONE", "CHANGING", "PERMISSIONS", "ROLES", "SCOPES", "Permission", "table"]
 
 ROLES = ("reader", "producer", "developer", "operator")
 SCOPES = ("named", "checked", "filtered", "whole", "open")
@@ -107,6 +107,9 @@ PERMISSIONS: Mapping[str, Permission] = {
     # Which services there are is public; asking takes any valid credential all the same.
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _may("reader producer developer", scope="open"),
 }
+
+# RPCs that change something.
+CHANGING = tuple(name for name, one in PERMISSIONS.items() if one.mutates)
 
 
 def table() -> str:

@@ -15,6 +15,7 @@ from ptkstore.engine import registrations
 from ptkstore.engine.profile_terms import renew, witness
 from ptkstore.metadata import Transaction, rows
 from ptkstore.rpc.dispatch import Call, calls_back
+from ptkstore.rpc.happenings import number_of
 from ptkstore.rpc.messages import (
     json_object,
     millis,
@@ -25,7 +26,6 @@ from ptkstore.rpc.messages import (
     status_number,
     status_word,
 )
-from ptkstore.rpc.operations import number_of
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.watching import Send, Watchers
 from ptkstore.v1 import ptk_pb2

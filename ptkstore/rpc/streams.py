@@ -10,8 +10,8 @@ from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.appending import Appender
 from ptkstore.rpc.dispatch import Call
-from ptkstore.rpc.messages import json_object, millis, moment, stream_message
-from ptkstore.rpc.operations import operation_message
+from ptkstore.rpc.happenings import operation_view
+from ptkstore.rpc.messages import json_object, millis, moment, operation_message, stream_message
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.running import Runner
 from ptkstore.streams import StreamSpec
@@ -73,7 +73,7 @@ class Streams:
         answer = stream_pb2.CloseWindowResponse()
 
         def within(tx: Transaction, row: OperationRow) -> None:
-            answer.operation.CopyFrom(operation_message(tx, row))
+            answer.operation.CopyFrom(operation_message(operation_view(tx, row)))
             call.once.keep(tx, answer)
 
         self._runner.start(spec.name, millis(request, "until"), within)

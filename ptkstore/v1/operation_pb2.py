@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bptkstore/v1/operation.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x02\n\tOperation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06stream\x18\x03 \x01(\t\x12,\n\x06status\x18\x04 \x01(\x0e\x32\x1c.ptkstore.v1.OperationStatus\x12\x10\n\x08progress\x18\x05 \x01(\t\x12\"\n\x06\x63ycles\x18\x06 \x03(\x0b\x32\x12.ptkstore.v1.Cycle\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x0f\n\x07message\x18\x08 \x01(\t\x12/\n\x0b\x63reate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x96\x01\n\x05\x43ycle\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0e\n\x06window\x18\x02 \x01(\x03\x12\x0e\n\x06status\x18\x03 \x01(\t\x12\r\n\x05steps\x18\x04 \x03(\t\x12\x13\n\x0bplan_status\x18\x05 \x01(\t\x12\x12\n\ndp_records\x18\x06 \x01(\x03\x12%\n\x07trained\x18\x07 \x03(\x0b\x32\x14.ptkstore.v1.Trained\"\x8c\x01\n\x07Trained\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0f\n\x07outcome\x18\x02 \x01(\t\x12\x14\n\x07version\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\t\x12\x14\n\x07samples\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06reason\x18\x06 \x01(\tB\n\n\x08_versionB\n\n\x08_samples\"!\n\x13GetOperationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"A\n\x14GetOperationResponse\x12)\n\toperation\x18\x01 \x01(\x0b\x32\x16.ptkstore.v1.Operation\"N\n\x15ListOperationsRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"]\n\x16ListOperationsResponse\x12*\n\noperations\x18\x01 \x03(\x0b\x32\x16.ptkstore.v1.Operation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"#\n\x15WatchOperationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"C\n\x16WatchOperationResponse\x12)\n\toperation\x18\x01 \x01(\x0b\x32\x16.ptkstore.v1.Operation\"Z\n\x11ListCyclesRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0e\n\x06newest\x18\x04 \x01(\x05\"Q\n\x12ListCyclesResponse\x12\"\n\x06\x63ycles\x18\x01 \x03(\x0b\x32\x12.ptkstore.v1.Cycle\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"$\n\x10RunDoctorRequest\x12\x10\n\x08\x63\x61naries\x18\x01 \x03(\x0c\";\n\x11RunDoctorResponse\x12&\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x14.ptkstore.v1.Finding\"6\n\x07\x46inding\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"v\n\x05\x45vent\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\x11\n\tbody_json\x18\x04 \x01(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"5\n\x11ListEventsRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x03\x12\x11\n\tpage_size\x18\x02 \x01(\x05\"8\n\x12ListEventsResponse\x12\"\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x12.ptkstore.v1.Event\"#\n\x12WatchEventsRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x03\"8\n\x13WatchEventsResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x12.ptkstore.v1.Event\"\x12\n\x10GetCallerRequest\"8\n\x11GetCallerResponse\x12#\n\x06\x63\x61ller\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Caller\"D\n\x06\x43\x61ller\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x0f\n\x07streams\x18\x03 \x03(\t\x12\x0c\n\x04ptks\x18\x04 \x03(\t\"\xb1\x01\n\x08\x44\x65livery\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0b\n\x03ptk\x18\x02 \x01(\t\x12\x14\n\x0crpc_endpoint\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08\x61ttempts\x18\x05 \x01(\x05\x12\x0c\n\x04\x64\x65\x61\x64\x18\x06 \x01(\x08\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x35\n\x11next_attempt_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"Q\n\x15ListDeliveriesRequest\x12\x11\n\tdead_only\x18\x01 \x01(\x08\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\\\n\x16ListDeliveriesResponse\x12)\n\ndeliveries\x18\x01 \x03(\x0b\x32\x15.ptkstore.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"6\n\x14RetryDeliveryRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"@\n\x15RetryDeliveryResponse\x12\'\n\x08\x64\x65livery\x18\x01 \x01(\x0b\x32\x15.ptkstore.v1.Delivery\"\x83\x01\n\nAuditEntry\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03who\x18\x03 \x01(\t\x12\x0c\n\x04what\x18\x04 \x01(\t\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x0f\n\x07outcome\x18\x06 \x01(\t\"@\n\x17ListAuditEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"]\n\x18ListAuditEntriesResponse\x12(\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x17.ptkstore.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*\x89\x01\n\x0fOperationStatus\x12 \n\x1cOPERATION_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n\x18OPERATION_STATUS_RUNNING\x10\x01\x12\x19\n\x15OPERATION_STATUS_DONE\x10\x02\x12\x1b\n\x17OPERATION_STATUS_FAILED\x10\x03\x32\xba\x03\n\x10OperationService\x12S\n\x0cGetOperation\x12 .ptkstore.v1.GetOperationRequest\x1a!.ptkstore.v1.GetOperationResponse\x12Y\n\x0eListOperations\x12\".ptkstore.v1.ListOperationsRequest\x1a#.ptkstore.v1.ListOperationsResponse\x12[\n\x0eWatchOperation\x12\".ptkstore.v1.WatchOperationRequest\x1a#.ptkstore.v1.WatchOperationResponse0\x01\x12M\n\nListCycles\x12\x1e.ptkstore.v1.ListCyclesRequest\x1a\x1f.ptkstore.v1.ListCyclesResponse\x12J\n\tRunDoctor\x12\x1d.ptkstore.v1.RunDoctorRequest\x1a\x1e.ptkstore.v1.RunDoctorResponse2\x91\x04\n\x0c\x45ventService\x12M\n\nListEvents\x12\x1e.ptkstore.v1.ListEventsRequest\x1a\x1f.ptkstore.v1.ListEventsResponse\x12R\n\x0bWatchEvents\x12\x1f.ptkstore.v1.WatchEventsRequest\x1a .ptkstore.v1.WatchEventsResponse0\x01\x12J\n\tGetCaller\x12\x1d.ptkstore.v1.GetCallerRequest\x1a\x1e.ptkstore.v1.GetCallerResponse\x12Y\n\x0eListDeliveries\x12\".ptkstore.v1.ListDeliveriesRequest\x1a#.ptkstore.v1.ListDeliveriesResponse\x12V\n\rRetryDelivery\x12!.ptkstore.v1.RetryDeliveryRequest\x1a\".ptkstore.v1.RetryDeliveryResponse\x12_\n\x10ListAuditEntries\x12$.ptkstore.v1.ListAuditEntriesRequest\x1a%.ptkstore.v1.ListAuditEntriesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bptkstore/v1/operation.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x02\n\tOperation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06stream\x18\x03 \x01(\t\x12,\n\x06status\x18\x04 \x01(\x0e\x32\x1c.ptkstore.v1.OperationStatus\x12\x10\n\x08progress\x18\x05 \x01(\t\x12\"\n\x06\x63ycles\x18\x06 \x03(\x0b\x32\x12.ptkstore.v1.Cycle\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x0f\n\x07message\x18\x08 \x01(\t\x12/\n\x0b\x63reate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x96\x01\n\x05\x43ycle\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0e\n\x06window\x18\x02 \x01(\x03\x12\x0e\n\x06status\x18\x03 \x01(\t\x12\r\n\x05steps\x18\x04 \x03(\t\x12\x13\n\x0bplan_status\x18\x05 \x01(\t\x12\x12\n\ndp_records\x18\x06 \x01(\x03\x12%\n\x07trained\x18\x07 \x03(\x0b\x32\x14.ptkstore.v1.Trained\"\x8c\x01\n\x07Trained\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0f\n\x07outcome\x18\x02 \x01(\t\x12\x14\n\x07version\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\t\x12\x14\n\x07samples\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06reason\x18\x06 \x01(\tB\n\n\x08_versionB\n\n\x08_samples\"!\n\x13GetOperationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"A\n\x14GetOperationResponse\x12)\n\toperation\x18\x01 \x01(\x0b\x32\x16.ptkstore.v1.Operation\"N\n\x15ListOperationsRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"]\n\x16ListOperationsResponse\x12*\n\noperations\x18\x01 \x03(\x0b\x32\x16.ptkstore.v1.Operation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"#\n\x15WatchOperationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"C\n\x16WatchOperationResponse\x12)\n\toperation\x18\x01 \x01(\x0b\x32\x16.ptkstore.v1.Operation\"Z\n\x11ListCyclesRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0e\n\x06newest\x18\x04 \x01(\x05\"Q\n\x12ListCyclesResponse\x12\"\n\x06\x63ycles\x18\x01 \x03(\x0b\x32\x12.ptkstore.v1.Cycle\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"$\n\x10RunDoctorRequest\x12\x10\n\x08\x63\x61naries\x18\x01 \x03(\x0c\";\n\x11RunDoctorResponse\x12&\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x14.ptkstore.v1.Finding\"6\n\x07\x46inding\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"v\n\x05\x45vent\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\x11\n\tbody_json\x18\x04 \x01(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"m\n\x11ListEventsRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x03\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x14\n\x0cnewest_first\x18\x03 \x01(\x08\x12\x0c\n\x04\x66ind\x18\x04 \x01(\t\x12\x12\n\npage_token\x18\x05 \x01(\t\"Q\n\x12ListEventsResponse\x12\"\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x12.ptkstore.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"#\n\x12WatchEventsRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x03\"8\n\x13WatchEventsResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x12.ptkstore.v1.Event\"\x12\n\x10GetCallerRequest\"8\n\x11GetCallerResponse\x12#\n\x06\x63\x61ller\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Caller\"D\n\x06\x43\x61ller\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x0f\n\x07streams\x18\x03 \x03(\t\x12\x0c\n\x04ptks\x18\x04 \x03(\t\"\xb1\x01\n\x08\x44\x65livery\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0b\n\x03ptk\x18\x02 \x01(\t\x12\x14\n\x0crpc_endpoint\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08\x61ttempts\x18\x05 \x01(\x05\x12\x0c\n\x04\x64\x65\x61\x64\x18\x06 \x01(\x08\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x35\n\x11next_attempt_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"Q\n\x15ListDeliveriesRequest\x12\x11\n\tdead_only\x18\x01 \x01(\x08\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\\\n\x16ListDeliveriesResponse\x12)\n\ndeliveries\x18\x01 \x03(\x0b\x32\x15.ptkstore.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"6\n\x14RetryDeliveryRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"@\n\x15RetryDeliveryResponse\x12\'\n\x08\x64\x65livery\x18\x01 \x01(\x0b\x32\x15.ptkstore.v1.Delivery\"\x83\x01\n\nAuditEntry\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03who\x18\x03 \x01(\t\x12\x0c\n\x04what\x18\x04 \x01(\t\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x0f\n\x07outcome\x18\x06 \x01(\t\"d\n\x17ListAuditEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0c\n\x04\x66ind\x18\x03 \x01(\t\x12\x14\n\x0c\x63hanges_only\x18\x04 \x01(\x08\"]\n\x18ListAuditEntriesResponse\x12(\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x17.ptkstore.v1.AuditEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*\x89\x01\n\x0fOperationStatus\x12 \n\x1cOPERATION_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n\x18OPERATION_STATUS_RUNNING\x10\x01\x12\x19\n\x15OPERATION_STATUS_DONE\x10\x02\x12\x1b\n\x17OPERATION_STATUS_FAILED\x10\x03\x32\xba\x03\n\x10OperationService\x12S\n\x0cGetOperation\x12 .ptkstore.v1.GetOperationRequest\x1a!.ptkstore.v1.GetOperationResponse\x12Y\n\x0eListOperations\x12\".ptkstore.v1.ListOperationsRequest\x1a#.ptkstore.v1.ListOperationsResponse\x12[\n\x0eWatchOperation\x12\".ptkstore.v1.WatchOperationRequest\x1a#.ptkstore.v1.WatchOperationResponse0\x01\x12M\n\nListCycles\x12\x1e.ptkstore.v1.ListCyclesRequest\x1a\x1f.ptkstore.v1.ListCyclesResponse\x12J\n\tRunDoctor\x12\x1d.ptkstore.v1.RunDoctorRequest\x1a\x1e.ptkstore.v1.RunDoctorResponse2\x91\x04\n\x0c\x45ventService\x12M\n\nListEvents\x12\x1e.ptkstore.v1.ListEventsRequest\x1a\x1f.ptkstore.v1.ListEventsResponse\x12R\n\x0bWatchEvents\x12\x1f.ptkstore.v1.WatchEventsRequest\x1a .ptkstore.v1.WatchEventsResponse0\x01\x12J\n\tGetCaller\x12\x1d.ptkstore.v1.GetCallerRequest\x1a\x1e.ptkstore.v1.GetCallerResponse\x12Y\n\x0eListDeliveries\x12\".ptkstore.v1.ListDeliveriesRequest\x1a#.ptkstore.v1.ListDeliveriesResponse\x12V\n\rRetryDelivery\x12!.ptkstore.v1.RetryDeliveryRequest\x1a\".ptkstore.v1.RetryDeliveryResponse\x12_\n\x10ListAuditEntries\x12$.ptkstore.v1.ListAuditEntriesRequest\x1a%.ptkstore.v1.ListAuditEntriesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ptkstore.v1.operation_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OPERATIONSTATUS']._serialized_start=2621
-  _globals['_OPERATIONSTATUS']._serialized_end=2758
+  _globals['_OPERATIONSTATUS']._serialized_start=2738
+  _globals['_OPERATIONSTATUS']._serialized_end=2875
   _globals['_OPERATION']._serialized_start=78
   _globals['_OPERATION']._serialized_end=359
   _globals['_CYCLE']._serialized_start=362
@@ -65,37 +65,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EVENT']._serialized_start=1370
   _globals['_EVENT']._serialized_end=1488
   _globals['_LISTEVENTSREQUEST']._serialized_start=1490
-  _globals['_LISTEVENTSREQUEST']._serialized_end=1543
-  _globals['_LISTEVENTSRESPONSE']._serialized_start=1545
-  _globals['_LISTEVENTSRESPONSE']._serialized_end=1601
-  _globals['_WATCHEVENTSREQUEST']._serialized_start=1603
-  _globals['_WATCHEVENTSREQUEST']._serialized_end=1638
-  _globals['_WATCHEVENTSRESPONSE']._serialized_start=1640
-  _globals['_WATCHEVENTSRESPONSE']._serialized_end=1696
-  _globals['_GETCALLERREQUEST']._serialized_start=1698
-  _globals['_GETCALLERREQUEST']._serialized_end=1716
-  _globals['_GETCALLERRESPONSE']._serialized_start=1718
-  _globals['_GETCALLERRESPONSE']._serialized_end=1774
-  _globals['_CALLER']._serialized_start=1776
-  _globals['_CALLER']._serialized_end=1844
-  _globals['_DELIVERY']._serialized_start=1847
-  _globals['_DELIVERY']._serialized_end=2024
-  _globals['_LISTDELIVERIESREQUEST']._serialized_start=2026
-  _globals['_LISTDELIVERIESREQUEST']._serialized_end=2107
-  _globals['_LISTDELIVERIESRESPONSE']._serialized_start=2109
-  _globals['_LISTDELIVERIESRESPONSE']._serialized_end=2201
-  _globals['_RETRYDELIVERYREQUEST']._serialized_start=2203
-  _globals['_RETRYDELIVERYREQUEST']._serialized_end=2257
-  _globals['_RETRYDELIVERYRESPONSE']._serialized_start=2259
-  _globals['_RETRYDELIVERYRESPONSE']._serialized_end=2323
-  _globals['_AUDITENTRY']._serialized_start=2326
-  _globals['_AUDITENTRY']._serialized_end=2457
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=2459
-  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=2523
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=2525
-  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=2618
-  _globals['_OPERATIONSERVICE']._serialized_start=2761
-  _globals['_OPERATIONSERVICE']._serialized_end=3203
-  _globals['_EVENTSERVICE']._serialized_start=3206
-  _globals['_EVENTSERVICE']._serialized_end=3735
+  _globals['_LISTEVENTSREQUEST']._serialized_end=1599
+  _globals['_LISTEVENTSRESPONSE']._serialized_start=1601
+  _globals['_LISTEVENTSRESPONSE']._serialized_end=1682
+  _globals['_WATCHEVENTSREQUEST']._serialized_start=1684
+  _globals['_WATCHEVENTSREQUEST']._serialized_end=1719
+  _globals['_WATCHEVENTSRESPONSE']._serialized_start=1721
+  _globals['_WATCHEVENTSRESPONSE']._serialized_end=1777
+  _globals['_GETCALLERREQUEST']._serialized_start=1779
+  _globals['_GETCALLERREQUEST']._serialized_end=1797
+  _globals['_GETCALLERRESPONSE']._serialized_start=1799
+  _globals['_GETCALLERRESPONSE']._serialized_end=1855
+  _globals['_CALLER']._serialized_start=1857
+  _globals['_CALLER']._serialized_end=1925
+  _globals['_DELIVERY']._serialized_start=1928
+  _globals['_DELIVERY']._serialized_end=2105
+  _globals['_LISTDELIVERIESREQUEST']._serialized_start=2107
+  _globals['_LISTDELIVERIESREQUEST']._serialized_end=2188
+  _globals['_LISTDELIVERIESRESPONSE']._serialized_start=2190
+  _globals['_LISTDELIVERIESRESPONSE']._serialized_end=2282
+  _globals['_RETRYDELIVERYREQUEST']._serialized_start=2284
+  _globals['_RETRYDELIVERYREQUEST']._serialized_end=2338
+  _globals['_RETRYDELIVERYRESPONSE']._serialized_start=2340
+  _globals['_RETRYDELIVERYRESPONSE']._serialized_end=2404
+  _globals['_AUDITENTRY']._serialized_start=2407
+  _globals['_AUDITENTRY']._serialized_end=2538
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=2540
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=2640
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=2642
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=2735
+  _globals['_OPERATIONSERVICE']._serialized_start=2878
+  _globals['_OPERATIONSERVICE']._serialized_end=3320
+  _globals['_EVENTSERVICE']._serialized_start=3323
+  _globals['_EVENTSERVICE']._serialized_end=3852
 # @@protoc_insertion_point(module_scope)

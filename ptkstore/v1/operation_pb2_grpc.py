@@ -324,7 +324,7 @@ class EventServiceServicer(object):
     """
 
     def ListEvents(self, request, context):
-        """Events after one, oldest first.
+        """Events after one, oldest first; or the newest first, searched, a page at a time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
