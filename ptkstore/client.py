@@ -28,12 +28,14 @@ from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
-from ptkstore.engine.charges import index_charges, list_charges
+from ptkstore.engine.charges import index_charges, list_charges, search_charges
 from ptkstore.engine.counting import seal_due
 from ptkstore.engine.creating import create_stream
 from ptkstore.engine.cycle import Cycle, cycle_view
 from ptkstore.engine.doctor import examine
+from ptkstore.engine.finding import MAX_CONFIGS, find_ptks
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.ledger_map import COLUMNS, ledger_map
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.what_if import Changes, what_if
@@ -58,12 +60,16 @@ from ptkstore.views import (
     EventPage,
     EventView,
     Finding,
+    LedgerMap,
     OperationPage,
     PlanView,
     ProfileView,
+    PtkConfig,
+    PtkPage,
     PtkView,
     Registration,
     StateView,
+    SubscriptionView,
     WhatIfView,
 )
 
@@ -229,6 +235,38 @@ class Store:
                 newest |= tx.states.newest([row.id for row in found[begin : begin + _AT_ONCE]])
         return [_ptk_view(row, newest.get(row.id)) for row in found]
 
+    def search_ptks(
+        self,
+        stream: str | None = None,
+        *,
+        status: str | None = None,
+        find: str = "",
+        sort: str = "name",
+        page: int = 1,
+        size: int = 25,
+    ) -> PtkPage:
+        """PTKs whose name, kind or stream has every word of ``find``, sorted (``-target``: downwards): one page by number."""
+        with self._home.metadata.read() as tx:
+            part, newest, found, total, number = find_ptks(
+                tx, stream=stream, status=status, find=find, sort=sort, page=page, size=size
+            )
+        return PtkPage(tuple(_ptk_view(row, newest.get(row.id)) for row in part), found, total, number)
+
+    def ptk_configs(self, name: str, *, limit: int = 20) -> list[PtkConfig]:
+        """The configurations that a PTK has and had, newest first, at most 100."""
+        if not 1 <= limit <= MAX_CONFIGS:
+            raise InvalidInput("PAGE_INVALID", f"limit must be from 1 to {MAX_CONFIGS}, got {limit}")
+        with self._home.metadata.read() as tx:
+            return [PtkConfig(*one) for one in tx.ptks.configs(tx.ptks.named(name).id, limit)]
+
+    def subscriptions(self, ptk: str) -> list[SubscriptionView]:
+        """Who is told of a PTK's states by a call of the server, and how far."""
+        with self._home.metadata.read() as tx:
+            return [
+                SubscriptionView(str(one.id), ptk, one.endpoint, tx.notifications.mark(one.id) or 0)
+                for one in tx.subscriptions.list(tx.ptks.named(ptk).id)
+            ]
+
     def count_ptks(self, stream: str | None = None) -> dict[str, int]:
         """How many PTKs there are with each status; those that there are none of are left out."""
         with self._home.metadata.read() as tx:
@@ -342,13 +380,37 @@ class Store:
         part, token = page.cut(found, lambda one: one.name)
         return BlockPage(budgets.block_lines(self._home, stream, part), token)
 
-    def charges(self, stream: str, *, limit: int = 100, page_token: str = "") -> ChargePage:
-        """What the ledger wrote about a stream, oldest first: a page, and the token of the next."""
+    def charges(
+        self,
+        stream: str,
+        *,
+        limit: int = 100,
+        page_token: str = "",
+        newest_first: bool = False,
+        find: str = "",
+        blocks: str = "",
+    ) -> ChargePage:
+        """What the ledger wrote about a stream, oldest first: a page, and the token of the next.
+
+        With ``find`` (a part of the key, such as the name of a PTK) or ``blocks`` (how the names of blocks begin) newest first,
+        and a page looks at so many entries and no more: one with a token says that the search goes on.
+        """
         self.stream(stream)
+        if newest_first or find or blocks:
+            page = Page(f"charges {stream} newest {find!r} {blocks!r}", limit, page_token)
+            some, before = search_charges(
+                self._home, stream, before=page.after, limit=page.size, find=find, blocks=blocks
+            )
+            return ChargePage(tuple(some), page.token(before) if before is not None else "")
         page = Page(f"charges {stream}", limit, page_token)
         found = list_charges(self._home, stream, after=page.after, limit=page.size + 1)
         part, token = page.cut(found, lambda one: one.number)
         return ChargePage(tuple(part), token)
+
+    def ledger_map(self, stream: str, *, begin: int | None = None, count: int = COLUMNS) -> LedgerMap:
+        """What was spent at some blocks, range of tags by range of tags, from place ``begin`` on or of the newest ones; and who
+        spent it of late."""
+        return ledger_map(self._home, self.stream(stream).name, begin=begin, count=count)
 
     def cycles(self, stream: str, *, newest: int | None = None) -> list[CycleView]:
         """The cycles of a stream, or so many of the newest (up to 1,000); oldest first."""

@@ -19,6 +19,8 @@ import grpc
 
 from ptklib.errors import InvalidInput, SageError
 from ptklib.state import State
+from ptkstore.engine.finding import MAX_CONFIGS
+from ptkstore.engine.ledger_map import COLUMNS, MOST_BLOCKS
 from ptkstore.engine.what_if import Changes
 from ptkstore.lake import StateDamaged, digest_of
 from ptkstore.pushing import numbered_batches, rows_of
@@ -54,18 +56,23 @@ from ptkstore.views import (
     EventPage,
     EventView,
     Finding,
+    LedgerMap,
     OperationPage,
     PlanView,
     ProfileView,
+    PtkConfig,
+    PtkPage,
     PtkView,
     Registration,
     StateView,
+    SubscriptionView,
     WhatIfView,
 )
 
 __all__ = ["RemoteStore"]
 
 _PAGE = 1000
+_LARGEST, _LONGEST = (1 << 31) - 1, (1 << 63) - 1
 # Registering tries a PTK out and plans for all; a doctor reads everything.
 _LONG_SECONDS = 300.0
 # How often a lost connection is tried again while an operation is waited for: about two minutes.
@@ -191,6 +198,44 @@ class RemoteStore:
         views = (messages.ptk_view(one) for page in pages for one in page.ptks)
         return list(islice(views, limit))
 
+    def search_ptks(
+        self,
+        stream: str | None = None,
+        *,
+        status: str | None = None,
+        find: str = "",
+        sort: str = "name",
+        page: int = 1,
+        size: int = 25,
+    ) -> PtkPage:
+        """PTKs whose name, kind or stream has every word of ``find``, sorted: one page by its number."""
+        request = ptk_pb2.SearchPtksRequest(
+            stream=stream or "",
+            find=find,
+            sort=sort,
+            page=min(page, _LARGEST) if page > 0 else -1,
+            page_size=min(size, _PAGE + 1) if size > 0 else -1,
+        )
+        if status is not None:
+            request.status = _status(status)
+        found = self._call(self._ptks.SearchPtks, request)
+        return PtkPage(tuple(messages.ptk_view(one) for one in found.ptks), found.found, found.total, found.page)
+
+    def ptk_configs(self, name: str, *, limit: int = 20) -> list[PtkConfig]:
+        """The configurations that a PTK has and had, newest first, at most 100."""
+        size = min(limit, MAX_CONFIGS + 1) if limit > 0 else -1
+        found = self._call(self._ptks.ListPtkConfigs, ptk_pb2.ListPtkConfigsRequest(name=name, page_size=size))
+        return [PtkConfig(one.config_version, json.loads(one.config_json)) for one in found.configs]
+
+    def subscriptions(self, ptk: str) -> list[SubscriptionView]:
+        """Who is told of a PTK's states by a call of the server, and how far."""
+        pages = self._pages(self._ptks.ListSubscriptions, ptk_pb2.ListSubscriptionsRequest(ptk=ptk))
+        return [
+            SubscriptionView(one.id, one.ptk, one.rpc_endpoint, one.delivered_version)
+            for page in pages
+            for one in page.subscriptions
+        ]
+
     def count_ptks(self, stream: str | None = None) -> dict[str, int]:
         """How many PTKs there are with each status."""
         found = self._call(self._ptks.CountPtks, ptk_pb2.CountPtksRequest(stream=stream or ""))
@@ -284,11 +329,35 @@ class RemoteStore:
         page = self._call(self._budgets.ListBlocks, request)
         return BlockPage(tuple(messages.block_line(one) for one in page.blocks), page.next_page_token)
 
-    def charges(self, stream: str, *, limit: int = 100, page_token: str = "") -> ChargePage:
+    def charges(
+        self,
+        stream: str,
+        *,
+        limit: int = 100,
+        page_token: str = "",
+        newest_first: bool = False,
+        find: str = "",
+        blocks: str = "",
+    ) -> ChargePage:
         """What the ledger wrote about a stream, oldest first: a page, and the token of the next."""
-        request = budget_pb2.ListChargesRequest(stream=stream, page_size=_page_size(limit), page_token=page_token)
+        request = budget_pb2.ListChargesRequest(
+            stream=stream,
+            page_size=_page_size(limit),
+            page_token=page_token,
+            newest_first=newest_first,
+            find=find,
+            blocks=blocks,
+        )
         page = self._call(self._budgets.ListCharges, request)
         return ChargePage(tuple(messages.charge_line(one) for one in page.charges), page.next_page_token)
+
+    def ledger_map(self, stream: str, *, begin: int | None = None, count: int = COLUMNS) -> LedgerMap:
+        """What was spent at some blocks, range of tags by range of tags, and who spent it of late."""
+        # What fits the message and means the same; 0 would be the default.
+        asked = min(count, MOST_BLOCKS + 1) if count > 0 else -1
+        place = None if begin is None else max(-1, min(begin, _LONGEST))
+        request = budget_pb2.GetLedgerMapRequest(stream=stream, begin=place, count=asked)
+        return messages.ledger_map(self._call(self._budgets.GetLedgerMap, request))
 
     def cycles(self, stream: str, *, newest: int | None = None) -> list[CycleView]:
         """The cycles of a stream, or so many of the newest (up to 1,000); oldest first."""

@@ -22,15 +22,21 @@ __all__ = [
     "EventView",
     "ExposureView",
     "Finding",
+    "LedgerColumn",
+    "LedgerMap",
     "OperationPage",
     "OperationView",
     "PartitionLine",
     "PlanLine",
     "PlanView",
     "ProfileView",
+    "PtkConfig",
+    "PtkPage",
     "PtkView",
     "Registration",
+    "Spender",
     "StateView",
+    "SubscriptionView",
     "TrainedLine",
     "View",
     "WhatIfView",
@@ -81,6 +87,34 @@ class PtkView(View):
     latest_version: int | None
     nearest_target: float | None = None
     changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PtkPage(View):
+    """A page of a search: how many PTKs were ``found``, of how many in ``total``."""
+
+    ptks: tuple[PtkView, ...]
+    found: int
+    total: int
+    page: int
+
+
+@dataclass(frozen=True)
+class PtkConfig(View):
+    """A configuration that a PTK has or had."""
+
+    version: int
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SubscriptionView(View):
+    """Who is told of a PTK's states, and up to which version that was done."""
+
+    id: str
+    ptk: str
+    endpoint: str
+    delivered_version: int
 
 
 @dataclass(frozen=True)
@@ -199,6 +233,51 @@ class ChargePage(View):
 
     charges: tuple[ChargeLine, ...]
     next_page_token: str = ""
+
+
+@dataclass(frozen=True)
+class LedgerColumn(View):
+    """One block, or several side by side told by the largest loss of them.
+
+    ``shares`` are of the stream's epsilon, at each of equally long ranges of tags; ``mean`` is over all tags and blocks;
+    ``flat`` says that a closed block in it is told by its highest loss alone, for that is all the book keeps of it.
+    """
+
+    first: str
+    last: str
+    window: int
+    blocks: int
+    retired: int
+    shares: tuple[float, ...]
+    mean: float
+    flat: bool
+
+
+@dataclass(frozen=True)
+class Spender(View):
+    """Who was charged, for what, how often. ``most`` is the largest share of the stream's epsilon that one charge took at a
+    point, ``part`` is of all that was spent over blocks and tags."""
+
+    who: str
+    purpose: str
+    charges: int
+    most: float
+    part: float
+
+
+@dataclass(frozen=True)
+class LedgerMap(View):
+    """The ledger at ``count`` of the stream's ``blocks`` from place ``begin`` on; ``spenders`` come from the newest ``entries``
+    of the book, back to number ``oldest_entry``."""
+
+    stream: str
+    begin: int
+    count: int
+    blocks: int
+    columns: tuple[LedgerColumn, ...]
+    spenders: tuple[Spender, ...]
+    entries: int
+    oldest_entry: int
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,22 @@ these are read from the journal and checked against its chain. All public: the b
 
 from __future__ import annotations
 
+from ptklib.ledger.state import Entry
 from ptkstore.engine.home import Home
 from ptkstore.ledger.chain import Commit
 from ptkstore.metadata.charges import ChargeRow, IndexHead
 from ptkstore.metadata.store import Transaction
 from ptkstore.views import ChargeLine
 
-__all__ = ["SHOWN", "index_charges", "list_charges"]
+__all__ = ["SHOWN", "index_charges", "list_charges", "search_charges"]
 
 # The kinds of entries that concern charges and blocks; others are left out.
 SHOWN = ("reserve", "spend", "release", "retire")
 # Commits that are read in one turn with the ledger's lock, so that charges are not held up for long.
 _TURN = 500
+# What one call looks at: entries that are read, and numbers whose keys are compared.
+_LOOKED = 3000
+_SEARCHED = 100_000
 
 
 def list_charges(home: Home, stream: str, *, after: int | None, limit: int) -> list[ChargeLine]:
@@ -28,6 +32,41 @@ def list_charges(home: Home, stream: str, *, after: int | None, limit: int) -> l
         rows = tx.charges.list(stream, limit=limit, after=after)
     commits = {one.seq: one.entries for one in home.ledger.commits(row.seq for row in rows)}
     return [ChargeLine(row.number, row.kind, row.key, commits[row.seq][row.place]) for row in rows]
+
+
+def search_charges(
+    home: Home, stream: str, *, before: int | None, limit: int, find: str = "", blocks: str = ""
+) -> tuple[list[ChargeLine], int | None]:
+    """Entries before that number, newest first, whose key has ``find`` and that are about blocks whose name begins like
+    ``blocks``; and before which number to go on, None where nothing is left.
+
+    One call looks at so many entries and no more, whatever is found: a search of a long book takes several.
+    """
+    index_charges(home)
+    lines: list[ChargeLine] = []
+    places = home.ledger.places(stream, blocks) if blocks else None
+    if places == (0, 0):
+        return [], None
+    with home.metadata.read() as tx:
+        end = tx.charges.head().entries + 1 if before is None else before
+        looked, down_to = (_LOOKED, 0) if blocks else (limit, end - _SEARCHED if find else 0)
+        rows = tx.charges.newest(stream, limit=looked, before=end, find=find, down_to=max(0, down_to))
+    commits = {one.seq: one.entries for one in home.ledger.commits(row.seq for row in rows)}
+    for row in rows:
+        entry = commits[row.seq][row.place]
+        if places is None or _touches(entry, places):
+            lines.append(ChargeLine(row.number, row.kind, row.key, entry))
+            if len(lines) == limit:
+                return lines, row.number
+    if len(rows) == looked:
+        return lines, rows[-1].number
+    return lines, max(0, down_to) or None
+
+
+def _touches(entry: Entry, places: tuple[int, int]) -> bool:
+    """True for an entry about one of the blocks. A spend or release has no blocks of its own: its reservation has."""
+    runs = entry.get("runs") or [run for part in entry.get("slices", ()) for run in part[0]]
+    return any(first < places[1] and first + count > places[0] for first, count in runs)
 
 
 def index_charges(home: Home) -> None:

@@ -50,6 +50,8 @@ class Home:
     workers: WorkerPool
     writers: dict[str, StreamWriter] = field(default_factory=dict)
     judges: dict[str, Filter] = field(default_factory=dict)
+    # Shares of the epsilon that losses amount to, by stream: see the map of the ledger.
+    shares: dict[str, dict[tuple[int, ...], float]] = field(default_factory=dict)
     opening: threading.Lock = field(default_factory=threading.Lock)
     # Who may write streams and run windows; changed by a server that shares the store with others.
     lead: Lead = field(default_factory=Alone)

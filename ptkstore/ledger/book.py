@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,7 @@ from ptklib.ledger.commands import (
 )
 from ptklib.ledger.decide import check_spend
 from ptklib.ledger.grants import Grant, issue, verify
+from ptklib.ledger.loss_map import LossMap
 from ptklib.ledger.mac import mac_of
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.queries import BlockView, Rest
@@ -54,12 +56,22 @@ from ptkstore.ledger.protocol import DurableJournal
 from ptkstore.ledger.verification import Verified, verify_journal
 from ptkstore.ledger.writer import Turn, Writer
 
-__all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "Ledger"]
+__all__ = ["DEFAULT_TTL_SECONDS", "SNAPSHOT_EVERY", "BlockLoss", "Ledger"]
 
 DEFAULT_TTL_SECONDS = 3600
 SNAPSHOT_EVERY = 20_000
 _MAX_JUDGED = 4096
 _MAX_TTL_SECONDS = 10 * 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLoss:
+    """What was spent at one block; ``index`` is its place among all blocks of the stream."""
+
+    index: int
+    name: str
+    retired: bool
+    loss: LossMap
 
 
 class Ledger:
@@ -296,6 +308,34 @@ class Ledger:
             if len(judged) > _MAX_JUDGED:
                 judged.clear()
             return queries.rests(state, stream, names, judged)
+
+    def losses(self, stream: str, begin: int | None, count: int) -> tuple[int, int, list[BlockLoss]]:
+        """The losses of ``count`` blocks from place ``begin`` on, of the newest without it; and the number of all blocks, and
+        the place of the first."""
+        with self._writer.quiet() as state:
+            blocks = queries.stream_of(state, stream).blocks
+            first = max(0, len(blocks) - count) if begin is None else min(begin, len(blocks))
+            part = blocks[first : first + count]
+            # Losses go on changing when the lock is gone.
+            return (
+                len(blocks),
+                first,
+                [
+                    BlockLoss(
+                        one.index,
+                        one.name,
+                        one.retired is not None,
+                        LossMap(list(one.loss.starts), one.loss.rows.copy()),
+                    )
+                    for one in part
+                ],
+            )
+
+    def places(self, stream: str, prefix: str) -> tuple[int, int]:
+        """The places of the first block whose name begins like this and of the one after the last; (0, 0) for none."""
+        with self._writer.quiet() as state:
+            found = [one.index for one in queries.stream_of(state, stream).blocks if one.name.startswith(prefix)]
+        return (found[0], found[-1] + 1) if found else (0, 0)
 
     def count_retired(self, stream: str) -> int:
         """How many blocks were closed."""

@@ -79,6 +79,14 @@ class Blocks:
             )
         return tuple(Block(**row) for row in self._session.all(query, limit))
 
+    def windows(self, stream: str, names: Iterable[str]) -> dict[str, int]:
+        """The windows of some blocks; those that are not known are left out."""
+        wanted, found = sorted(set(names)), dict[str, int]()
+        for begin in range(0, len(wanted), _ASKED):
+            here = sa.and_(blocks.c.stream == stream, blocks.c.name.in_(wanted[begin : begin + _ASKED]))
+            found |= {row["name"]: row["window"] for row in self._session.all(sa.select(blocks).where(here))}
+        return found
+
     def count(self, stream: str) -> int:
         """How many blocks there are."""
         return self._session.number(sa.select(sa.func.count()).select_from(blocks).where(blocks.c.stream == stream))

@@ -78,6 +78,18 @@ class Charges:
                 found[row["charge"]] = (row["stream"], row["key"])
         return found
 
+    def newest(
+        self, stream: str, *, limit: int, before: int | None = None, find: str = "", down_to: int = 0
+    ) -> tuple[ChargeRow, ...]:
+        """The entries of a stream, newest first, with a number from ``down_to`` to below ``before``; those whose key has
+        ``find``."""
+        query = sa.select(charges).where(charges.c.stream == stream, charges.c.number >= down_to)
+        if before is not None:
+            query = query.where(charges.c.number < before)
+        if find:
+            query = query.where(charges.c.key.contains(find, autoescape=True))
+        return tuple(ChargeRow(**row) for row in self._session.all(query.order_by(charges.c.number.desc()), limit))
+
     def list(self, stream: str, *, limit: int | None = None, after: int | None = None) -> tuple[ChargeRow, ...]:
         """The entries of a stream, oldest first; ``after`` is the last number of the page before."""
         query = sa.select(charges).where(charges.c.stream == stream).order_by(charges.c.number)

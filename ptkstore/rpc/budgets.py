@@ -6,8 +6,9 @@ from typing import Any
 
 from ptkstore.client import Store
 from ptkstore.engine.budgets import block_lines
+from ptkstore.engine.ledger_map import COLUMNS
 from ptkstore.rpc.dispatch import Call
-from ptkstore.rpc.messages import block_message, budget_message, charge_message
+from ptkstore.rpc.messages import block_message, budget_message, charge_message, ledger_map_message
 from ptkstore.v1 import budget_pb2
 
 __all__ = ["Budgets"]
@@ -47,6 +48,18 @@ class Budgets:
 
     def list_charges(self, request: Any, _call: Call) -> budget_pb2.ListChargesResponse:
         """See the contract."""
-        page = self._store.charges(request.stream, limit=request.page_size, page_token=request.page_token)
+        page = self._store.charges(
+            request.stream,
+            limit=request.page_size,
+            page_token=request.page_token,
+            newest_first=request.newest_first,
+            find=request.find,
+            blocks=request.blocks,
+        )
         charges = [charge_message(one) for one in page.charges]
         return budget_pb2.ListChargesResponse(charges=charges, next_page_token=page.next_page_token)
+
+    def get_ledger_map(self, request: Any, _call: Call) -> budget_pb2.GetLedgerMapResponse:
+        """See the contract."""
+        begin = request.begin if request.HasField("begin") else None
+        return ledger_map_message(self._store.ledger_map(request.stream, begin=begin, count=request.count or COLUMNS))

@@ -25,6 +25,8 @@ __all__ = [
     "event_message",
     "event_view",
     "json_object",
+    "ledger_map",
+    "ledger_map_message",
     "millis",
     "moment",
     "plan_message",
@@ -353,6 +355,41 @@ def budget_summary(message: budget_pb2.Budget) -> views.BudgetSummary:
         blocks_retired=message.blocks_retired,
         least_left=message.least_left if message.HasField("least_left") else None,
         most_left=message.most_left if message.HasField("most_left") else None,
+    )
+
+
+def ledger_map_message(one: views.LedgerMap) -> budget_pb2.GetLedgerMapResponse:
+    """The ledger as a map."""
+    return budget_pb2.GetLedgerMapResponse(
+        stream=one.stream,
+        begin=one.begin,
+        count=one.count,
+        blocks=one.blocks,
+        columns=[budget_pb2.LedgerColumn(**column.as_json()) for column in one.columns],
+        spenders=[budget_pb2.Spender(**spender.as_json()) for spender in one.spenders],
+        entries=one.entries,
+        oldest_entry=one.oldest_entry,
+    )
+
+
+def ledger_map(message: budget_pb2.GetLedgerMapResponse) -> views.LedgerMap:
+    """Back."""
+    columns = (
+        views.LedgerColumn(
+            one.first, one.last, one.window, one.blocks, one.retired, tuple(one.shares), one.mean, one.flat
+        )
+        for one in message.columns
+    )
+    spenders = (views.Spender(one.who, one.purpose, one.charges, one.most, one.part) for one in message.spenders)
+    return views.LedgerMap(
+        message.stream,
+        message.begin,
+        message.count,
+        message.blocks,
+        tuple(columns),
+        tuple(spenders),
+        message.entries,
+        message.oldest_entry,
     )
 
 

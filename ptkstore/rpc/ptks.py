@@ -12,6 +12,7 @@ from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.client import Store
 from ptkstore.engine import registrations
+from ptkstore.engine.finding import find_ptks
 from ptkstore.engine.profile_terms import renew, witness
 from ptkstore.metadata import Transaction, rows
 from ptkstore.rpc.dispatch import Call, calls_back
@@ -26,7 +27,7 @@ from ptkstore.rpc.messages import (
     status_number,
     status_word,
 )
-from ptkstore.rpc.pages import Page
+from ptkstore.rpc.pages import DEFAULT_SIZE, Page
 from ptkstore.rpc.watching import Send, Watchers
 from ptkstore.v1 import ptk_pb2
 from ptkstore.views import PtkView, Registration, StateView
@@ -172,6 +173,32 @@ class Ptks:
                 counts = tx.ptks.count_by_status(stream)
         found = [ptk_pb2.PtkCount(status=status_number(word), count=count) for word, count in counts.items()]
         return ptk_pb2.CountPtksResponse(counts=found)
+
+    def search_ptks(self, request: ptk_pb2.SearchPtksRequest, call: Call) -> ptk_pb2.SearchPtksResponse:
+        """See the contract."""
+        status = status_word(request.status)
+        if request.status and not status:
+            raise InvalidInput("VALUE_INVALID", "status must be one that a PTK can have")
+        with self._store.home.metadata.read() as tx:
+            part, newest, found, total, page = find_ptks(
+                tx,
+                stream=request.stream or None,
+                status=status or None,
+                find=request.find,
+                sort=request.sort or "name",
+                page=request.page or 1,
+                size=request.page_size or DEFAULT_SIZE,
+                sees=call.caller.sees_ptk,
+            )
+        ptks = [_ptk_message(row, newest.get(row.id)) for row in part]
+        return ptk_pb2.SearchPtksResponse(ptks=ptks, found=found, total=total, page=page)
+
+    def list_ptk_configs(self, request: ptk_pb2.ListPtkConfigsRequest, _call: Call) -> ptk_pb2.ListPtkConfigsResponse:
+        """See the contract."""
+        found = self._store.ptk_configs(request.name, limit=request.page_size or 20)
+        return ptk_pb2.ListPtkConfigsResponse(
+            configs=[ptk_pb2.PtkConfig(config_version=one.version, config_json=json.dumps(one.config)) for one in found]
+        )
 
     def list_ptk_kinds(self, _request: ptk_pb2.ListPtkKindsRequest, _call: Call) -> ptk_pb2.ListPtkKindsResponse:
         """See the contract."""

@@ -118,14 +118,20 @@ class TagLoss(_message.Message):
     def __init__(self, start: _Optional[str] = ..., stop: _Optional[str] = ..., loss: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ListChargesRequest(_message.Message):
-    __slots__ = ("stream", "page_size", "page_token")
+    __slots__ = ("stream", "page_size", "page_token", "newest_first", "find", "blocks")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIRST_FIELD_NUMBER: _ClassVar[int]
+    FIND_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
     stream: str
     page_size: int
     page_token: str
-    def __init__(self, stream: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    newest_first: bool
+    find: str
+    blocks: str
+    def __init__(self, stream: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., find: _Optional[str] = ..., blocks: _Optional[str] = ...) -> None: ...
 
 class ListChargesResponse(_message.Message):
     __slots__ = ("charges", "next_page_token")
@@ -146,3 +152,67 @@ class Charge(_message.Message):
     key: str
     entry_json: str
     def __init__(self, number: _Optional[int] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., entry_json: _Optional[str] = ...) -> None: ...
+
+class GetLedgerMapRequest(_message.Message):
+    __slots__ = ("stream", "begin", "count")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    begin: int
+    count: int
+    def __init__(self, stream: _Optional[str] = ..., begin: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class GetLedgerMapResponse(_message.Message):
+    __slots__ = ("stream", "begin", "count", "blocks", "columns", "spenders", "entries", "oldest_entry")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    SPENDERS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    begin: int
+    count: int
+    blocks: int
+    columns: _containers.RepeatedCompositeFieldContainer[LedgerColumn]
+    spenders: _containers.RepeatedCompositeFieldContainer[Spender]
+    entries: int
+    oldest_entry: int
+    def __init__(self, stream: _Optional[str] = ..., begin: _Optional[int] = ..., count: _Optional[int] = ..., blocks: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[LedgerColumn, _Mapping]]] = ..., spenders: _Optional[_Iterable[_Union[Spender, _Mapping]]] = ..., entries: _Optional[int] = ..., oldest_entry: _Optional[int] = ...) -> None: ...
+
+class LedgerColumn(_message.Message):
+    __slots__ = ("first", "last", "window", "blocks", "retired", "shares", "mean", "flat")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    RETIRED_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    FLAT_FIELD_NUMBER: _ClassVar[int]
+    first: str
+    last: str
+    window: int
+    blocks: int
+    retired: int
+    shares: _containers.RepeatedScalarFieldContainer[float]
+    mean: float
+    flat: bool
+    def __init__(self, first: _Optional[str] = ..., last: _Optional[str] = ..., window: _Optional[int] = ..., blocks: _Optional[int] = ..., retired: _Optional[int] = ..., shares: _Optional[_Iterable[float]] = ..., mean: _Optional[float] = ..., flat: bool = ...) -> None: ...
+
+class Spender(_message.Message):
+    __slots__ = ("who", "purpose", "charges", "most", "part")
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    CHARGES_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    who: str
+    purpose: str
+    charges: int
+    most: float
+    part: float
+    def __init__(self, who: _Optional[str] = ..., purpose: _Optional[str] = ..., charges: _Optional[int] = ..., most: _Optional[float] = ..., part: _Optional[float] = ...) -> None: ...

@@ -55,6 +55,11 @@ class BudgetServiceStub(object):
                 request_serializer=ptkstore_dot_v1_dot_budget__pb2.ListChargesRequest.SerializeToString,
                 response_deserializer=ptkstore_dot_v1_dot_budget__pb2.ListChargesResponse.FromString,
                 _registered_method=True)
+        self.GetLedgerMap = channel.unary_unary(
+                '/ptkstore.v1.BudgetService/GetLedgerMap',
+                request_serializer=ptkstore_dot_v1_dot_budget__pb2.GetLedgerMapRequest.SerializeToString,
+                response_deserializer=ptkstore_dot_v1_dot_budget__pb2.GetLedgerMapResponse.FromString,
+                _registered_method=True)
 
 
 class BudgetServiceServicer(object):
@@ -89,6 +94,13 @@ class BudgetServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetLedgerMap(self, request, context):
+        """The ledger as a map: what was spent at some blocks, range of tags by range of tags, and who spent it of late.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BudgetServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -111,6 +123,11 @@ def add_BudgetServiceServicer_to_server(servicer, server):
                     servicer.ListCharges,
                     request_deserializer=ptkstore_dot_v1_dot_budget__pb2.ListChargesRequest.FromString,
                     response_serializer=ptkstore_dot_v1_dot_budget__pb2.ListChargesResponse.SerializeToString,
+            ),
+            'GetLedgerMap': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLedgerMap,
+                    request_deserializer=ptkstore_dot_v1_dot_budget__pb2.GetLedgerMapRequest.FromString,
+                    response_serializer=ptkstore_dot_v1_dot_budget__pb2.GetLedgerMapResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -222,6 +239,33 @@ class BudgetService(object):
             '/ptkstore.v1.BudgetService/ListCharges',
             ptkstore_dot_v1_dot_budget__pb2.ListChargesRequest.SerializeToString,
             ptkstore_dot_v1_dot_budget__pb2.ListChargesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetLedgerMap(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ptkstore.v1.BudgetService/GetLedgerMap',
+            ptkstore_dot_v1_dot_budget__pb2.GetLedgerMapRequest.SerializeToString,
+            ptkstore_dot_v1_dot_budget__pb2.GetLedgerMapResponse.FromString,
             options,
             channel_credentials,
             insecure,

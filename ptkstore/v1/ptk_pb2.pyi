@@ -223,6 +223,56 @@ class PtkCount(_message.Message):
     count: int
     def __init__(self, status: _Optional[_Union[PtkStatus, str]] = ..., count: _Optional[int] = ...) -> None: ...
 
+class SearchPtksRequest(_message.Message):
+    __slots__ = ("stream", "status", "find", "sort", "page", "page_size")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    FIND_FIELD_NUMBER: _ClassVar[int]
+    SORT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    status: PtkStatus
+    find: str
+    sort: str
+    page: int
+    page_size: int
+    def __init__(self, stream: _Optional[str] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., find: _Optional[str] = ..., sort: _Optional[str] = ..., page: _Optional[int] = ..., page_size: _Optional[int] = ...) -> None: ...
+
+class SearchPtksResponse(_message.Message):
+    __slots__ = ("ptks", "found", "total", "page")
+    PTKS_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    ptks: _containers.RepeatedCompositeFieldContainer[Ptk]
+    found: int
+    total: int
+    page: int
+    def __init__(self, ptks: _Optional[_Iterable[_Union[Ptk, _Mapping]]] = ..., found: _Optional[int] = ..., total: _Optional[int] = ..., page: _Optional[int] = ...) -> None: ...
+
+class ListPtkConfigsRequest(_message.Message):
+    __slots__ = ("name", "page_size")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    page_size: int
+    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ...) -> None: ...
+
+class ListPtkConfigsResponse(_message.Message):
+    __slots__ = ("configs",)
+    CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    configs: _containers.RepeatedCompositeFieldContainer[PtkConfig]
+    def __init__(self, configs: _Optional[_Iterable[_Union[PtkConfig, _Mapping]]] = ...) -> None: ...
+
+class PtkConfig(_message.Message):
+    __slots__ = ("config_version", "config_json")
+    CONFIG_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    config_version: int
+    config_json: str
+    def __init__(self, config_version: _Optional[int] = ..., config_json: _Optional[str] = ...) -> None: ...
+
 class ListPtkKindsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

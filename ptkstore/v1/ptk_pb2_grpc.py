@@ -70,6 +70,16 @@ class PtkServiceStub(object):
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksRequest.SerializeToString,
                 response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksResponse.FromString,
                 _registered_method=True)
+        self.SearchPtks = channel.unary_unary(
+                '/ptkstore.v1.PtkService/SearchPtks',
+                request_serializer=ptkstore_dot_v1_dot_ptk__pb2.SearchPtksRequest.SerializeToString,
+                response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.SearchPtksResponse.FromString,
+                _registered_method=True)
+        self.ListPtkConfigs = channel.unary_unary(
+                '/ptkstore.v1.PtkService/ListPtkConfigs',
+                request_serializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtkConfigsRequest.SerializeToString,
+                response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtkConfigsResponse.FromString,
+                _registered_method=True)
         self.ListPtkKinds = channel.unary_unary(
                 '/ptkstore.v1.PtkService/ListPtkKinds',
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtkKindsRequest.SerializeToString,
@@ -171,6 +181,20 @@ class PtkServiceServicer(object):
 
     def CountPtks(self, request, context):
         """How many PTKs there are with each status.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchPtks(self, request, context):
+        """PTKs whose name, kind or stream has every word that is looked for, sorted; one page by its number.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPtkConfigs(self, request, context):
+        """The configurations that a PTK has and had, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -284,6 +308,16 @@ def add_PtkServiceServicer_to_server(servicer, server):
                     servicer.CountPtks,
                     request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksRequest.FromString,
                     response_serializer=ptkstore_dot_v1_dot_ptk__pb2.CountPtksResponse.SerializeToString,
+            ),
+            'SearchPtks': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchPtks,
+                    request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.SearchPtksRequest.FromString,
+                    response_serializer=ptkstore_dot_v1_dot_ptk__pb2.SearchPtksResponse.SerializeToString,
+            ),
+            'ListPtkConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPtkConfigs,
+                    request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtkConfigsRequest.FromString,
+                    response_serializer=ptkstore_dot_v1_dot_ptk__pb2.ListPtkConfigsResponse.SerializeToString,
             ),
             'ListPtkKinds': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPtkKinds,
@@ -526,6 +560,60 @@ class PtkService(object):
             '/ptkstore.v1.PtkService/CountPtks',
             ptkstore_dot_v1_dot_ptk__pb2.CountPtksRequest.SerializeToString,
             ptkstore_dot_v1_dot_ptk__pb2.CountPtksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchPtks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ptkstore.v1.PtkService/SearchPtks',
+            ptkstore_dot_v1_dot_ptk__pb2.SearchPtksRequest.SerializeToString,
+            ptkstore_dot_v1_dot_ptk__pb2.SearchPtksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPtkConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ptkstore.v1.PtkService/ListPtkConfigs',
+            ptkstore_dot_v1_dot_ptk__pb2.ListPtkConfigsRequest.SerializeToString,
+            ptkstore_dot_v1_dot_ptk__pb2.ListPtkConfigsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -379,3 +379,105 @@ class StoreSuite:
         whole = store.audit_entries(find="ann", limit=1)
         rest = store.audit_entries(find="ann", limit=1, page_token=whole.next_page_token)
         assert (*whole.entries, *rest.entries) == anns
+
+    def test_ptks_are_searched_and_sorted(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec(n_max=1000))
+        for name, target in (("beta", 0.3), ("alpha", 0.0001), ("gamma-ray", 0.4), ("gamma", 0.0002)):
+            store.register(name, stream="rides", kind="statistics", config=config(), target=target)
+
+        def names(**asked: Any) -> list[str]:
+            found = store.search_ptks(**asked)
+            assert found == twin.search_ptks(**asked)
+            return [one.name for one in found.ptks]
+
+        assert names() == ["alpha", "beta", "gamma", "gamma-ray"]
+        assert names(sort="-name", find="GAM") == ["gamma-ray", "gamma"]
+        assert names(find="gamma stat ray rides") == ["gamma-ray"]
+        assert names(sort="target", size=2, page=2) == names(sort="target", size=2, page=9) == ["beta", "gamma-ray"]
+        assert names(status="REJECTED", sort="-target") == ["gamma", "alpha"]
+        assert names(stream="nowhere") == []
+        found = twin.search_ptks("rides", find="gamma", size=1, page=7)
+        assert (found.found, found.total, found.page) == (2, 4, 2)
+        assert found.ptks == (twin.ptk("gamma-ray"),)
+        for bad in ({"sort": "secret"}, {"status": "NONSENSE"}):
+            assert reason(InvalidInput, lambda bad=bad: twin.search_ptks(**bad)) == "VALUE_INVALID"  # type: ignore[misc]
+        for bad in ({"size": 0}, {"size": 1001}, {"page": 0}, {"page": -(10**30)}):
+            assert reason(InvalidInput, lambda bad=bad: twin.search_ptks(**bad)) == "PAGE_INVALID"  # type: ignore[misc]
+            assert reason(InvalidInput, lambda bad=bad: store.search_ptks(**bad)) == "PAGE_INVALID"  # type: ignore[misc]
+
+    def test_configurations_that_a_ptk_had(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec())
+        store.register("p", stream="rides", kind="statistics", config=config(), target=0.3)
+        first = store.ptk("p").config
+        store.update_config("p", config("count"))
+        found = twin.ptk_configs("p")
+        assert found == store.ptk_configs("p")
+        assert [(one.version, one.config) for one in found] == [(2, store.ptk("p").config), (1, first)]
+        assert twin.ptk_configs("p", limit=1) == found[:1]
+        assert reason(Refused, lambda: twin.ptk_configs("nobody")) == "PTK_UNKNOWN"
+        for limit in (0, 101):
+            assert reason(InvalidInput, lambda limit=limit: twin.ptk_configs("p", limit=limit)) == "PAGE_INVALID"  # type: ignore[misc]
+
+    def test_nobody_is_told_of_a_ptk_at_first(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec())
+        store.register("p", stream="rides", kind="statistics", config=config(), target=0.3)
+        assert store.subscriptions("p") == twin.subscriptions("p") == []
+        assert reason(Refused, lambda: twin.subscriptions("nobody")) == "PTK_UNKNOWN"
+
+    def test_the_map_of_the_ledger(self, store: Store, twin: Store) -> None:
+        filled(store, 2)
+        before = twin.ledger_map("rides")
+        assert before == store.ledger_map("rides")
+        store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        found = twin.ledger_map("rides")
+        assert found == store.ledger_map("rides")
+        assert (found.begin, found.count, found.blocks) == (0, len(found.columns), len(store.blocks("rides").blocks))
+        assert sum(one.retired for one in found.columns) == store.budget_summary("rides").blocks_retired
+        for one in found.columns:
+            assert all(0 <= share <= 1 for share in one.shares)
+            assert min(one.shares) <= one.mean <= max(one.shares)
+            # Put together again from the journal: some tags have more on them than others.
+            assert not one.flat
+        assert max(max(one.shares) for one in found.columns) > min(min(one.shares) for one in found.columns)
+        assert {one.who for one in found.spenders} >= {"counts of blocks", "hour-speed"}
+        assert sum(one.part for one in found.spenders) == pytest.approx(1, abs=1e-4)
+        part = twin.ledger_map("rides", begin=1, count=1)
+        assert [one.first for one in part.columns] == [found.columns[1].first]
+        assert part.columns[0] == found.columns[1]
+        assert twin.ledger_map("rides", begin=10**9).columns == ()
+        for bad in ({"count": 0}, {"count": 2001}, {"begin": -1}):
+            assert reason(InvalidInput, lambda bad=bad: twin.ledger_map("rides", **bad)) == "PAGE_INVALID"  # type: ignore[misc]
+        assert reason(Refused, lambda: twin.ledger_map("nowhere")) == "STREAM_UNKNOWN"
+
+    def test_the_ledger_is_searched(self, store: Store, twin: Store) -> None:
+        filled(store, 2)
+        store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        every = twin.charges("rides", limit=1000).charges
+
+        def numbers(**asked: Any) -> list[int]:
+            found: list[int] = []
+            token = ""
+            while True:
+                page = twin.charges("rides", limit=2, page_token=token, **asked)
+                assert page == store.charges("rides", limit=2, page_token=token, **asked)
+                found += [one.number for one in page.charges]
+                token = page.next_page_token
+                if not token:
+                    return found
+
+        assert numbers(newest_first=True) == [one.number for one in reversed(every)]
+        assert numbers(find="hour-speed") == [one.number for one in reversed(every) if "hour-speed" in one.key]
+        block = store.blocks("rides").blocks[0].name
+        about = [one.number for one in reversed(every) if _about(one.entry, 0)]
+        assert about
+        assert numbers(blocks=block) == about
+        assert numbers(blocks="2") == [one.number for one in reversed(every) if one.kind in ("reserve", "retire")]
+        assert numbers(blocks=block, find="count") == [one for one in about if one in numbers(find="/count")]
+        assert numbers(find="%") == numbers(find="nobody") == numbers(blocks="none") == []
+        token = twin.charges("rides", limit=1, newest_first=True).next_page_token
+        assert reason(InvalidInput, lambda: twin.charges("rides", page_token=token, find="x")) == "PAGE_TOKEN_INVALID"
+
+
+def _about(entry: dict[str, Any], block: int) -> bool:
+    runs = entry.get("runs") or [run for part in entry.get("slices", ()) for run in part[0]]
+    return any(first <= block < first + count for first, count in runs)

@@ -1,0 +1,55 @@
+"""PTKs that are searched for: by words, stream and status, sorted, a page at a time. Reasons: VALUE_INVALID, PAGE_INVALID.
+
+Only what is searched and sorted by is read of all PTKs; the configurations and states are read of one page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import RowMapping
+
+from ptklib.errors import InvalidInput
+from ptkstore.metadata import rows
+from ptkstore.metadata.checks import check_choice
+from ptkstore.metadata.ptks import STATUSES
+from ptkstore.metadata.store import Transaction
+
+__all__ = ["MAX_CONFIGS", "MAX_SIZE", "ORDERS", "Found", "find_ptks"]
+
+ORDERS = ("name", "stream", "kind", "status", "target")
+MAX_SIZE = 1000
+# Configurations of one PTK in one answer.
+MAX_CONFIGS = 100
+Found = tuple[tuple[rows.Ptk, ...], dict[int, rows.StateRow], int, int, int]
+
+
+def find_ptks(
+    tx: Transaction,
+    *,
+    stream: str | None = None,
+    status: str | None = None,
+    find: str = "",
+    sort: str = "name",
+    page: int = 1,
+    size: int = 25,
+    sees: Callable[[str, str], bool] = lambda _ptk, _stream: True,
+) -> Found:
+    """A page of PTKs with their newest states; how many were found, how many there are, and the number of the page."""
+    by = check_choice(sort.removeprefix("-"), "sort", ORDERS)
+    if status is not None:
+        check_choice(status, "status", STATUSES)
+    if not 1 <= size <= MAX_SIZE or page < 1:
+        raise InvalidInput("PAGE_INVALID", f"size must be from 1 to {MAX_SIZE} and page from 1, got {size} and {page}")
+    every = [one for one in tx.ptks.outlines(stream) if sees(one["name"], one["stream"])]
+    words = find.lower().split()
+    found = [one for one in every if (status is None or one["status"] == status) and _has(one, words)]
+    found.sort(key=lambda one: (one[by], one["name"]), reverse=sort.startswith("-"))
+    page = min(page, max(1, -(-len(found) // size)))
+    part = tx.ptks.some([one["id"] for one in found[(page - 1) * size : page * size]])
+    return part, tx.states.newest([one.id for one in part]), len(found), len(every), page
+
+
+def _has(one: RowMapping, words: list[str]) -> bool:
+    text = f"{one['name']} {one['kind']} {one['stream']}".lower() if words else ""
+    return all(word in text for word in words)
