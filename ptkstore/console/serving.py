@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from ptklib.errors import InvalidInput
+from ptkstore.console.streaming import end_all
 
 __all__ = ["Serving", "bound"]
 
@@ -34,13 +35,22 @@ def bound(host: str, port: int) -> socket.socket:
     return made
 
 
+class _Server(uvicorn.Server):
+    """Ends what would never end by itself, instead of waiting for it."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Drain, and stop."""
+        end_all()
+        await super().shutdown(sockets)
+
+
 class Serving:
     """One console behind one socket."""
 
     def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
         """Does nothing before `run`."""
         self._socket = listening
-        self._server = uvicorn.Server(
+        self._server = _Server(
             uvicorn.Config(
                 app,
                 log_level="warning",

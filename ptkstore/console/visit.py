@@ -27,7 +27,8 @@ _WAY_BACK = re.compile(r"[a-z][a-z-]*(\?[A-Za-z0-9_.~%&=+-]*)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """One path. ``label`` puts it into the navigation. ``role`` is who may ask for it.
+    """One path. ``label`` puts it into the navigation, ``under`` names the page there that it belongs to. ``role`` is who
+    may ask for it.
 
     A POST is an action: it comes with a form, its secret was checked, and it ends with `Visit.go`.
     """
@@ -35,6 +36,7 @@ class Page:
     path: str
     view: Callable[[Visit], Response]
     label: str = ""
+    under: str = ""
     role: str = "reader"
     method: str = "GET"
 

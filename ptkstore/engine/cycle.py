@@ -223,13 +223,13 @@ class Cycle:
 def cycle_view(tx: Any, cycle: int) -> CycleView:
     """A cycle for people, from its rows."""
     row = tx.cycles.get(cycle)
-    steps = {step.step: step.body for step in tx.cycles.steps(cycle)}
+    steps = {step.step: step.body for step in tx.cycles.main_steps(cycle)}
     trained = steps.get("trained") or {}
     return CycleView(
         stream=row.stream,
         window=row.window,
         status=row.status,
-        steps=tuple(step for step in steps if not step.startswith(("trained:", "profiled:"))),
+        steps=tuple(steps),
         plan_status=steps["planned"]["view"]["status"] if "planned" in steps else "",
         dp_records=steps["sealed"]["dp_records"] if "sealed" in steps else 0,
         trained=tuple(

@@ -82,6 +82,11 @@ class Cycles:
         query = sa.select(steps).where(steps.c.cycle == cycle).order_by(steps.c.id)
         return tuple(Step(**row) for row in self._session.all(query))
 
+    def main_steps(self, cycle: int) -> tuple[Step, ...]:
+        """The steps that are done but for those of single PTKs, such as ``trained:NAME``, of which there may be thousands."""
+        query = sa.select(steps).where(steps.c.cycle == cycle, steps.c.step.not_like("%:%")).order_by(steps.c.id)
+        return tuple(Step(**row) for row in self._session.all(query))
+
     def finish(self, cycle: int, status: str, body: object = None, *, at_ms: int | None = None) -> Cycle:
         """Close a cycle with a status (any word but RUNNING) and a JSON body. The same again changes nothing; another end is
         CYCLE_FINISHED."""

@@ -87,6 +87,6 @@ class Browsing:
             self.complaints.append(f"{kind}: {text}")
 
     def _failed(self, request: Any) -> None:
-        # A download is "failed" for a tab.
-        if not request.url.partition("?")[0].endswith(".csv"):
+        # A download is "failed" for a tab, and so is a stream of events that ends because the tab moves on.
+        if not request.url.partition("?")[0].endswith((".csv", "-live")):
             self.complaints.append(f"failed: {request.url}: {request.failure}")

@@ -34,3 +34,9 @@ def lively(store: Store) -> None:
     store.register("too-sharp", stream="rides", kind="statistics", config=config(), target=0.0001)
     store.register("groups", stream="rides", kind="clusters", config=_GROUPS, target=0.5)
     store.push("rides", day(2, 3000))
+    with store.home.metadata.write() as tx:
+        ptk = tx.ptks.named("hour-speed").id
+        for port, status in ((7401, "DEAD"), (7402, "LATE")):
+            one = tx.subscriptions.add(ptk, f"127.0.0.1:{port}")
+            tx.notifications.set_mark(one.id, 2)
+            tx.notifications.put(one.id, 2, attempts=9, status=status, reason="UNAVAILABLE", due_ms=4_000_000_000_000)

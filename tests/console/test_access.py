@@ -152,7 +152,10 @@ def test_no_action_without_the_secret_of_the_session(running: Running, path: str
         assert "FORM_FORGED" in answer.text
         assert client.get("overview").status == 200
     assert client.get(path).status == 404
-    assert client.post(path, {"csrf": mine}).status == 303
+    # With it, the action itself decides: most miss a field here.
+    answer = client.post(path, {"csrf": mine})
+    assert answer.status in (303, 400, 404)
+    assert "FORM_FORGED" not in answer.text
 
 
 def test_the_secret_may_come_in_a_header(embedded: Running) -> None:
@@ -296,7 +299,17 @@ def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:
     assert "default-src 'none'" in CONTENT_POLICY
 
 
-@pytest.mark.parametrize("path", ["sign-in", "overview", "plan?stream=rides", "plan?stream=quiet", "nowhere"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "sign-in",
+        "nowhere",
+        "plan?stream=rides",
+        "plan?stream=quiet",
+        "operations?stream=rides",
+        *(one for one in GETS if "." not in one and "-" not in one),
+    ],
+)
 def test_pages_have_nothing_inline_and_no_absolute_address(running: Running, path: str) -> None:
     text = running.signed_in().get(path).text
     assert not re.search(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|javascript:", text)

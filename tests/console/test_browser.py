@@ -15,7 +15,17 @@ from tests.console.proxying import proxy
 from tests.console.running import Running, console
 
 Browse = Callable[..., Browsing]
-PATHS = {"overview": "overview", "plan": "plan?stream=rides", "plan-empty": "plan?stream=quiet"}
+PATHS = {
+    "overview": "overview",
+    "plan": "plan?stream=rides",
+    "plan-empty": "plan?stream=quiet",
+    "operations": "operations?stream=rides",
+    "operations-empty": "operations?stream=quiet",
+    "events": "events",
+    "deliveries": "deliveries",
+    "doctor": "doctor",
+    "audit": "audit",
+}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,7 +1,16 @@
 """All pages, in the order of the navigation. A page is one module here and one template."""
 
-from ptkstore.console.pages import overview, personal, plan
+from ptkstore.console.pages import audit, deliveries, doctor, events, operations, overview, personal, plan
 
 __all__ = ["PAGES"]
 
-PAGES = (*overview.PAGES, *plan.PAGES, *personal.PAGES)
+PAGES = (
+    *overview.PAGES,
+    *plan.PAGES,
+    *operations.PAGES,
+    *events.PAGES,
+    *deliveries.PAGES,
+    *doctor.PAGES,
+    *audit.PAGES,
+    *personal.PAGES,
+)

@@ -37,5 +37,6 @@
       source.addEventListener(kind, (event) => window.htmx.trigger(place, "sage:" + kind, JSON.parse(event.data)));
     }
     source.addEventListener("error", lost);
+    source.addEventListener("open", () => { if (stale) stale.hidden = true; });
   }
 })();

@@ -1,0 +1,85 @@
+"""Audit: who asked the server for what and what was decided; searched, turned from the newest on, and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from ptkstore.console.spreadsheet import csv_file
+from ptkstore.console.visit import Page, Visit
+from ptkstore.views import AuditView
+
+__all__ = ["PAGES", "EntryLine", "entry_line"]
+
+_ROWS = 50
+_CSV_ROWS = 10_000
+_PAGE = 1000
+
+
+@dataclass(frozen=True)
+class EntryLine:
+    """One entry as the page shows it. ``at`` is in UTC, to the second."""
+
+    number: int
+    at: str
+    who: str
+    what: str
+    subject: str
+    outcome: str
+
+
+def entry_line(one: AuditView) -> EntryLine:
+    """An entry for people: the RPC without the name of our package."""
+    at = "–" if one.at_ms is None else datetime.fromtimestamp(one.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    what = one.what.removeprefix("/ptkstore.v1.").replace("/", " ")
+    return EntryLine(one.number, at, one.who, what, one.subject, one.outcome)
+
+
+def audit(visit: Visit) -> Response:
+    """The page."""
+    find, changes, token = _asked(visit), visit.asked("changes") == "1", visit.asked("from")
+    page = visit.store.audit_entries(find=find, changes_only=changes, limit=_ROWS, page_token=token)
+    query = {name: text for name, text in (("find", find), ("changes", "1" if changes else "")) if text}
+    return visit.render(
+        "audit.html",
+        entries=[entry_line(one) for one in page.entries],
+        token=page.next_page_token,
+        first=not token,
+        find=find,
+        changes=changes,
+        query=query,
+    )
+
+
+def audit_csv(visit: Visit) -> Response:
+    """The newest entries that match, up to 10,000."""
+    columns = ("number", "time_utc", "who", "what", "subject", "outcome")
+    found = _all(visit, _asked(visit), changes=visit.asked("changes") == "1")
+    lines = (entry_line(one) for one in found)
+    return csv_file(
+        "audit", columns, ((one.number, one.at, one.who, one.what, one.subject, one.outcome) for one in lines)
+    )
+
+
+def _asked(visit: Visit) -> str:
+    return visit.asked("find")[:200].strip()
+
+
+def _all(visit: Visit, find: str, *, changes: bool) -> Iterator[AuditView]:
+    token, left = "", _CSV_ROWS
+    while left > 0:
+        page = visit.store.audit_entries(find=find, changes_only=changes, limit=min(_PAGE, left), page_token=token)
+        yield from page.entries
+        left -= len(page.entries)
+        token = page.next_page_token
+        if not token:
+            return
+
+
+PAGES = (
+    Page(path="audit", view=audit, role="operator", under="operations"),
+    Page(path="audit.csv", view=audit_csv, role="operator"),
+)

@@ -1,0 +1,100 @@
+"""Doctor: examine the store, and say what to do about each finding. Reason: VALUE_INVALID."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from ptklib.errors import InvalidInput
+from ptkstore.console.faults import fault_of
+from ptkstore.console.visit import Page, Visit
+from ptkstore.views import Finding
+
+__all__ = ["PAGES", "FindingLine", "advice_for"]
+
+# Findings stay on the page until something is changed, or for so long.
+_KEPT_SECONDS = 3600.0
+_KEY = "doctor"
+_MOST_CANARIES = 50
+_SHORTEST_CANARY = 4
+_ADVICE = {
+    "ledger": "Stop the server and take no more charges: the book of charges is not what was written, so that the promise "
+    "cannot be vouched for. Restore the newest backup (sage restore) and keep the damaged directory to look into.",
+    "lake": "Put the named files back from a backup of the lake. A state is known by the digest of its bytes, so that a "
+    "right copy is easy to tell from a wrong one. Its PTK trains a new one in the next window all the same.",
+    "exposure": "Raw records that should be gone can still be read. Delete the files and keys that are named, find out who "
+    "put them back (a copy of an old directory, usually), and look at the backups too.",
+    "cycles": "Run the windows that are complete (page Operations, or sage run): they go on where they stopped. A window "
+    "that is being worked on right now is listed here as well, and needs nothing.",
+    "outbox": "Subscribers hear of these when a server runs: start one (sage serve), or see under Deliveries who does not "
+    "answer.",
+    "canaries": "A value of a stream lies in the clear in the files that are named. Close the store to others, keep these "
+    "files as evidence, and find what wrote them: nothing in a store but its encrypted blocks may hold records.",
+}
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """A finding, and what to do about it; empty for a good one."""
+
+    finding: Finding
+    advice: str
+
+
+def advice_for(finding: Finding) -> str:
+    """What to do."""
+    if finding.level == "OK":
+        return ""
+    return _ADVICE.get(finding.what.split(" ")[0], "Look at the log of the server.")
+
+
+def doctor(visit: Visit) -> Response:
+    """The page, with what was found last."""
+    return _page(visit)
+
+
+def examine(visit: Visit) -> Response:
+    """Do it, and go to the page."""
+    try:
+        canaries = _canaries(visit.form.get("canaries", ""))
+    except InvalidInput as error:
+        return _page(visit, error)
+    found = visit.store.doctor(canaries)
+    visit.session.remember(_KEY, _KEPT_SECONDS, lambda: (round(time.time() * 1000), found))
+    return visit.go("doctor")
+
+
+def _canaries(text: str) -> list[str]:
+    """Texts, one on each line. They may be raw values, so that no error repeats them."""
+    found = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(found) > _MOST_CANARIES or any(len(one) < _SHORTEST_CANARY for one in found):
+        raise InvalidInput(
+            "VALUE_INVALID", f"at most {_MOST_CANARIES} texts, each of at least {_SHORTEST_CANARY} characters"
+        )
+    return found
+
+
+def _page(visit: Visit, error: InvalidInput | None = None) -> Response:
+    known: tuple[int, list[Finding]] | None = visit.session.remember(_KEY, _KEPT_SECONDS, lambda: None)
+    at_ms, found = known if known is not None else (None, None)
+    return visit.render(
+        "doctor.html",
+        status=400 if error is not None else 200,
+        findings=None if found is None else [FindingLine(one, advice_for(one)) for one in _sorted(found)],
+        bad=sum(one.level != "OK" for one in found or ()),
+        at_ms=at_ms,
+        wrong=fault_of(error) if error is not None else None,
+    )
+
+
+def _sorted(found: list[Finding]) -> list[Finding]:
+    """What needs somebody first."""
+    return sorted(found, key=lambda one: ("ERROR", "WARNING", "OK").index(one.level))
+
+
+PAGES = (
+    Page(path="doctor", view=doctor, role="operator", under="operations"),
+    Page(path="examine", view=examine, role="operator", method="POST", under="operations"),
+)

@@ -1,0 +1,95 @@
+"""Events: what happened to streams, plans and PTKs, searched and turned from the newest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from ptkstore.console.spreadsheet import csv_file
+from ptkstore.console.visit import Page, Visit
+from ptkstore.console.wording import window_begins
+from ptkstore.streams import StreamSpec
+from ptkstore.views import EventView
+
+__all__ = ["PAGES", "EventLine", "event_line"]
+
+_ROWS = 50
+_CSV_ROWS = 10_000
+_PAGE = 1000
+# What is worth a place in a line, in this order.
+_TOLD = ("version", "window", "epsilon", "samples", "nearest_target", "planned_epsilon", "planned_samples")
+_MOST_TEXT = 160
+
+
+@dataclass(frozen=True)
+class EventLine:
+    """One event as the page shows it."""
+
+    kind: str
+    subject: str
+    details: str
+    at_ms: int | None
+
+
+def event_line(one: EventView, spec: StreamSpec | None = None) -> EventLine:
+    """An event for people."""
+    parts = [str(one.body["reason"]).rstrip(".")] if _says(one.body, "reason") else []
+    parts += [
+        f"{name.replace('_', ' ')} {_text(name, one.body[name], spec)}" for name in _TOLD if _says(one.body, name)
+    ]
+    text = "; ".join(parts)
+    text = text[:1].upper() + text[1:]
+    return EventLine(one.kind, one.subject, text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…", one.at_ms)
+
+
+def events(visit: Visit) -> Response:
+    """The page."""
+    find, token = visit.asked("find")[:200].strip(), visit.asked("from")
+    page = visit.store.newest_events(find=find, limit=_ROWS, page_token=token)
+    query = {name: text for name, text in (("stream", visit.asked("stream")), ("find", find)) if text}
+    return visit.render(
+        "events.html",
+        events=[event_line(one) for one in page.events],
+        token=page.next_page_token,
+        first=not token,
+        find=find,
+        query=query,
+    )
+
+
+def events_csv(visit: Visit) -> Response:
+    """The newest events that match, up to 10,000."""
+    columns = ("number", "time_ms", "kind", "subject", "details")
+    found = _all(visit, visit.asked("find")[:200].strip())
+    rows = ((one.id, one.at_ms, one.kind, one.subject, event_line(one).details) for one in found)
+    return csv_file("events", columns, rows)
+
+
+def _all(visit: Visit, find: str) -> Iterator[EventView]:
+    token, left = "", _CSV_ROWS
+    while left > 0:
+        page = visit.store.newest_events(find=find, limit=min(_PAGE, left), page_token=token)
+        yield from page.events
+        left -= len(page.events)
+        token = page.next_page_token
+        if not token:
+            return
+
+
+def _says(body: dict[str, Any], name: str) -> bool:
+    return isinstance(body.get(name), str | int | float) and body[name] != ""
+
+
+def _text(name: str, value: Any, spec: StreamSpec | None) -> str:
+    if name == "window" and spec is not None and isinstance(value, int):
+        return f"of {window_begins(value, spec.window_seconds)}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+PAGES = (
+    Page(path="events", view=events, under="operations"),
+    Page(path="events.csv", view=events_csv),
+)

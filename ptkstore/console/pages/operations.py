@@ -1,0 +1,235 @@
+"""Operations: what each window went through, step by step as the steps are written, and running the windows that are due.
+
+Reason: TIME_INVALID.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.responses import Response
+
+from ptklib.errors import InvalidInput, SageError
+from ptkstore.client import Store
+from ptkstore.console.faults import fault_of
+from ptkstore.console.pages.events import EventLine, event_line
+from ptkstore.console.streaming import Told, tell
+from ptkstore.console.visit import Page, Visit
+from ptkstore.console.wording import window_begins
+from ptkstore.streams import StreamSpec
+from ptkstore.views import CycleView, OperationView, TrainedLine
+
+__all__ = ["PAGES", "STEPS", "CycleLine", "cycle_line", "millis_of"]
+
+_LOG = logging.getLogger(__name__)
+_FRESH_SECONDS = 1.0
+_SHOWN = 6
+_MOST_SHOWN = 60
+_MOST_TRAINED = 25
+_OPERATIONS = 5
+_EVENTS = 8
+_LOOK_SECONDS = 1.0
+# A stream on which nothing runs is looked at less often: what is asked of a server is in its audit log.
+_IDLE_LOOKS = 4
+# What is wrong with a request is known by then; the windows go on in the background.
+_PATIENCE_SECONDS = 2.0
+STEPS = {
+    "sealed": "blocks are sealed, and each publishes its one DP count",
+    "profiled": "PTKs that need one get a profile",
+    "planned": "who trains, with which epsilon, on how many samples",
+    "reserved": "the ledger holds the budget of the plan",
+    "trained": "each PTK is trained on its slices; what was begun stays spent",
+    "published": "the states are in the lake",
+    "notified": "subscribers are told",
+    "expired": "the keys of the blocks are destroyed: the raw records are gone",
+}
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """A step of a window. ``state``: done, now, or empty for one that is yet to come."""
+
+    name: str
+    what: str
+    state: str
+
+
+@dataclass(frozen=True)
+class CycleLine:
+    """A window as the page shows it."""
+
+    begins: str
+    status: str
+    counted: bool
+    dp_records: int
+    plan_status: str
+    published: int
+    lost: int
+    steps: tuple[StepLine, ...]
+    trained: tuple[TrainedLine, ...]
+    trained_count: int
+
+
+def cycle_line(cycle: CycleView, window_seconds: int) -> CycleLine:
+    """A cycle for people."""
+    lost = [one for one in cycle.trained if one.outcome in ("TRAIN_LOST", "TRAIN_FAILED")]
+    others = [one for one in cycle.trained if one not in lost]
+    ahead = [name for name in STEPS if name not in cycle.steps]
+    now = ahead[0] if ahead and cycle.status == "RUNNING" else ""
+    return CycleLine(
+        begins=window_begins(cycle.window, window_seconds),
+        status=cycle.status,
+        counted="sealed" in cycle.steps,
+        dp_records=cycle.dp_records,
+        plan_status=cycle.plan_status,
+        published=sum(one.outcome == "PUBLISHED" for one in cycle.trained),
+        lost=len(lost),
+        steps=tuple(
+            StepLine(name, what, "done" if name in cycle.steps else "now" if name == now else "")
+            for name, what in STEPS.items()
+        ),
+        trained=tuple((lost + others)[:_MOST_TRAINED]),
+        trained_count=len(cycle.trained),
+    )
+
+
+def operations(visit: Visit) -> Response:
+    """The page of one stream; without a name, of the first."""
+    return _page(visit, visit.asked("stream"))
+
+
+def live(visit: Visit) -> Response:
+    """Tells whenever the newest window has got further, or the server's work on the stream has."""
+    stream = visit.store.stream(visit.asked("stream")).name
+
+    def events(after: int) -> Iterator[Told | None]:
+        seen, looks = visit.asked("seen"), 0
+        while True:
+            if looks == 0:
+                try:
+                    cycles = visit.store.cycles(stream, newest=1)
+                    mark, body, running = _state(cycles, visit.store.operations(stream, limit=1).operations)
+                except SageError:
+                    # The browser asks again, and is told why if there is a reason.
+                    return
+                if mark != seen:
+                    after, seen = after + 1, mark
+                    yield Told(after, "cycle", body)
+                looks = 1 if running else _IDLE_LOOKS
+            looks -= 1
+            yield None
+
+    return tell(visit, events, pause_seconds=_LOOK_SECONDS)
+
+
+def run_windows(visit: Visit) -> Response:
+    """Run what is complete. What is wrong is told beside the field; the work itself goes on behind the page."""
+    stream, until = visit.form.get("stream", ""), visit.form.get("until", "").strip()
+    try:
+        until_ms = millis_of(until) if until else None
+        work = _begin(visit.store, stream, until_ms)
+        try:
+            work.result(_PATIENCE_SECONDS)
+        except NotYet:
+            work.add_done_callback(_log)
+    except InvalidInput as error:
+        return _page(visit, stream, until=until, error=error)
+    return visit.go("operations", stream=stream, began="1")
+
+
+def millis_of(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time, UTC where it names no zone. Reason: TIME_INVALID."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            "TIME_INVALID", f"a time must be ISO 8601, such as 2026-03-04 or 2026-03-04T12:00, got {text!r:.40}"
+        ) from None
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _page(visit: Visit, name: str, *, until: str = "", error: InvalidInput | None = None) -> Response:
+    streams = visit.session.remember("streams", _FRESH_SECONDS, visit.store.streams)
+    if not streams and not name:
+        return visit.render("operations.html", streams=(), spec=None)
+    spec = next((one for one in streams if one.name == name), None) or (
+        visit.store.stream(name) if name else streams[0]
+    )
+    shown = _shown(visit.asked("show"))
+    found = visit.store.cycles(spec.name, newest=shown + 1)
+    asked = visit.store.operations(spec.name, limit=_OPERATIONS).operations
+    cycles = [cycle_line(one, spec.window_seconds) for one in reversed(found)]
+    return visit.render(
+        "operations.html",
+        status=400 if error is not None else 200,
+        streams=streams,
+        spec=spec,
+        cycles=cycles[:shown],
+        more=min(_MOST_SHOWN, shown * 3) if len(cycles) > shown < _MOST_SHOWN else None,
+        shown=shown,
+        mark=_state(found[-1:], asked[:1])[0],
+        operations=asked,
+        events=_events(visit, spec),
+        until=until,
+        wrong=fault_of(error) if error is not None else None,
+    )
+
+
+def _events(visit: Visit, spec: StreamSpec) -> list[EventLine]:
+    """The newest events. They are of all streams: a PTK's event names the PTK alone."""
+    return [event_line(one, spec) for one in visit.store.newest_events(limit=_EVENTS).events]
+
+
+def _shown(text: str) -> int:
+    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else _SHOWN
+    return min(_MOST_SHOWN, max(1, wanted))
+
+
+def _state(cycles: Sequence[CycleView], asked: Sequence[OperationView]) -> tuple[str, dict[str, Any], bool]:
+    """How far the newest window and the newest work are: a mark of it, what to tell of it, and whether something runs."""
+    body = {
+        "cycles": [{"window": one.window, "status": one.status, "steps": list(one.steps)} for one in cycles],
+        "operations": [{"id": one.id, "status": one.status, "progress": one.progress} for one in asked],
+    }
+    mark = hashlib.sha256(json.dumps(body).encode()).hexdigest()[:16]
+    states = [one.status for one in cycles] + [one.status for one in asked]
+    return mark, body, "RUNNING" in states
+
+
+def _begin(store: Store, stream: str, until_ms: int | None) -> Future[None]:
+    """In a thread of its own: a window takes as long as it takes, and is taken up again if this process ends."""
+    found: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            store.run(stream, until_ms=until_ms)
+            found.set_result(None)
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=work, name="sage-console-windows", daemon=True).start()
+    return found
+
+
+def _log(work: Future[None]) -> None:
+    """What failed after the page was answered. A server has it in the operation as well."""
+    error = work.exception()
+    if error is not None:
+        reason = error.reason if isinstance(error, SageError) else type(error).__name__
+        _LOG.warning("running windows from the console failed: %s", reason)
+
+
+PAGES = (
+    Page(path="operations", view=operations, label="Operations"),
+    Page(path="operations-live", view=live),
+    Page(path="run-windows", view=run_windows, method="POST", role="operator", under="operations"),
+)
