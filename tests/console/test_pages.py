@@ -212,12 +212,12 @@ def test_events_are_told_as_they_happen(empty_store: Store) -> None:
         yield Told(after + 2, "cycle", [1])
 
     with console(
-        DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="events", view=lambda visit: tell(visit, some)))
+        DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="told", view=lambda visit: tell(visit, some)))
     ) as running:
         client = running.signed_in()
-        answer = client.get("events")
-        again = client.get("events", last_event_id="7")
-        client.get("events", last_event_id="x")
+        answer = client.get("told")
+        again = client.get("told", last_event_id="7")
+        client.get("told", last_event_id="x")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.text == (
         "retry: 3000\n\n"
@@ -241,8 +241,8 @@ def test_events_end_with_the_session(empty_store: Store) -> None:
         visit.leave()
         return tell(visit, endless)
 
-    with console(DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="events", view=events))) as running:
-        assert running.signed_in().get("events").text == "retry: 3000\n\n"
+    with console(DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="told", view=events))) as running:
+        assert running.signed_in().get("told").text == "retry: 3000\n\n"
     assert len(told) == 1
 
 
