@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-__all__ = ["csv_file"]
+__all__ = ["csv_file", "csv_stream"]
 
+_AT_ONCE = 500
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _NUMBER = re.compile(r"^-?[0-9.]+([eE][+-]?[0-9]+)?$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
@@ -18,12 +20,30 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
     """A download."""
+    text = _lines([columns, *([_cell(one) for one in row] for row in rows)])
+    return Response(text, media_type="text/csv; charset=utf-8", headers=_headers(name))
+
+
+def csv_stream(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
+    """A download of many rows, sent as they come: they are never all in memory. ``rows`` may block."""
+
+    def lines() -> Iterator[str]:
+        source = iter(rows)
+        yield _lines([columns])
+        while some := [[_cell(one) for one in row] for row in islice(source, _AT_ONCE)]:
+            yield _lines(some)
+
+    return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=_headers(name))
+
+
+def _lines(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows([_cell(one) for one in row] for row in rows)
-    headers = {"content-disposition": f'attachment; filename="{_UNSAFE.sub("-", name)}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _headers(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{_UNSAFE.sub("-", name)}.csv"'}
 
 
 def _cell(value: object) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -400,10 +401,11 @@ class StoreSuite:
         assert (found.found, found.total, found.page) == (2, 4, 2)
         assert found.ptks == (twin.ptk("gamma-ray"),)
         for bad in ({"sort": "secret"}, {"status": "NONSENSE"}):
-            assert reason(InvalidInput, lambda bad=bad: twin.search_ptks(**bad)) == "VALUE_INVALID"  # type: ignore[misc]
-        for bad in ({"size": 0}, {"size": 1001}, {"page": 0}, {"page": -(10**30)}):
-            assert reason(InvalidInput, lambda bad=bad: twin.search_ptks(**bad)) == "PAGE_INVALID"  # type: ignore[misc]
-            assert reason(InvalidInput, lambda bad=bad: store.search_ptks(**bad)) == "PAGE_INVALID"  # type: ignore[misc]
+            assert reason(InvalidInput, lambda bad=bad: twin.search_ptks(**bad)) == "VALUE_INVALID"
+        for page, size in ((1, 0), (1, 1001), (0, 5), (-(10**30), 5)):
+            for one in (store, twin):
+                act = partial(one.search_ptks, page=page, size=size)
+                assert reason(InvalidInput, act) == "PAGE_INVALID"
 
     def test_configurations_that_a_ptk_had(self, store: Store, twin: Store) -> None:
         store.create_stream(spec())
@@ -416,7 +418,7 @@ class StoreSuite:
         assert twin.ptk_configs("p", limit=1) == found[:1]
         assert reason(Refused, lambda: twin.ptk_configs("nobody")) == "PTK_UNKNOWN"
         for limit in (0, 101):
-            assert reason(InvalidInput, lambda limit=limit: twin.ptk_configs("p", limit=limit)) == "PAGE_INVALID"  # type: ignore[misc]
+            assert reason(InvalidInput, lambda limit=limit: twin.ptk_configs("p", limit=limit)) == "PAGE_INVALID"
 
     def test_nobody_is_told_of_a_ptk_at_first(self, store: Store, twin: Store) -> None:
         store.create_stream(spec())
@@ -446,7 +448,7 @@ class StoreSuite:
         assert part.columns[0] == found.columns[1]
         assert twin.ledger_map("rides", begin=10**9).columns == ()
         for bad in ({"count": 0}, {"count": 2001}, {"begin": -1}):
-            assert reason(InvalidInput, lambda bad=bad: twin.ledger_map("rides", **bad)) == "PAGE_INVALID"  # type: ignore[misc]
+            assert reason(InvalidInput, lambda bad=bad: twin.ledger_map("rides", **bad)) == "PAGE_INVALID"
         assert reason(Refused, lambda: twin.ledger_map("nowhere")) == "STREAM_UNKNOWN"
 
     def test_the_ledger_is_searched(self, store: Store, twin: Store) -> None:

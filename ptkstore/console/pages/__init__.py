@@ -1,12 +1,27 @@
 """All pages, in the order of the navigation. A page is one module here and one template."""
 
-from ptkstore.console.pages import audit, deliveries, doctor, events, operations, overview, personal, plan
+from ptkstore.console.pages import (
+    audit,
+    budget,
+    deliveries,
+    doctor,
+    events,
+    operations,
+    overview,
+    personal,
+    plan,
+    ptk,
+    ptks,
+)
 
 __all__ = ["PAGES"]
 
 PAGES = (
     *overview.PAGES,
     *plan.PAGES,
+    *ptks.PAGES,
+    *ptk.PAGES,
+    *budget.PAGES,
     *operations.PAGES,
     *events.PAGES,
     *deliveries.PAGES,

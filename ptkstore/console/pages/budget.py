@@ -1,0 +1,247 @@
+"""Budget: the ledger as it is. What is spent at which blocks and tags, what is left and until when, who spent it, and every
+entry of the book. All of it public: the book never depends on records.
+
+Reasons: PAGE_INVALID, PAGE_TOKEN_INVALID.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from starlette.responses import Response
+
+from ptkstore.console.ledger_picture import STEPS, burn_down, heat_map
+from ptkstore.console.spreadsheet import csv_stream
+from ptkstore.console.visit import Page, Visit
+from ptkstore.console.wording import amount, moment, percent, whole
+from ptkstore.streams import StreamSpec
+from ptkstore.views import BudgetSummary, ChargeLine, LedgerMap, PlanView, Spender
+
+__all__ = ["PAGES", "Forecast", "forecasts"]
+
+_FRESH_SECONDS = 3.0
+_PLAN_SECONDS = 300.0
+_ROWS = 25
+_MOST_TEXT = 200
+_TAGS = 1 << 64
+_PAGE = 1000
+_SPANS = (96, 480, 960)
+_TO_COME = 2
+_FEW = 12
+_PURPOSES = {"count": "counts of blocks", "profile": "profiles", "training": "training", "other": "other"}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A window: what is left of its blocks now, after the plan has run on it, and when they are closed."""
+
+    begins_ms: int
+    blocks: int | None
+    left: float
+    after: float | None
+    closes_ms: int
+
+
+@dataclass(frozen=True)
+class EntryLine:
+    """An entry of the ledger for people."""
+
+    number: int
+    kind: str
+    who: str
+    what: str
+    where: str
+    at: str
+
+
+def budget(visit: Visit) -> Response:
+    """The page of one stream; without a name, of the first."""
+    remember, store = visit.session.remember, visit.store
+    streams = remember("streams", _FRESH_SECONDS, store.streams)
+    if not streams:
+        return visit.render("budget.html", streams=(), spec=None)
+    spec = _spec(visit, streams)
+    span = int(visit.asked("span")) if visit.asked("span") in map(str, _SPANS) else _SPANS[0]
+    begin = _whole(visit.asked("begin"))
+    summary = remember(("budget", spec.name), _FRESH_SECONDS, lambda: store.budget_summary(spec.name))
+    book = remember(
+        ("book", spec.name, begin, span),
+        _FRESH_SECONDS,
+        lambda: store.ledger_map(spec.name, begin=begin, count=span),
+    )
+    find, blocks = (visit.asked(name)[:_MOST_TEXT].strip() for name in ("find", "blocks"))
+    entries = store.charges(
+        spec.name, limit=_ROWS, page_token=visit.asked("after"), newest_first=True, find=find, blocks=blocks
+    )
+    return visit.render(
+        "budget.html",
+        streams=streams,
+        spec=spec,
+        budget=summary,
+        book=book,
+        span=span,
+        spans=_SPANS,
+        older=max(0, book.begin - span) if book.begin > 0 else None,
+        newer=book.begin + span if book.begin + book.count < book.blocks else None,
+        heat=heat_map(book),
+        steps=STEPS,
+        wide=max((one.blocks for one in book.columns), default=1),
+        flat=any(one.flat for one in book.columns),
+        burn=burn_down(book),
+        forecasts=forecasts(spec, summary, book, _plan(visit, spec.name)),
+        spenders=book.spenders[:_FEW],
+        purposes=_by_purpose(book.spenders),
+        find=find,
+        blocks=blocks,
+        after=visit.asked("after"),
+        entries=[entry_line(one) for one in entries.charges],
+        next=entries.next_page_token,
+    )
+
+
+def ledger_csv(visit: Visit) -> Response:
+    """All entries that the search finds, newest first, sent page by page as they are read."""
+    stream = visit.store.stream(visit.asked("stream")).name
+    find, blocks = (visit.asked(name)[:_MOST_TEXT].strip() for name in ("find", "blocks"))
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        token = ""
+        while True:
+            page = visit.store.charges(
+                stream, limit=_PAGE, page_token=token, newest_first=True, find=find, blocks=blocks
+            )
+            for one in page.charges:
+                line = entry_line(one)
+                yield line.number, line.kind, one.key, line.what, line.where, line.at
+            token = page.next_page_token
+            if not token:
+                return
+
+    return csv_stream(f"ledger-{stream}", ("number", "kind", "key", "cost", "slice", "at"), rows())
+
+
+def blocks_csv(visit: Visit) -> Response:
+    """All blocks with what is left of each, oldest first, sent page by page as they are read."""
+    stream = visit.store.stream(visit.asked("stream")).name
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        token = ""
+        while True:
+            page = visit.store.blocks(stream, limit=_PAGE, page_token=token)
+            for one in page.blocks:
+                yield one.name, one.window, one.status, one.dp_records, one.left, one.retired
+            token = page.next_page_token
+            if not token:
+                return
+
+    return csv_stream(f"blocks-{stream}", ("block", "window", "status", "dp_records", "left", "closed"), rows())
+
+
+def forecasts(spec: StreamSpec, told: BudgetSummary, book: LedgerMap, plan: PlanView | None) -> list[Forecast]:
+    """The windows that live, and the next ones: their blocks are closed once their window has run, which is when it is
+    complete. What the plan takes is its fullest partition."""
+    takes = max((one.used for one in plan.partitions), default=None) if plan is not None else None
+    alive: dict[int, list[Any]] = defaultdict(list)
+    for column in book.columns:
+        if column.retired < column.blocks:
+            alive[column.window].append(column)
+    held = told.exposure.oldest_ms
+    spans_ms = spec.window_seconds * 1000
+    newest = max([*alive, *([held // spans_ms] if held is not None else [])], default=None)
+    if newest is None and book.columns:
+        newest = max(one.window for one in book.columns)
+    windows = sorted(alive) if newest is None else sorted({*alive, *range(newest, newest + 1 + _TO_COME)})
+    found = []
+    for window in windows[:_FEW]:
+        left = 1 - max((max(one.shares) for one in alive[window]), default=0.0) if window in alive else 1.0
+        found.append(
+            Forecast(
+                begins_ms=window * spans_ms,
+                blocks=sum(one.blocks - one.retired for one in alive[window]) if window in alive else None,
+                left=left,
+                after=max(0.0, left - takes) if takes is not None else None,
+                closes_ms=(window + 1) * spans_ms + spec.lateness_seconds * 1000,
+            )
+        )
+    return found
+
+
+def entry_line(one: ChargeLine) -> EntryLine:
+    """An entry as people read it."""
+    entry = one.entry
+    at_ms = entry.get("at_ms", entry.get("spent_at_ms"))
+    return EntryLine(
+        number=one.number,
+        kind=one.kind,
+        who=one.key or "–",
+        what=_cost(entry["cost"]) if "cost" in entry else str(entry.get("why", "")),
+        where=_where(entry),
+        at=moment(at_ms) if at_ms is not None else "",
+    )
+
+
+def _cost(cost: dict[str, Any]) -> str:
+    """What was charged: its epsilon where it has one, else its parameters."""
+    kind = str(cost.get("kind", "")).replace("_", " ")
+    if "epsilon" in cost:
+        delta = f", δ = {amount(cost['delta'])}" if cost.get("delta", "0") not in ("0", 0) else ""
+        return f"ε = {amount(cost['epsilon'])}{delta} ({kind})"
+    if "scale" in cost and "sensitivity" in cost:
+        return f"ε = {amount(float(Fraction(cost['sensitivity']) / Fraction(cost['scale'])))} ({kind})"
+    rest = ", ".join(
+        f"{name} = {value}" for name, value in cost.items() if name != "kind" and not isinstance(value, (list, dict))
+    )
+    return f"{kind}: {rest}" if rest else kind
+
+
+def _where(entry: dict[str, Any]) -> str:
+    """How many blocks, and how much of their tags."""
+    if "runs" in entry:
+        return f"{whole(sum(count for _, count in entry['runs']))} blocks"
+    if "slices" not in entry:
+        return ""
+    count = max((sum(number for _, number in runs) for runs, _, _ in entry["slices"]), default=0)
+    share = sum((stop - start) / _TAGS for _, start, stop in entry["slices"])
+    tags = "all tags" if share >= 1 else f"{percent(share, 1)} of the tags"
+    return f"{whole(count)} block{'' if count == 1 else 's'}, {tags}"
+
+
+def _by_purpose(spenders: tuple[Spender, ...]) -> list[tuple[str, int, float]]:
+    charges: dict[str, int] = defaultdict(int)
+    parts: dict[str, float] = defaultdict(float)
+    for one in spenders:
+        charges[one.purpose] += one.charges
+        parts[one.purpose] += one.part
+    return [
+        (_PURPOSES.get(name, name), charges[name], parts[name]) for name in sorted(parts, key=lambda name: -parts[name])
+    ]
+
+
+def _plan(visit: Visit, stream: str) -> PlanView | None:
+    """The newest plan; asked for again when the newest cycle has moved on."""
+    remember = visit.session.remember
+    cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1))
+    step = tuple((one.window, one.status, one.steps) for one in cycles)
+    return remember(("plan", stream, step), _PLAN_SECONDS, lambda: visit.store.plan(stream))
+
+
+def _spec(visit: Visit, streams: list[StreamSpec]) -> StreamSpec:
+    wanted = visit.asked("stream")
+    return next((one for one in streams if one.name == wanted), None) or (
+        visit.store.stream(wanted) if wanted else streams[0]
+    )
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
+PAGES = (
+    Page(path="budget", view=budget, label="Budget"),
+    Page(path="ledger.csv", view=ledger_csv),
+    Page(path="blocks.csv", view=blocks_csv),
+)

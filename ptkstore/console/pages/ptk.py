@@ -1,0 +1,147 @@
+"""One PTK: its profile and the point that was chosen, its versions with their certificates, who is told of them, and what was
+changed in its configuration. Losses are promises and DP estimates, never what was seen.
+
+Reasons: PTK_UNKNOWN, STATE_UNKNOWN, VALUE_INVALID.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from itertools import pairwise
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+
+from ptklib.errors import InvalidInput, SageError
+from ptkstore.console.listing import listed
+from ptkstore.console.profile_picture import draw
+from ptkstore.console.visit import Page, Visit
+from ptkstore.console.wording import window_begins
+from ptkstore.views import ProfileView, PtkConfig, PtkView, StateView
+
+__all__ = ["PAGES", "difference"]
+
+_FRESH_SECONDS = 3.0
+_LONG_SECONDS = 300.0
+_ROWS = 15
+_MOST_WINDOWS = 40
+_MOST_SUBSCRIBERS = 50
+_ORDERS: dict[str, Any] = {
+    "version": lambda one: -one.version,
+    "epsilon": lambda one: (float(one.epsilon), one.version),
+    "samples": lambda one: (one.samples or 0, one.version),
+}
+
+
+def ptk(visit: Visit) -> Response:
+    """The page."""
+    name = visit.asked("name")
+    if not name:
+        return RedirectResponse("ptks", status_code=303)
+    remember, store = visit.session.remember, visit.store
+    found = store.ptk(name)
+    spec = remember(("stream", found.stream), _LONG_SECONDS, lambda: store.stream(found.stream))
+    profile = _profile(visit, found)
+    states = remember(("states", name, found.latest_version), _LONG_SECONDS, lambda: store.states(name))
+    newest = states[-1] if states else None
+    chosen = (newest.epsilon, newest.samples) if newest is not None and newest.samples is not None else None
+    configs = store.ptk_configs(name)
+    subscribers = store.subscriptions(name)
+    listing = listed(
+        visit,
+        states,
+        anchor="versions",
+        text=lambda one: f"v{one.version} {one.digest} {window_begins(one.window, spec.window_seconds)}",
+        orders=_ORDERS,
+        size=_ROWS,
+        keep=("name",),
+    )
+    return visit.render(
+        "ptk.html",
+        ptk=found,
+        spec=spec,
+        profile=profile,
+        picture=draw(profile, chosen) if profile is not None else "",
+        levels=list(zip(profile.levels, profile.samples, strict=True)) if profile is not None else [],
+        chosen=chosen,
+        newest=newest,
+        listing=listing,
+        begins={one.version: window_begins(one.window, spec.window_seconds) for one in listing.rows},
+        windows=_windows(visit, newest, spec.window_seconds),
+        most_windows=_MOST_WINDOWS,
+        subscribers=subscribers[:_MOST_SUBSCRIBERS],
+        more_subscribers=max(0, len(subscribers) - _MOST_SUBSCRIBERS),
+        configs=configs,
+        config=json.dumps(found.config, indent=2, sort_keys=True, ensure_ascii=False),
+        change=_change(visit, configs),
+    )
+
+
+def certificate(visit: Visit) -> Response:
+    """The manifest of a version, which is its privacy certificate, as a JSON file."""
+    name, version = visit.asked("name"), visit.asked("version")
+    if not (version.isascii() and version.isdigit() and 0 < len(version) < 10):
+        raise InvalidInput("VALUE_INVALID", "version must be the number of a version, such as 3")
+    told = json.loads(visit.store.get_state(f"{name}@v{version}").manifest.to_bytes())
+    body = json.dumps(told, indent=2, sort_keys=True)
+    headers = {"content-disposition": f'attachment; filename="{name}-v{version}-certificate.json"'}
+    return Response(body + "\n", media_type="application/json", headers=headers)
+
+
+def retire(visit: Visit) -> Response:
+    """Let a PTK train no more; its versions stay."""
+    name = visit.form.get("name", "")
+    visit.store.deregister(name)
+    return visit.go("ptk", name=name)
+
+
+def difference(before: object, now: object) -> list[tuple[str, str]]:
+    """Two configurations line by line as (kind, line), where kind is same, gone or new."""
+    old, new = (json.dumps(one, indent=2, sort_keys=True, ensure_ascii=False).splitlines() for one in (before, now))
+    kinds = {"  ": "same", "- ": "gone", "+ ": "new"}
+    return [(kinds[one[:2]], one[2:]) for one in difflib.ndiff(old, new) if one[:2] in kinds]
+
+
+def _profile(visit: Visit, found: PtkView) -> ProfileView | None:
+    try:
+        return visit.session.remember(
+            ("profile", found.name, found.config_version, found.target, found.status, found.latest_version),
+            _FRESH_SECONDS,
+            lambda: visit.store.profile(found.name),
+        )
+    except SageError:
+        # A kind that is not installed here any more has no profile; the rest of the page is worth seeing.
+        return None
+
+
+def _windows(visit: Visit, newest: StateView | None, window_seconds: int) -> list[str]:
+    """The windows that the newest version learned from, newest first."""
+    if newest is None:
+        return []
+
+    def read() -> list[str]:
+        told = visit.store.get_state(f"{newest.name}@v{newest.version}").manifest.windows or ()
+        numbers = sorted((int(one) for one in told if one.isdigit()), reverse=True)
+        return [window_begins(one, window_seconds) for one in numbers]
+
+    try:
+        return visit.session.remember(("windows", newest.digest), _LONG_SECONDS, read)
+    except SageError:
+        return []
+
+
+def _change(visit: Visit, configs: list[PtkConfig]) -> dict[str, Any] | None:
+    """What one configuration changed in the one before it: the newest, or the one that was asked for."""
+    asked = visit.asked("config")
+    for now, before in pairwise(configs):
+        if asked in ("", str(now.version)):
+            return {"now": now.version, "before": before.version, "lines": difference(before.config, now.config)}
+    return None
+
+
+PAGES = (
+    Page(path="ptk", view=ptk),
+    Page(path="certificate.json", view=certificate),
+    Page(path="retire-ptk", view=retire, role="developer", method="POST"),
+)

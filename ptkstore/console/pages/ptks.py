@@ -1,0 +1,57 @@
+"""PTKs: all of them, searched, sorted, by stream and status."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from ptkstore.console.listing import Listing
+from ptkstore.console.visit import Page, Visit
+from ptkstore.views import PtkView
+
+__all__ = ["PAGES"]
+
+_FRESH_SECONDS = 3.0
+_ROWS = 25
+_MOST_TEXT = 200
+_STATUSES = ("ACTIVE", "WAITING", "REJECTED", "FAILED", "RETIRED")
+_ORDERS = ("name", "stream", "kind", "status", "target")
+
+
+def ptks(visit: Visit) -> Response:
+    """The page. The store searches and sorts: it may have thousands."""
+    streams = visit.session.remember("streams", _FRESH_SECONDS, visit.store.streams)
+    stream = visit.asked("stream")
+    status = visit.asked("status") if visit.asked("status") in _STATUSES else ""
+    counts = visit.session.remember(
+        ("ptk counts", stream), _FRESH_SECONDS, lambda: visit.store.count_ptks(stream or None)
+    )
+    listing = _listing(visit, stream, status)
+    return visit.render(
+        "ptks.html", streams=streams, stream=stream, chosen=status, statuses=_STATUSES, counts=counts, listing=listing
+    )
+
+
+def _listing(visit: Visit, stream: str, status: str) -> Listing[PtkView]:
+    find = visit.asked("find")[:_MOST_TEXT].strip()
+    sort = visit.asked("sort")
+    if sort.removeprefix("-") not in _ORDERS:
+        sort = "name"
+    asked = visit.asked("page", "1")
+    page = max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 1
+    found = visit.store.search_ptks(stream or None, status=status or None, find=find, sort=sort, page=page, size=_ROWS)
+    return Listing(
+        path=visit.page.path,
+        anchor="ptks",
+        rows=found.ptks,
+        total=found.total,
+        found=found.found,
+        page=found.page,
+        pages=max(1, -(-found.found // _ROWS)),
+        find=find,
+        sort=sort,
+        query={name: value for name, value in (("stream", stream), ("status", status)) if value},
+        first=(found.page - 1) * _ROWS + 1 if found.ptks else 0,
+    )
+
+
+PAGES = (Page(path="ptks", view=ptks, label="PTKs"),)
