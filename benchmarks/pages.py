@@ -44,7 +44,7 @@ def run(say: Say) -> Report:
         say(f"{PTKS:,} PTKs, {BLOCKS:,} blocks, {BLOCKS * CHARGES_PER_BLOCK:,} charges, {EVENTS:,} events")
         begin = time.perf_counter()
         with Store(folder, workers=0) as store:
-            _fill(store, say)
+            fill(store, say)
             settings = Settings(server={"address": "127.0.0.1:0"})  # type: ignore[arg-type]
             with Server(store, settings) as server, Store(server.address) as remote:
                 report.figures["seconds to write"] = round(time.perf_counter() - begin, 1)
@@ -106,7 +106,7 @@ def _apply(store: Store, commands: Sequence[Command]) -> None:
     store.home.ledger._writer.submit(lambda turn: [turn.apply(one) for one in commands])
 
 
-def _fill(store: Store, say: Say) -> None:
+def fill(store: Store, say: Say) -> None:
     home = store.home
     store.create_stream(
         StreamSpec(
@@ -121,6 +121,8 @@ def _fill(store: Store, say: Say) -> None:
             block_seconds=3600,
         )
     )
+    # A stream that has blocks has files.
+    home.writer(STREAM)
     names = [f"b{number:06}" for number in range(BLOCKS)]
     home.ledger.add_blocks(STREAM, names)
     cost = PureCost(epsilon="0.01")

@@ -19,8 +19,8 @@ _WIDTH = 960.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 56.0, 12.0, 12.0, 44.0
 _TALL = 288.0
 _LOW = 180.0
-_WIDEST = 60.0
-_LETTERS = 16
+_WIDEST = 240.0
+_LETTERS = 17
 
 
 def step_of(share: float) -> int:

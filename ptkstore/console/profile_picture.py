@@ -71,7 +71,7 @@ def _grid(xs: _Axis, ys: _Axis) -> list[str]:
 
 def _chosen(at: _Point, xs: _Axis, ys: _Axis) -> list[str]:
     x, y = xs.at(at[0]), ys.at(at[1])
-    anchor, side = ("start", 12) if x < _LEFT + _WIDTH * 0.7 else ("end", -12)
+    anchor, side = ("start", 12) if x < _LEFT + _WIDTH - 150 else ("end", -12)
     return [
         f'<path class="lead-line" d="M{x:.1f} {y:.1f}V{_TOP + _HEIGHT:g}M{x:.1f} {y:.1f}H{_LEFT:g}"/>',
         f'<circle class="chosen" cx="{x:.1f}" cy="{y:.1f}" r="7"/>',

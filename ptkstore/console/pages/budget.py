@@ -25,7 +25,7 @@ __all__ = ["PAGES", "Forecast", "forecasts"]
 
 _FRESH_SECONDS = 3.0
 _PLAN_SECONDS = 300.0
-_ROWS = 25
+_ROWS = 15
 _MOST_TEXT = 200
 _TAGS = 1 << 64
 _PAGE = 1000

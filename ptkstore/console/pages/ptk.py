@@ -28,7 +28,7 @@ _ROWS = 15
 _MOST_WINDOWS = 40
 _MOST_SUBSCRIBERS = 50
 _ORDERS: dict[str, Any] = {
-    "version": lambda one: -one.version,
+    "newest": lambda one: -one.version,
     "epsilon": lambda one: (float(one.epsilon), one.version),
     "samples": lambda one: (one.samples or 0, one.version),
 }
@@ -141,7 +141,7 @@ def _change(visit: Visit, configs: list[PtkConfig]) -> dict[str, Any] | None:
 
 
 PAGES = (
-    Page(path="ptk", view=ptk),
+    Page(path="ptk", view=ptk, under="ptks"),
     Page(path="certificate.json", view=certificate),
-    Page(path="retire-ptk", view=retire, role="developer", method="POST"),
+    Page(path="retire-ptk", view=retire, role="developer", method="POST", under="ptks"),
 )
