@@ -1,7 +1,7 @@
-"""Every page of the console over a large store behind a server: milliseconds until the whole page is there, and its size.
+"""Every page of the console over a large store behind a server: milliseconds until the page is there, and its size.
 
-The store is that of ``pages``: 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events. A server serves it over loopback, a
-console shows it, and one visitor asks for each page in turn, as often as there are rounds. What a session remembers for a few
+The store is that of ``pages``: 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events. A server serves it over loopback,
+a console shows it, and one visitor asks for each page in turn, as often as there are rounds. What a session remembers for a few
 seconds is forgotten before every request, so that each one is as slow as the first of a visitor (what the server knows by then,
 it knows). The time is taken at the visitor: the page, the calls behind it, and the HTTP around it. Pages that take a name are
 asked about one; files of CSV, which grow with the store by design, and streams of events are left out.
@@ -20,10 +20,11 @@ from contextlib import contextmanager
 from benchmarks.bars import Report, Say, at_most
 from benchmarks.pages import BLOCKS, CHARGES_PER_BLOCK, EVENTS, PTKS, STREAM, fill
 from ptkstore.client import Store
-from ptkstore.console import ConsoleSettings, ServerSource, make_app
+from ptkstore.console import ConsoleSettings, ServerSource
+from ptkstore.console.app import Console
 from ptkstore.console.pages import PAGES
 from ptkstore.console.serving import Serving, bound
-from ptkstore.console.sessions import OneTimeKeys, Session
+from ptkstore.console.sessions import OneTimeKeys, Sessions
 from ptkstore.server import Server
 from ptkstore.settings import Settings
 
@@ -66,23 +67,30 @@ def measure(store: Store, report: Report, say: Say) -> None:
             )
             report.bars.append(at_most(f"size of {path} (KB)", round(max(sizes) / 1000, 1), MOST_KB))
             report.figures[f"{path}, ms"] = {
-                "first": round(1000 * times[0], 1), "least": round(1000 * min(times), 1), "most": round(1000 * max(times), 1)
-            }  # fmt: skip
+                "first": round(1000 * times[0], 1),
+                "least": round(1000 * min(times), 1),
+                "most": round(1000 * max(times), 1),
+            }
 
 
 def paths() -> list[str]:
     """The pages that people look at, with what is asked of them."""
-    shown = [one.path for one in PAGES if one.method == "GET" and "." not in one.path and not one.path.endswith("-live")]
+    shown = [
+        one.path for one in PAGES if one.method == "GET" and "." not in one.path and not one.path.endswith("-live")
+    ]
     return [f"{path}?{query}".rstrip("?") for path in shown for query in _ASKED.get(path, ("",))]
 
 
 class _Ask:
     """One visitor with a session. Returns the seconds and the bytes of a page."""
 
-    def __init__(self, port: int, cookie: str) -> None:
-        self._port, self._cookie = port, cookie
+    def __init__(self, port: int, cookie: str, sessions: Sessions) -> None:
+        self._port, self._cookie, self._sessions = port, cookie, sessions
 
     def __call__(self, path: str) -> tuple[float, int]:
+        session = self._sessions.find(self._cookie.partition("=")[2])
+        assert session is not None
+        session.forget()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
         begin = time.perf_counter()
         connection.request("GET", "/" + path, headers={"cookie": self._cookie})
@@ -97,19 +105,16 @@ class _Ask:
 @contextmanager
 def _visitor(address: str) -> Iterator[_Ask]:
     keys = OneTimeKeys()
-    app = make_app(ServerSource(address), ConsoleSettings(), keys=keys, pages=PAGES)
-    serving = Serving(app, bound("127.0.0.1", 0))
+    console = Console(ServerSource(address), ConsoleSettings(), keys, lambda: None, PAGES)
+    serving = Serving(console.app, bound("127.0.0.1", 0))
     thread = threading.Thread(target=serving.run, name="console")
     thread.start()
-    remember = Session.remember
-    # Nothing is remembered from one request to the next.
-    Session.remember = lambda self, key, seconds, read: read()  # type: ignore[method-assign, assignment, misc]
     try:
         connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=60)
         connection.request("GET", f"/open?key={keys.make()}")
         cookie = connection.getresponse().headers["set-cookie"].partition(";")[0]
-        yield _Ask(serving.port, cookie)
+        connection.close()
+        yield _Ask(serving.port, cookie, console.sessions)
     finally:
-        Session.remember = remember  # type: ignore[method-assign]
         serving.stop()
         thread.join(20)

@@ -16,7 +16,8 @@ from ptkstore.views import ProfileView
 from tests.console.running import Client, Running, console
 from tests.console.stores import MARKUP
 from tests.console.test_pages import words
-from tests.engine.small import CANARY, config
+from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, spec
+from tests.rpc.store_suite import filled
 
 
 def names(client: Client, query: str) -> list[str]:
@@ -103,8 +104,6 @@ def test_nothing_raw_is_shown(running: Running) -> None:
 
 
 def test_what_was_changed_in_a_configuration(empty_store: Store) -> None:
-    from tests.engine.small import spec
-
     empty_store.create_stream(spec())
     empty_store.register("p", stream="rides", kind="statistics", config=config(), target=0.3)
     for statistic in ("count", "mean"):
@@ -129,8 +128,6 @@ def test_differences_line_by_line() -> None:
 
 
 def test_who_is_told_and_how_far(empty_store: Store) -> None:
-    from tests.rpc.store_suite import DAY_MS, FIRST_MS, filled
-
     filled(empty_store)
     empty_store.run("rides", until_ms=FIRST_MS + DAY_MS)
     with empty_store.home.metadata.write() as tx:
