@@ -28,6 +28,7 @@ from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
+from ptkstore.engine.approving import approve, approve_once, ask
 from ptkstore.engine.charges import index_charges, list_charges, search_charges
 from ptkstore.engine.counting import seal_due
 from ptkstore.engine.creating import create_stream
@@ -38,7 +39,7 @@ from ptkstore.engine.home import Adapters, Home
 from ptkstore.engine.ledger_map import COLUMNS, ledger_map
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
-from ptkstore.engine.what_if import Changes, what_if
+from ptkstore.engine.what_if import Changes
 from ptkstore.engine.witness import require_newest
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
@@ -357,7 +358,15 @@ class Store:
     def what_if(self, stream: str, changes: Changes | None = None) -> WhatIfView:
         """The plan of a fresh window as it is, and as it would be after some changes; touches nothing."""
         self.stream(stream)
-        return what_if(self._home, stream, changes or Changes())
+        return ask(self._home, stream, changes or Changes())
+
+    def approve(self, stream: str, token: str, *, request_id: str = "") -> PlanView:
+        """Carry out the changes of a what-if that gave this token, all of them or none; returns the plan that was approved.
+
+        The same ``request_id`` again changes nothing and gives the same answer. Refused: PLAN_STALE, PLAN_INFEASIBLE.
+        """
+        name = self.stream(stream).name
+        return approve_once(self._home, name, token, request_id) if request_id else approve(self._home, name, token)
 
     def budget(self, stream: str) -> BudgetView:
         """What the stream promises and what is left of it, block by block."""

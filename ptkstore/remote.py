@@ -309,7 +309,12 @@ class RemoteStore:
         )
         found = self._call(self._plans.WhatIf, request, _LONG_SECONDS)
         plans = messages.plan_view(found.current), messages.plan_view(found.proposed)
-        return WhatIfView(*plans, unprofiled=tuple(found.unprofiled))
+        return WhatIfView(*plans, unprofiled=tuple(found.unprofiled), token=found.token)
+
+    def approve(self, stream: str, token: str, *, request_id: str = "") -> PlanView:
+        """Carry out the changes of a what-if that gave this token, all of them or none; returns the plan that was approved."""
+        request = plan_pb2.ApprovePlanRequest(request_id=request_id or _fresh_id(), stream=stream, token=token)
+        return messages.plan_view(self._call(self._plans.ApprovePlan, request, _LONG_SECONDS).plan)
 
     def budget(self, stream: str) -> BudgetView:
         """What the stream promises and what is left of it, block by block."""

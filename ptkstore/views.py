@@ -338,11 +338,15 @@ class PlanView(View):
 
 @dataclass(frozen=True)
 class WhatIfView(View):
-    """The plan of a fresh window as it is and as it would be; ``unprofiled`` PTKs cannot be planned yet."""
+    """The plan of a fresh window as it is and as it would be; ``unprofiled`` PTKs cannot be planned yet.
+
+    ``token`` approves the changes; it is empty where there is nothing to approve.
+    """
 
     current: PlanView
     proposed: PlanView
     unprofiled: tuple[str, ...] = ()
+    token: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,19 @@ most so many columns are drawn, each as the partition in its middle, and PTKs th
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 
 from markupsafe import Markup
 
 from ptkstore.views import PlanView
 
-__all__ = ["HUES", "draw", "idle_share"]
+__all__ = ["HUES", "NARROW", "draw", "hues_of", "idle_share"]
 
 HUES = 12
+# For two pictures beside each other.
+NARROW = 500.0
 _WIDTH, _HEIGHT = 1000.0, 300.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 52.0, 22.0, 12.0, 40.0
 _COLUMNS = 200
@@ -24,6 +28,18 @@ _FLAT = 0.8
 _MOST_BARS = 400
 _LETTER = 6.4
 _Bar = tuple[int, float, float]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """So many samples are so wide."""
+
+    samples: int
+    width: float
+
+    def x(self, samples: float) -> float:
+        """Where that many samples end."""
+        return _LEFT + self.width * samples / self.samples
 
 
 def idle_share(plan: PlanView) -> float | None:
@@ -34,16 +50,35 @@ def idle_share(plan: PlanView) -> float | None:
     return max(0.0, 1 - sum(one.used * one.samples for one in plan.partitions) / total)
 
 
-def draw(plan: PlanView, epsilon: str) -> Markup:
-    """The SVG element, or nothing for a plan without partitions. It is described by the table beside it."""
+def hues_of(*plans: PlanView) -> dict[str, int]:
+    """The colour of each PTK, the same in all of these plans."""
+    named = dict.fromkeys(plan.lines[k].ptk for plan in plans for k in _order(plan))
+    return {name: number % HUES for number, name in enumerate(named)}
+
+
+def draw(
+    plan: PlanView,
+    epsilon: str,
+    *,
+    width: float = _WIDTH,
+    samples: int = 0,
+    name: str = "hatch",
+    hues: Mapping[str, int] | None = None,
+) -> Markup:
+    """The SVG element, or nothing for a plan without partitions. It is described by the table beside it.
+
+    For several pictures on one page: ``samples`` is what the whole width stands for, where that is more than the plan holds;
+    ``name`` is that of the pattern, which they do not share; ``hues`` are colours, which they do.
+    """
     total = sum(one.samples for one in plan.partitions)
     if not total:
         return Markup("")
-    bottom, right = _TOP + _HEIGHT, _LEFT + _WIDTH
+    scale = _Scale(max(total, samples), width)
+    bottom, right, held = _TOP + _HEIGHT, _LEFT + width, width * total / scale.samples
     parts = [
-        f'<rect class="idle" x="{_LEFT:g}" y="{_TOP:g}" width="{_WIDTH:g}" height="{_HEIGHT:g}" fill="url(#hatch)"/>',
-        *_bars(plan),
-        *(f'<path class="cut" d="M{x:.1f} {_TOP:g}V{bottom:g}"/>' for x in _cuts(plan)),
+        f'<rect class="idle" x="{_LEFT:g}" y="{_TOP:g}" width="{held:g}" height="{_HEIGHT:g}" fill="url(#{name})"/>',
+        *_bars(plan, scale, hues_of(plan) if hues is None else hues),
+        *(f'<path class="cut" d="M{x:.1f} {_TOP:g}V{bottom:g}"/>' for x in _cuts(plan, scale)),
         f'<path class="ceiling" d="M{_LEFT - 6:g} {_TOP:g}H{right + 6:g}"/>',
         f'<path class="axis" d="M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:g}"/>',
         _text(_LEFT - 10, _TOP + 4, f"E = {float(epsilon):.4g}", "end"),
@@ -52,30 +87,30 @@ def draw(plan: PlanView, epsilon: str) -> Markup:
     ]
     for part in (0.0, 0.25, 0.5, 0.75, 1.0):
         anchor = "start" if part == 0 else "end" if part == 1 else "middle"
-        parts.append(_text(_LEFT + _WIDTH * part, bottom + 17, f"{total * part:,.0f}", anchor))
-    parts.append(_text(_LEFT + _WIDTH / 2, bottom + 34, "samples", "middle"))
-    width, height = right + _RIGHT, bottom + _BOTTOM
+        parts.append(_text(_LEFT + width * part, bottom + 17, f"{scale.samples * part:,.0f}", anchor))
+    parts.append(_text(_LEFT + width / 2, bottom + 34, "samples", "middle"))
     title = f"Plan of {plan.stream}: {len(plan.lines):,} PTKs in {len(plan.partitions):,} partitions, {total:,} samples"
     hatch = (
-        '<defs><pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<defs><pattern id="{name}" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<path class="hatch" d="M0 0V7"/></pattern></defs>'
     )
     body = "".join(parts)
-    box = f'viewBox="0 0 {width:g} {height:g}"'
+    box = f'viewBox="0 0 {right + _RIGHT:g} {bottom + _BOTTOM:g}"'
     # Texts were escaped where they were put in.
     return Markup(f'<svg class="plan-picture" {box} role="img" aria-label="{escape(title)}">{hatch}{body}</svg>')  # noqa: S704
 
 
-def _bars(plan: PlanView) -> list[str]:
+def _order(plan: PlanView) -> list[int]:
+    """Those that span most come first, at the bottom, so that they read as one bar."""
+    return sorted(range(len(plan.lines)), key=lambda k: (-len(plan.lines[k].partitions), plan.lines[k].ptk))
+
+
+def _bars(plan: PlanView, scale: _Scale, hues: Mapping[str, int]) -> list[str]:
     """Runs of columns in which a PTK stands at the same height are one bar."""
-    columns = _columns(plan)
+    columns = _columns(plan, scale)
     wanted = {place for _, _, place in columns}
-    # Those that span most come first, at the bottom, so that they read as one bar.
-    order = sorted(range(len(plan.lines)), key=lambda k: (-len(plan.lines[k].partitions), plan.lines[k].ptk))
     members: dict[int, list[int]] = defaultdict(list)
-    hues: dict[int, int] = {}
-    for number, k in enumerate(order):
-        hues[k] = number % HUES
+    for k in _order(plan):
         for place in plan.lines[k].partitions:
             if place in wanted:
                 members[place].append(k)
@@ -105,11 +140,11 @@ def _stack(plan: PlanView, members: list[int]) -> list[_Bar]:
     return found
 
 
-def _shapes(plan: PlanView, done: list[tuple[_Bar, float, float]], hues: dict[int, int]) -> list[str]:
+def _shapes(plan: PlanView, done: list[tuple[_Bar, float, float]], hues: Mapping[str, int]) -> list[str]:
     if len(done) > _MOST_BARS:
         paths: dict[str, list[str]] = defaultdict(list)
         for (k, low, tall), begin, end in done:
-            name = f"k{hues[k]}" if k >= 0 else "flat"
+            name = f"k{hues[plan.lines[k].ptk]}" if k >= 0 else "flat"
             top = _TOP + _HEIGHT - low - tall
             paths[name].append(f"M{begin:.1f} {top:.1f}H{end:.1f}v{tall:.1f}H{begin:.1f}Z")
         return [f'<path class="bar {name}" d="{"".join(paths[name])}"/>' for name in sorted(paths)]
@@ -122,7 +157,7 @@ def _shapes(plan: PlanView, done: list[tuple[_Bar, float, float]], hues: dict[in
             continue
         line = plan.lines[k]
         told = f"{line.ptk}: epsilon {float(line.epsilon):.4g} on {line.samples:,} samples"
-        shapes.append(f'<g><title>{escape(told)}</title><rect class="bar k{hues[k]}" {where}/>')
+        shapes.append(f'<g><title>{escape(told)}</title><rect class="bar k{hues[line.ptk]}" {where}/>')
         room = int((wide - 12) / _LETTER)
         if tall >= 15 and room >= 4:
             name = line.ptk if len(line.ptk) <= room else line.ptk[: room - 1] + "…"
@@ -131,26 +166,27 @@ def _shapes(plan: PlanView, done: list[tuple[_Bar, float, float]], hues: dict[in
     return shapes
 
 
-def _columns(plan: PlanView) -> list[tuple[float, float, int]]:
+def _columns(plan: PlanView, scale: _Scale) -> list[tuple[float, float, int]]:
     """(from, to, partition)."""
     ends, passed = [], 0
     for one in plan.partitions:
         passed += one.samples
         ends.append(passed)
     if len(ends) <= _COLUMNS:
-        edges = [_LEFT, *(_LEFT + _WIDTH * end / passed for end in ends)]
+        edges = [_LEFT, *(scale.x(end) for end in ends)]
         return [(edges[k], edges[k + 1], k) for k in range(len(ends))]
-    found, place, step = [], 0, _WIDTH / _COLUMNS
+    found, place = [], 0
     for column in range(_COLUMNS):
         while ends[place] <= (2 * column + 1) * passed / (2 * _COLUMNS):
             place += 1
-        found.append((_LEFT + column * step, _LEFT + (column + 1) * step, place))
+        begin, end = (scale.x(passed * edge / _COLUMNS) for edge in (column, column + 1))
+        found.append((begin, end, place))
     return found
 
 
-def _cuts(plan: PlanView) -> list[float]:
+def _cuts(plan: PlanView, scale: _Scale) -> list[float]:
     """Where partitions meet, while there are few enough to see."""
-    return [begin for begin, _, _ in _columns(plan)[1:]] if len(plan.partitions) <= 60 else []
+    return [begin for begin, _, _ in _columns(plan, scale)[1:]] if len(plan.partitions) <= 60 else []
 
 
 def _text(x: float, y: float, text: str, anchor: str, name: str = "label") -> str:

@@ -33,6 +33,7 @@ __all__ = [
     "check_fit",
     "decide",
     "deregister",
+    "fresh_row",
     "has_closed_form",
     "register",
     "unheard",
@@ -116,7 +117,7 @@ def register(
     ptk = registry.make(kind, config)
     check_fit(spec, ptk)
     with metadata.write() as tx:
-        row = _fresh_row(tx, name, spec.name, kind, ptk.as_json(), target, train_every, now_ms)
+        row = fresh_row(tx, name, spec.name, kind, ptk.as_json(), target, train_every, now_ms)
         answer = decide(tx, spec, judge, candidate(tx, row, ptk), now_ms)
         within(tx, answer)
         return answer
@@ -178,7 +179,7 @@ def deregister(tx: Transaction, name: str, *, now_ms: int) -> None:
     tx.events.add("ptk.retired", name, {"ptk": name}, at_ms=now_ms)
 
 
-def _fresh_row(
+def fresh_row(
     tx: Transaction,
     name: str,
     stream: str,
@@ -188,6 +189,7 @@ def _fresh_row(
     train_every: int,
     now_ms: int,
 ) -> rows.Ptk:
+    """The row of a new PTK, or that of one that was REJECTED before. Reason: PTK_EXISTS."""
     try:
         row = tx.ptks.named(name)
     except SageError:

@@ -1,9 +1,10 @@
 """What if: the plan as it would be after some changes, beside the plan as it is. In memory: nothing is written or charged.
 
-PTKs can be added, removed and retargeted, and other promises (epsilon, delta, composition) or another n_max looked at; a
-stream's promise itself never changes. PTKs that have no profile yet cannot be planned: they are named, and left out.
+PTKs can be added, removed and retargeted (also one that was REJECTED), and other promises (epsilon, delta, composition) or
+another n_max looked at; a stream's promise itself never changes. PTKs that have no profile yet cannot be planned: they are
+named, and left out.
 
-Reasons: PTK_UNKNOWN, PTK_EXISTS, those of the policy, of the PTK's configuration and of its fit to the stream.
+Reasons: PTK_UNKNOWN, PTK_EXISTS, PTK_RETIRED, those of the policy, of the PTK's configuration and of its fit to the stream.
 """
 
 from __future__ import annotations
@@ -75,27 +76,35 @@ def _changed(
     tx: Transaction, spec: StreamSpec, now: list[Candidate], changes: Changes
 ) -> tuple[list[Candidate], list[str]]:
     """The PTKs as they would be, and those of them that have no profile yet."""
-    known = {one.row.name for one in now}
+    known = {row.name: row for row in tx.ptks.list(spec.name)}
     for name in (*changes.remove, *changes.retarget):
         if name not in known:
-            raise Refused("PTK_UNKNOWN", f"stream {spec.name!r} has no accepted PTK {name!r}", ptk=name)
-    found = []
-    for one in now:
-        if one.row.name in changes.retarget:
-            row = replace(one.row, target=float(changes.retarget[one.row.name]))
-            found.append(candidate(tx, row, one.ptk))
-        elif one.row.name not in changes.remove:
-            found.append(one)
+            raise Refused("PTK_UNKNOWN", f"stream {spec.name!r} has no PTK {name!r}", ptk=name)
+        if known[name].status == "RETIRED":
+            raise Refused("PTK_RETIRED", f"PTK {name!r} is retired: add it under another name", ptk=name)
+    found = [one for one in now if one.row.name not in (*changes.remove, *changes.retarget)]
+    for name, target in changes.retarget.items():
+        found.append(candidate(tx, replace(known[name], target=float(target))))
+    found.sort(key=lambda one: one.row.id)
+    names = set[str]()
     for place, new in enumerate(changes.add):
-        if new.name in known:
+        if new.name in names or _taken(tx, new.name):
             raise Refused("PTK_EXISTS", f"there is a PTK {new.name!r} already: retarget it", ptk=new.name)
-        known.add(new.name)
+        names.add(new.name)
         ptk = registry.make(new.kind, new.config)
         check_fit(spec, ptk)
         found.append(Candidate(_row(new, spec.name, -1 - place), ptk))
     judge = spec.policy.filter()
     waiting = [one.row.name for one in found if one.measured is None and not has_closed_form(spec, judge, one)]
     return [one for one in found if one.row.name not in waiting], waiting
+
+
+def _taken(tx: Transaction, name: str) -> bool:
+    """True for the name of a PTK that was not rejected."""
+    try:
+        return tx.ptks.named(name).status != "REJECTED"
+    except Refused:
+        return False
 
 
 def _row(new: AddedPtk, stream: str, number: int) -> rows.Ptk:

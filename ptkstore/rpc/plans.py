@@ -1,21 +1,14 @@
-"""PlanService: plans as they are, as they would be, and the approval of what would be. Reasons: PLAN_TOKEN_INVALID and those of
-`what_if` and `approving`."""
+"""PlanService: plans as they are, as they would be, and the approval of what would be. Reasons: those of `what_if` and
+`approving`."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import json
-
-from google.protobuf.message import DecodeError
-
 from ptklib.errors import InvalidInput
 from ptkstore.client import Store
-from ptkstore.engine.approving import approve, fingerprint, require_fresh
+from ptkstore.engine.approving import approve
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.what_if import AddedPtk, Changes
-from ptkstore.metadata import rows
+from ptkstore.metadata import Transaction, rows
 from ptkstore.rpc.dispatch import Call
 from ptkstore.rpc.messages import json_object, plan_message
 from ptkstore.rpc.pages import Page
@@ -25,8 +18,6 @@ from ptkstore.views import PlanView
 __all__ = ["MAX_CHANGES", "Plans"]
 
 MAX_CHANGES = 1000
-_CHECK = 16
-_PLANNED = ("OPTIMAL", "FEASIBLE")
 
 
 class Plans:
@@ -59,32 +50,23 @@ class Plans:
     def what_if(self, request: plan_pb2.WhatIfRequest, _call: Call) -> plan_pb2.WhatIfResponse:
         """See the contract."""
         self._store.stream(request.stream)
-        changes = _changes(request)
-        # Before the answer is worked out: what changes meanwhile makes it stale.
-        with self._store.home.metadata.read() as tx:
-            seen = fingerprint(tx, request.stream)
-        found = self._store.what_if(request.stream, changes)
-        looked_only = any((request.epsilon, request.delta, request.composition, request.HasField("n_max")))
-        approvable = bool(request.changes) and not looked_only and found.proposed.status in _PLANNED
+        found = self._store.what_if(request.stream, _changes(request))
         return plan_pb2.WhatIfResponse(
             current=plan_message(found.current),
             proposed=plan_message(found.proposed),
-            token=_token(request.stream, seen, request) if approvable else "",
+            token=found.token,
             unprofiled=found.unprofiled,
         )
 
     def approve_plan(self, request: plan_pb2.ApprovePlanRequest, call: Call) -> plan_pb2.ApprovePlanResponse:
         """See the contract."""
         self._store.stream(request.stream)
-        seen, asked = _question(request.stream, request.token)
-        changes = _changes(asked)
-        with self._store.home.metadata.read() as tx:
-            require_fresh(tx, request.stream, seen)
-        # What is planned here is what will be: nothing is carried out unless all of it is still as it was seen.
-        planned = self._store.what_if(request.stream, changes).proposed
-        answer = plan_pb2.ApprovePlanResponse(plan=plan_message(planned))
-        approve(self._store.home, request.stream, changes, seen, within=lambda tx: call.once.keep(tx, answer))
-        return answer
+
+        def within(tx: Transaction, plan: PlanView) -> None:
+            call.once.keep(tx, plan_pb2.ApprovePlanResponse(plan=plan_message(plan)))
+
+        planned = approve(self._store.home, request.stream, request.token, within)
+        return plan_pb2.ApprovePlanResponse(plan=plan_message(planned))
 
     def _row(self, request: plan_pb2.GetPlanRequest) -> rows.Plan | None:
         with self._store.home.metadata.read() as tx:
@@ -120,27 +102,3 @@ def _changes(request: plan_pb2.WhatIfRequest) -> Changes:
         composition=request.composition or None,
         n_max=request.n_max if request.HasField("n_max") else None,
     )
-
-
-def _token(stream: str, seen: str, request: plan_pb2.WhatIfRequest) -> str:
-    """The question and the fingerprint it was answered under. It grants nothing: approving takes the operator's role."""
-    question = base64.b64encode(request.SerializeToString(deterministic=True)).decode()
-    body = json.dumps([seen, question]).encode()
-    return base64.urlsafe_b64encode(_check(stream, body) + body).decode()
-
-
-def _question(stream: str, token: str) -> tuple[str, plan_pb2.WhatIfRequest]:
-    try:
-        data = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
-        right = _check(stream, data[_CHECK:]) == data[:_CHECK]
-        seen, question = json.loads(data[_CHECK:]) if right else ("", "")
-        asked = plan_pb2.WhatIfRequest.FromString(base64.b64decode(question))
-    except (ValueError, TypeError, binascii.Error, RecursionError, DecodeError):
-        right = False
-    if not right or not isinstance(seen, str) or asked.stream != stream:
-        raise InvalidInput("PLAN_TOKEN_INVALID", "token must come from a WhatIf about this stream")
-    return seen, asked
-
-
-def _check(stream: str, body: bytes) -> bytes:
-    return hashlib.sha256(b"what-if\0" + stream.encode() + b"\0" + body).digest()[:_CHECK]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,30 @@ def test_bad_changes_have_reasons(tmp_path: Path, changes: Changes, reason: str)
     with registered(tmp_path, (0.05,)) as store, pytest.raises(SageError) as error:
         store.what_if("rides", changes)
     assert error.value.reason == reason
+
+
+def test_one_that_was_rejected_can_be_asked_for_with_another_target(tmp_path: Path) -> None:
+    with registered(tmp_path, (0.05,)) as store:
+        assert (
+            store.register("sharp", stream="rides", kind="statistics", config=config(), target=1e-6).status
+            == "REJECTED"
+        )
+        found = store.what_if("rides", Changes(retarget={"sharp": 0.1}))
+        assert [line.ptk for line in found.current.lines] == ["p0"]
+        assert [line.ptk for line in found.proposed.lines] == ["p0", "sharp"]
+        # Asked for again under its name, as registering allows.
+        new = AddedPtk(name="sharp", kind="statistics", config=config(), target=0.1)
+        assert store.what_if("rides", Changes(add=(new,))).proposed.lines == found.proposed.lines
+        assert [one.status for one in store.ptks()] == ["ACTIVE", "REJECTED"]
+
+
+def test_many_at_once_with_one_request_are_one_approval(tmp_path: Path) -> None:
+    with registered(tmp_path, (0.05,)) as store:
+        token = store.what_if("rides", Changes(retarget={"p0": 0.1})).token
+        with ThreadPoolExecutor(8) as pool:
+            plans = [pool.submit(store.approve, "rides", token, request_id="r") for _ in range(8)]
+        assert len({one.result().total_samples for one in plans}) == 1
+        assert store.ptk("p0").target == 0.1
+        assert [one.kind for one in store.events(limit=1000)].count("ptk.accepted") == 2
+        with pytest.raises(SageError, match="REQUEST_ID_REUSED"):
+            store.approve("rides", store.what_if("rides", Changes(retarget={"p0": 0.2})).token, request_id="r")

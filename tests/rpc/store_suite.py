@@ -174,6 +174,50 @@ class StoreSuite:
         assert reason(Refused, lambda: store.what_if("rides", Changes(remove=("nobody",)))) == "PTK_UNKNOWN"
         assert reason(Refused, lambda: store.plan("nowhere")) == "STREAM_UNKNOWN"
 
+    def test_what_was_asked_is_approved_once_and_whole(self, store: Store, twin: Store) -> None:
+        filled(store)
+        assert (
+            store.register("sharp", stream="rides", kind="statistics", config=config(), target=1e-6).status
+            == "REJECTED"
+        )
+        store.register("old", stream="rides", kind="statistics", config=config("count"), target=0.3)
+        new = AddedPtk(name="more", kind="statistics", config=config("count"), target=0.3)
+        changes = Changes(add=(new,), remove=("old",), retarget={"hour-speed": 0.4, "sharp": 0.3})
+        found = store.what_if("rides", changes)
+        assert found.token == twin.what_if("rides", changes).token
+        plan = store.approve("rides", found.token, request_id="once")
+        assert {line.ptk for line in plan.lines} == {"hour-speed", "sharp", "more"}
+        told = len(store.events(limit=1000))
+        again = store.approve("rides", found.token, request_id="once")
+        assert (again.lines, len(store.events(limit=1000))) == (plan.lines, told)
+        fates = {one.name: (one.status, one.target) for one in store.ptks()}
+        assert fates == {
+            "hour-speed": ("ACTIVE", 0.4),
+            "sharp": ("ACTIVE", 0.3),
+            "old": ("RETIRED", 0.3),
+            "more": ("ACTIVE", 0.3),
+        }
+        assert reason(Refused, lambda: store.approve("rides", found.token)) == "PLAN_STALE"
+        assert reason(Refused, lambda: store.approve("rides", found.token, request_id="twice")) == "PLAN_STALE"
+        assert reason(InvalidInput, lambda: store.approve("rides", "x")) == "PLAN_TOKEN_INVALID"
+        assert reason(Refused, lambda: store.approve("nowhere", found.token)) == "STREAM_UNKNOWN"
+        assert reason(Refused, lambda: store.what_if("rides", Changes(retarget={"old": 0.2}))) == "PTK_RETIRED"
+        assert {one.name: (one.status, one.target) for one in store.ptks()} == fates
+
+    def test_a_promise_is_looked_at_and_never_approved(self, store: Store) -> None:
+        filled(store)
+        loose = {"hour-speed": 0.4}
+        assert store.what_if("rides", Changes(retarget=loose)).token
+        for changes in (
+            Changes(),
+            Changes(retarget=loose, epsilon="0.5"),
+            Changes(retarget=loose, n_max=5000),
+            Changes(retarget=loose, delta="1e-9"),
+            Changes(retarget=loose, composition="basic"),
+            Changes(retarget={"hour-speed": 1e-6}),
+        ):
+            assert not store.what_if("rides", changes).token
+
     def test_events_in_pages(self, store: Store) -> None:
         filled(store)
         first, second = store.events()
