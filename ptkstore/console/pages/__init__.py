@@ -12,6 +12,7 @@ from ptkstore.console.pages import (
     plan,
     ptk,
     ptks,
+    what_if,
 )
 
 __all__ = ["PAGES"]
@@ -19,6 +20,7 @@ __all__ = ["PAGES"]
 PAGES = (
     *overview.PAGES,
     *plan.PAGES,
+    *what_if.PAGES,
     *ptks.PAGES,
     *ptk.PAGES,
     *budget.PAGES,
