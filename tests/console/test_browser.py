@@ -30,6 +30,7 @@ PATHS = {
     "deliveries": "deliveries",
     "doctor": "doctor",
     "audit": "audit",
+    "what-if": "what-if?stream=rides",
 }
 
 

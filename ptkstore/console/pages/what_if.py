@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -59,7 +60,7 @@ def what_if(visit: Visit) -> Response:
     spec = wanted or (visit.store.stream(read.stream) if read.stream else streams[0])
     question = replace(read, stream=spec.name).checked(spec, lambda name: _ptk(visit, name))
     number = visit.asked("told")
-    if question.is_right and [one for one in given if one[0] != "told"] not in ([], question.pairs()):
+    if question.is_right and given and _tidy(given) != _tidy(question.pairs()):
         return _go(question, number)
     found: WhatIfView | None = None
     working = False
@@ -241,8 +242,9 @@ def _remedy(question: Question, text: str) -> str:
     if found := re.match(r"Allow (\d+) samples to be held", text):
         return question.with_term("n_max", found[1])
     if found := re.fullmatch(r"Remove (\S+)\.", text):
-        places = [place for place, one in enumerate(question.changes) if one.subject == found[1]]
-        return question.without(places[0]) if places else question.with_("drop", drop=found[1])
+        newcomers = (*question.of_kind("fork"), *question.of_kind("add"))
+        place = next((place for place, one in newcomers if one.subject == found[1]), None)
+        return question.with_("drop", drop=found[1]) if place is None else question.without(place)
     if found := re.fullmatch(r"Loosen the target of (\S+) from \S+ to ([\d.]+)\.", text):
         return question.with_("retarget", retarget=found[1], to=found[2])
     return ""
@@ -343,6 +345,11 @@ def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 13):
         raise InvalidInput("VALUE_INVALID", f"a window must be a whole number of seconds, got {text!r:.40}")
     return int(text)
+
+
+def _tidy(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A query without its order, and without what is no part of a question."""
+    return sorted(one for one in pairs if one[0] != "told")
 
 
 def _refused(error: SageError) -> Told:
