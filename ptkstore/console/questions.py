@@ -234,8 +234,8 @@ def _wrong_terms(spec: StreamSpec, terms: Mapping[str, str]) -> dict[str, Wrong]
             replace(spec, policy=replace(spec.policy, **some))
         except SageError as error:
             told = Wrong.of(error)
-            named = [name for name in reversed(names) if name in some and name in told.message.lower()]
-            wrong[(named or list(some))[0]] = told
+            named = (name for name in reversed(names) if name in some and name in told.message.lower())
+            wrong[next(named, next(iter(some)))] = told
     return wrong
 
 

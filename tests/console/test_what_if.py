@@ -391,14 +391,14 @@ def test_long_work_is_waited_for_a_while_and_found_again(
 ) -> None:
     _, running = changing
     go, begun = threading.Event(), []
-    original = page.Question.asked
+    original = Question.asked
 
     def slow(self: Question, *arguments: object) -> Changes:
         begun.append(1)
         assert go.wait(20)
         return original(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(page.Question, "asked", slow)
+    monkeypatch.setattr(Question, "asked", slow)
     monkeypatch.setattr(page, "_PATIENCE_SECONDS", 0.05)
     client = running.signed_in()
     for _ in range(2):
