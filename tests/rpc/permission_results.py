@@ -27,7 +27,7 @@ from tests.rpc.calling import ROOT, SERVED, Clients
 from tests.rpc.small import channel_to, serving
 from tests.rpc.store_suite import filled
 
-__all__ = ["PAGE", "WHO", "page", "results", "tried"]
+__all__ = ["PAGE", "WHO", "page", "request_for", "results", "tried"]
 
 PAGE = ROOT / "docs/reference/permissions.md"
 NOBODY, OTHER_STREAM, OTHER_PTK = "no credentials", "another stream's", "another PTK's"
@@ -79,7 +79,7 @@ def results(clients: Clients) -> dict[str, dict[str, str]]:
     for method in SERVED:
         found[method] = {}
         for place, who in enumerate(WHO):
-            request = _request(clients, method.rpartition("/")[2], place, str(tokens["operator"]))
+            request = request_for(clients, method.rpartition("/")[2], place, str(tokens["operator"]))
             answer, data = clients.answer(method, tokens[who], request)
             hidden = PERMISSIONS[method].scope == "filtered" and who in (OTHER_STREAM, OTHER_PTK)
             if answer == "OK" and hidden:
@@ -114,7 +114,7 @@ def _frame(clients: Clients, tokens: Mapping[str, str | None]) -> dict[str, dict
     return found
 
 
-def _request(clients: Clients, name: str, place: int, operator: str) -> Any:
+def request_for(clients: Clients, name: str, place: int, operator: str) -> Any:
     """A right request; each caller has things of its own to create and to remove."""
     store = clients.store
     change = plan_pb2.PlanChange(retarget=plan_pb2.RetargetPtk(name="hour-speed", target=0.4))
