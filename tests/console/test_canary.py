@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import re
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,13 +29,14 @@ from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.pages import PAGES
 from ptkstore.console.visit import Page
 from ptkstore.rpc.callers import make_token
+from ptkstore.server import Server
 from ptkstore.streams import Column
 from tests.console.crawling import Seen, act, crawl
 from tests.console.running import Running, console
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, spec
 from tests.rpc.calling import RPCS, SERVED, Clients
 from tests.rpc.permission_results import request_for
-from tests.rpc.small import channel_to, serving
+from tests.rpc.small import PACE, channel_to, settings_of
 
 VALUE = 123457.0
 # Of each block, two of which are a window; the last is held and not sealed. None is the number of a window (about 20,450).
@@ -106,8 +109,14 @@ def fill(store: Store) -> None:
 @contextmanager
 def planted(path: Path) -> Iterator[Clients]:
     """A server over such a store, with something for every RPC to be about."""
-    limits = {"subscribers": {"allowed": ["127.0.0.1:*"]}, "auth": {"required": True}}
-    with serving(path, **limits) as (server, store), channel_to(server) as channel:
+    limits: dict[str, Any] = {"subscribers": {"allowed": ["127.0.0.1:*"]}, "auth": {"required": True}}
+    behind = time.time() - (FIRST_MS + 3 * DAY_MS) / 1000
+    with (
+        # A clock that is little ahead of the records, so that running windows "now" runs few of them.
+        Store(path, workers=0, clock=lambda: time.time() - behind) as store,
+        Server(store, settings_of(**limits), pace=PACE) as server,
+        channel_to(server) as channel,
+    ):
         fill(store)
         store.register("foreign", stream="other", kind="statistics", config=config(), target=0.3)
         with store.home.metadata.write() as tx:
