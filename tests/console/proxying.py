@@ -33,21 +33,36 @@ def proxy(port: int, prefix: str) -> Iterator[str]:
             try:
                 inner.request(self.command, self.path[len(prefix) :], body=body or None, headers=dict(self.headers))
                 answer = inner.getresponse()
-                data = answer.read()
+                streams = answer.headers.get("content-type", "").startswith("text/event-stream")
+                data = b"" if streams else answer.read()
+                self.send_response_only(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in _HOP:
+                        self.send_header(name, value)
+                if not streams:
+                    self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+                if streams:
+                    self._stream(answer)
             finally:
                 inner.close()
-            self.send_response_only(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in _HOP:
-                    self.send_header(name, value)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+
+        def _stream(self, answer: http.client.HTTPResponse) -> None:
+            """Piece by piece, until one of the two ends."""
+            self.close_connection = True
+            try:
+                while piece := answer.read1():
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+            except OSError:
+                pass
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="proxy")
     thread.start()
     try:
