@@ -48,7 +48,7 @@ def crawl(client: Client, begin: Iterable[str]) -> Iterator[Seen]:
             continue
         answer = client.get(address)
         yield _seen(address, answer)
-        if answer.headers["content-type"].startswith("text/html"):
+        if answer.headers.get("content-type", "").startswith("text/html"):
             todo += _LINK.findall(answer.text)
 
 
