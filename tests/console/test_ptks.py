@@ -12,11 +12,13 @@ from ptkstore.client import Store
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.pages.ptk import difference
 from ptkstore.console.profile_picture import draw
+from ptkstore.rpc.callers import make_token
 from ptkstore.views import ProfileView
 from tests.console.running import Client, Running, console
 from tests.console.stores import MARKUP
 from tests.console.test_pages import words
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, spec
+from tests.rpc.small import serving
 from tests.rpc.store_suite import filled
 
 
@@ -140,42 +142,62 @@ def test_who_is_told_and_how_far(empty_store: Store) -> None:
     assert "two:2 nothing yet 1 behind" in text
 
 
-@pytest.fixture
-def to_retire(served: tuple[Store, str]) -> Iterator[str]:
-    store = served[0]
-    name = f"short-{len(store.ptks())}"
-    store.register(name, stream="quiet", kind="statistics", config=config("count"), target=0.9)
-    yield name
-    if store.ptk(name).status != "RETIRED":
-        store.deregister(name)
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, str, dict[str, str]]]:
+    """A store of our own behind a server, for we change it; its address, and a token for each role."""
+    with serving(tmp_path_factory.mktemp("own"), auth={"required": True}) as (server, behind):
+        for name in ("rides", "quiet"):
+            behind.create_stream(spec(name=name))
+        behind.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.3)
+        home = behind.home
+        made = {
+            role: make_token(home.metadata, role, roles=[role], now_ms=home.now_ms())[0]
+            for role in ("reader", "developer", "operator")
+        }
+        limited = make_token(home.metadata, "limited", roles=["operator"], streams=["quiet"], now_ms=home.now_ms())[0]
+        yield behind, server.address, made | {"limited": limited}
 
 
 @pytest.mark.parametrize("role", ["reader", "developer", "operator"])
-def test_who_may_retire_a_ptk(served: tuple[Store, str], tokens: dict[str, str], to_retire: str, role: str) -> None:
-    store, address = served
+def test_who_may_retire_a_ptk(own: tuple[Store, str, dict[str, str]], role: str) -> None:
+    store, address, tokens = own
+    name = f"short-{role}"
+    store.register(name, stream="quiet", kind="statistics", config=config("count"), target=0.9)
+    may = role != "reader"
     with console(ServerSource(address, token=tokens[role])) as running:
         client = running.signed_in()
-        page = client.get(f"ptk?name={to_retire}")
-        may = role != "reader"
-        assert ("Retire this PTK" in page.text) == may
+        assert ("Retire this PTK" in client.get(f"ptk?name={name}").text) == may
         csrf = client.get("overview").csrf
-        assert client.post("retire-ptk", {"name": to_retire}).status == 403
-        answer = client.post("retire-ptk", {"csrf": csrf, "name": to_retire})
-        assert (answer.status, store.ptk(to_retire).status) == ((303, "RETIRED") if may else (403, "ACTIVE"))
+        assert client.post("retire-ptk", {"name": name}).status == 403
+        answer = client.post("retire-ptk", {"csrf": csrf, "name": name})
+        assert (answer.status, store.ptk(name).status) == ((303, "RETIRED") if may else (403, "ACTIVE"))
         if may:
-            assert answer.headers["location"] == f"ptk?name={to_retire}"
-            assert "retired" in words(client.get(f"ptk?name={to_retire}").text)
+            assert answer.headers["location"] == f"ptk?name={name}"
+            assert "retired" in words(client.get(f"ptk?name={name}").text)
             # Twice is once.
-            assert client.post("retire-ptk", {"csrf": csrf, "name": to_retire}).status == 303
-            entries = store.audit_entries(find=f"DeregisterPtk {to_retire}").entries
+            assert client.post("retire-ptk", {"csrf": csrf, "name": name}).status == 303
+            entries = store.audit_entries(find=f"DeregisterPtk {name}").entries
             assert {one.who for one in entries} == {role}
         assert client.post("retire-ptk", {"csrf": csrf, "name": "nobody"}).status == (404 if may else 403)
 
 
-def test_a_limited_caller_sees_its_own(served: tuple[Store, str], tokens: dict[str, str], to_retire: str) -> None:
-    with console(ServerSource(served[1], token=tokens["limited"])) as running:
+def test_retiring_in_a_directory(empty_store: Store) -> None:
+    empty_store.create_stream(spec())
+    empty_store.register("p", stream="rides", kind="statistics", config=config(), target=0.3)
+    with console(DirectorySource(empty_store, "x")) as running:
         client = running.signed_in()
-        assert to_retire in names(client, "")
+        csrf = client.get("ptk?name=p").csrf
+        for _ in range(2):
+            assert client.post("retire-ptk", {"csrf": csrf, "name": "p"}).status == 303
+    assert empty_store.ptk("p").status == "RETIRED"
+
+
+def test_a_limited_caller_sees_its_own(own: tuple[Store, str, dict[str, str]]) -> None:
+    store, address, tokens = own
+    store.register("seen", stream="quiet", kind="statistics", config=config("count"), target=0.9)
+    with console(ServerSource(address, token=tokens["limited"])) as running:
+        client = running.signed_in()
+        assert "seen" in names(client, "")
         assert "hour-speed" not in client.get("ptks").text
         assert client.get("ptk?name=hour-speed").status == 403
         assert client.get("certificate.json?name=hour-speed&version=1").status == 403
