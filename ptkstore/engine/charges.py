@@ -22,7 +22,7 @@ SHOWN = ("reserve", "spend", "release", "retire")
 _TURN = 500
 # What one call looks at: entries that are read, and numbers whose keys are compared.
 _LOOKED = 3000
-_SEARCHED = 100_000
+_SEARCHED = 50_000
 
 
 def list_charges(home: Home, stream: str, *, after: int | None, limit: int) -> list[ChargeLine]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ptklib.privacy.filters import Filter
 from ptkstore.bus import LocalBus, Notifier, RedisBus
@@ -50,6 +51,8 @@ class Home:
     workers: WorkerPool
     writers: dict[str, StreamWriter] = field(default_factory=dict)
     judges: dict[str, Filter] = field(default_factory=dict)
+    # What was read of the journal for the map of the ledger, by stream, until there is more.
+    newest_charges: dict[str, tuple[object, Any]] = field(default_factory=dict)
     # Shares of the epsilon that losses amount to, by stream: see the map of the ledger.
     shares: dict[str, dict[tuple[int, ...], float]] = field(default_factory=dict)
     opening: threading.Lock = field(default_factory=threading.Lock)

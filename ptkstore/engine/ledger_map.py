@@ -25,6 +25,7 @@ from ptklib.ledger.state import Charge
 from ptkstore.engine.charges import index_charges
 from ptkstore.engine.home import Home
 from ptkstore.ledger.book import BlockLoss
+from ptkstore.metadata.charges import ChargeRow
 from ptkstore.views import LedgerColumn, LedgerMap, Spender
 
 __all__ = ["COLUMNS", "MOST_BLOCKS", "ROWS", "ledger_map"]
@@ -39,6 +40,7 @@ _PURPOSES = {"door:count": "count", "door:profile": "profile", "door:ptk": "trai
 _EDGES = np.linspace(0.0, float(TAG_SPACE), ROWS + 1)
 Share = Callable[[tuple[int, ...]], float]
 _Row = NDArray[np.float64]
+_Newest = tuple[list[tuple[Charge, str]], int, int]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def ledger_map(home: Home, stream: str, *, begin: int | None, count: int) -> Led
     total, first, blocks = home.ledger.losses(stream, begin, count)
     charges, entries, oldest = _newest(home, stream)
     share = _share_of(home, stream)
-    rebuilt = _Rebuilt(charges, home.judge(stream).width)
+    rebuilt = _Rebuilt(charges, home.judge(stream).width, range(first, first + len(blocks)))
     memory: dict[tuple[tuple[int, ...], bytes], _Shares] = {}
 
     def shares(loss: LossMap) -> _Shares:
@@ -116,11 +118,21 @@ def _windows(home: Home, stream: str, names: list[str]) -> dict[str, int]:
         return tx.blocks.windows(stream, names)
 
 
-def _newest(home: Home, stream: str) -> tuple[list[tuple[Charge, str]], int, int]:
-    """The charges that stand among the newest entries, oldest first; how many entries, and the number of the oldest."""
+def _newest(home: Home, stream: str) -> _Newest:
+    """The charges that stand among the newest entries, oldest first; how many entries, and the number of the oldest. Kept until
+    there are newer ones."""
     index_charges(home)
     with home.metadata.read() as tx:
-        rows = tx.charges.newest(stream, limit=_ENTRIES)
+        head = tx.charges.head()
+        known = home.newest_charges.get(stream)
+        rows = () if known is not None and known[0] == head else tx.charges.newest(stream, limit=_ENTRIES)
+    if known is None or known[0] != head:
+        known = home.newest_charges[stream] = (head, _read(home, rows))
+    found: _Newest = known[1]
+    return found
+
+
+def _read(home: Home, rows: Sequence[ChargeRow]) -> _Newest:
     commits = {one.seq: one.entries for one in home.ledger.commits(row.seq for row in rows)}
     released = {row.charge for row in rows if row.kind == "release"}
     standing = [row for row in reversed(rows) if row.kind == "reserve" and row.charge not in released]
@@ -140,9 +152,10 @@ def _share_of(home: Home, stream: str) -> Share:
         known.clear()
 
     def share(loss: tuple[int, ...]) -> float:
-        if loss not in known:
-            known[loss] = judge.spent(loss)[0] / epsilon
-        return known[loss]
+        found = known.get(loss)
+        if found is None:
+            found = known[loss] = judge.spent(loss)[0] / epsilon
+        return found
 
     return share
 
@@ -161,20 +174,25 @@ def _judge(loss: LossMap, share: Share) -> _Shares:
 class _Rebuilt:
     """Losses of blocks put together from charges. Charges that cover the same run of blocks are laid on one map."""
 
-    def __init__(self, charges: Sequence[tuple[Charge, str]], width: int) -> None:
+    def __init__(self, charges: Sequence[tuple[Charge, str]], width: int, places: range) -> None:
         self._width = width
+        self._over: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._runs: dict[tuple[int, int], LossMap] = {}
         for charge, _ in charges:
             for runs, tags in charge.slices:
                 for run in runs:
+                    if run[0] >= places.stop or run[0] + run[1] <= places.start:
+                        continue
                     if run not in self._runs:
                         self._runs[run] = LossMap.empty(width)
+                        for place in range(max(run[0], places.start), min(run[0] + run[1], places.stop)):
+                            self._over[place].append(run)
                     self._runs[run].add(tags, charge.demand)
         self._together: dict[tuple[tuple[int, int], ...], LossMap] = {}
 
     def of(self, block: BlockLoss) -> LossMap | None:
         """The loss of a closed block, or None where some of its charges are older than what was put together."""
-        here = tuple(run for run in self._runs if run[0] <= block.index < run[0] + run[1])
+        here = tuple(self._over.get(block.index, ()))
         if not here:
             return None
         if here not in self._together:

@@ -45,7 +45,7 @@ from ptklib.ledger.policy import Policy
 from ptklib.ledger.queries import BlockView, Rest
 from ptklib.ledger.slices import WHOLE, Slice, TagRange, names_of
 from ptklib.ledger.snapshot import digest
-from ptklib.ledger.state import Entry
+from ptklib.ledger.state import Block, Entry
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptkstore.ledger.chain import Commit, Head
@@ -72,6 +72,12 @@ class BlockLoss:
     name: str
     retired: bool
     loss: LossMap
+
+
+def _loss_of(block: Block) -> BlockLoss:
+    # Losses of living blocks go on changing when the lock is gone; those of closed ones never do.
+    loss = block.loss if block.retired is not None else LossMap(list(block.loss.starts), block.loss.rows.copy())
+    return BlockLoss(block.index, block.name, block.retired is not None, loss)
 
 
 class Ledger:
@@ -315,21 +321,7 @@ class Ledger:
         with self._writer.quiet() as state:
             blocks = queries.stream_of(state, stream).blocks
             first = max(0, len(blocks) - count) if begin is None else min(begin, len(blocks))
-            part = blocks[first : first + count]
-            # Losses go on changing when the lock is gone.
-            return (
-                len(blocks),
-                first,
-                [
-                    BlockLoss(
-                        one.index,
-                        one.name,
-                        one.retired is not None,
-                        LossMap(list(one.loss.starts), one.loss.rows.copy()),
-                    )
-                    for one in part
-                ],
-            )
+            return len(blocks), first, [_loss_of(one) for one in blocks[first : first + count]]
 
     def places(self, stream: str, prefix: str) -> tuple[int, int]:
         """The places of the first block whose name begins like this and of the one after the last; (0, 0) for none."""
