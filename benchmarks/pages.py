@@ -1,6 +1,6 @@
 """Pages of a large store over loopback: the page at the end beside the first one, and the milliseconds of each.
 
-A store with 5,000 PTKs, 100,000 blocks, 1,000,000 charges and 200,000 events is written straight into the ledger and the
+A store with 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events and two plans is written straight into the ledger and the
 metadata, in commits of 1,000 charges. A server serves it, and one client reads pages of 100 through the public API: the first
 page, the page in the middle and the last page, in turns. A list that reads everything for every page, or skips to where it goes
 on, is many times slower at the end; one that is read by key is not. The ratio is the median over the rounds.
@@ -8,10 +8,12 @@ on, is many times slower at the end; one that is read by key is not. The ratio i
 
 from __future__ import annotations
 
+import json
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from benchmarks.bars import Report, Say, at_most
@@ -26,6 +28,7 @@ from ptkstore.rpc.pages import Page
 from ptkstore.server import Server
 from ptkstore.settings import Settings
 from ptkstore.streams import Column, StreamSpec
+from ptkstore.views import PartitionLine, PlanLine, PlanView, TrainedLine
 
 PTKS = 5_000
 BLOCKS = 100_000
@@ -36,6 +39,11 @@ SIZE = 100
 ROUNDS = 15
 STREAM = "rides"
 BLOCK_MS = 3_600_000
+DAY_MS = 24 * BLOCK_MS
+CUTS = 400
+_CONFIG = json.dumps(
+    {"keys": [{"kind": "integers", "column": "hour", "first": 0, "last": 23}], "statistics": ["count"]}
+)
 
 
 def run(say: Say) -> Report:
@@ -156,5 +164,38 @@ def fill(store: Store, say: Say) -> None:
         for number in range(1, PTKS + 1):
             values = {"kind": "statistics", "config_version": 1, "target": 0.3, "train_every": 1, "etag": 1}
             session.insert(ptks, name=f"p{number}", stream=STREAM, status="ACTIVE", reason="", **values)
-            session.insert(ptk_configs, ptk=number, config_version=1, config="{}")
+            session.insert(ptk_configs, ptk=number, config_version=1, config=_CONFIG)
         tx.events.add_all(("ptk.state", f"p{number % PTKS + 1}", {"version": number}) for number in range(EVENTS))
+    say("cycles")
+    add_cycles(store)
+
+
+def add_cycles(store: Store) -> None:
+    """Two windows that ran, each with a plan for all PTKs and what became of them."""
+    newest = BLOCKS * BLOCK_MS // DAY_MS
+    for window in (newest - 1, newest):
+        view = _plan(window)
+        trained = {
+            one.ptk: asdict(TrainedLine(one.ptk, "PUBLISHED", 1 + window - newest + 1, one.epsilon, one.samples))
+            for one in view.lines
+        }
+        with store.home.metadata.write() as tx:
+            cycle = tx.cycles.start(STREAM, window, at_ms=window * DAY_MS)
+            body = {"view": view.as_json()}
+            tx.plans.put(STREAM, window, body, view.status, at_ms=window * DAY_MS)
+            steps = {"sealed": {"dp_records": 96_000}, "planned": body, "trained": trained, "expired": None}
+            tx.cycles.add_steps(cycle, steps, at_ms=window * DAY_MS)
+            tx.cycles.finish(cycle, "DONE", at_ms=window * DAY_MS)
+
+
+def _plan(window: int) -> PlanView:
+    """Every PTK spans three of so many partitions."""
+    lines = tuple(
+        PlanLine(f"p{k}", "0.01", 3000 + k % 7, 0.03, 0.3, tuple(sorted((k + step) % CUTS for step in range(3))), 0.025)
+        for k in range(1, PTKS + 1)
+    )
+    cuts = tuple(PartitionLine(1000, 3 * PTKS // CUTS, 0.95) for _ in range(CUTS))
+    total = sum(one.samples for one in cuts)
+    return PlanView(
+        STREAM, window, "OPTIMAL", total, total, "strip", 1.5, lines, lower_bound=total, gap=0.0, partitions=cuts
+    )
