@@ -32,7 +32,7 @@ from ptkstore.engine.approving import approve, approve_once, ask
 from ptkstore.engine.charges import index_charges, list_charges, search_charges
 from ptkstore.engine.counting import seal_due
 from ptkstore.engine.creating import create_stream
-from ptkstore.engine.cycle import Cycle, cycle_view
+from ptkstore.engine.cycle import Cycle, cycle_view, known_cycle_view, shortened
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.finding import MAX_CONFIGS, find_ptks
 from ptkstore.engine.home import Adapters, Home
@@ -421,12 +421,17 @@ class Store:
         spent it of late."""
         return ledger_map(self._home, self.stream(stream).name, begin=begin, count=count)
 
-    def cycles(self, stream: str, *, newest: int | None = None) -> list[CycleView]:
-        """The cycles of a stream, or so many of the newest (up to 1,000); oldest first."""
+    def cycles(self, stream: str, *, newest: int | None = None, most_trained: int | None = None) -> list[CycleView]:
+        """The cycles of a stream, or so many of the newest (up to 1,000); oldest first.
+
+        With ``newest`` they can tell of ``most_trained`` PTKs each, the lost ones first, and count the others.
+        """
         self.stream(stream)
         with self._home.metadata.read() as tx:
-            found = tx.cycles.list(stream) if newest is None else tx.cycles.newest(stream, min(newest, _AT_ONCE))
-            return [cycle_view(tx, cycle.id) for cycle in found]
+            if newest is None:
+                return [cycle_view(tx, cycle.id) for cycle in tx.cycles.list(stream)]
+            found = [known_cycle_view(self._home, tx, one) for one in tx.cycles.newest(stream, min(newest, _AT_ONCE))]
+        return found if most_trained is None else [shortened(one, max(0, most_trained)) for one in found]
 
     def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
         """What happened after that event, oldest first."""

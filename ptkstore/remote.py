@@ -364,10 +364,12 @@ class RemoteStore:
         request = budget_pb2.GetLedgerMapRequest(stream=stream, begin=place, count=asked)
         return messages.ledger_map(self._call(self._budgets.GetLedgerMap, request))
 
-    def cycles(self, stream: str, *, newest: int | None = None) -> list[CycleView]:
+    def cycles(self, stream: str, *, newest: int | None = None, most_trained: int | None = None) -> list[CycleView]:
         """The cycles of a stream, or so many of the newest (up to 1,000); oldest first."""
         if newest is not None:
             request = operation_pb2.ListCyclesRequest(stream=stream, newest=min(newest, _PAGE) if newest > 0 else -1)
+            if most_trained is not None:
+                request.most_trained = max(0, min(most_trained, _LARGEST))
             return [messages.cycle_view(one) for one in self._call(self._operations.ListCycles, request).cycles]
         pages = self._pages(self._operations.ListCycles, operation_pb2.ListCyclesRequest(stream=stream))
         return [messages.cycle_view(one) for page in pages for one in page.cycles]

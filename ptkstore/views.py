@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 __all__ = [
@@ -363,7 +363,10 @@ class TrainedLine(View):
 
 @dataclass(frozen=True)
 class CycleView(View):
-    """One window's cycle: its steps in order, the plan's status, what was trained, the window's DP size."""
+    """One window's cycle: its steps in order, the plan's status, what was trained, the window's DP size.
+
+    ``outcomes`` counts all PTKs by their outcome where ``trained`` was asked to have some of them alone.
+    """
 
     stream: str
     window: int
@@ -372,6 +375,7 @@ class CycleView(View):
     plan_status: str
     dp_records: int
     trained: tuple[TrainedLine, ...]
+    outcomes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ SHOWN = ("reserve", "spend", "release", "retire")
 # Commits that are read in one turn with the ledger's lock, so that charges are not held up for long.
 _TURN = 500
 # What one call looks at: entries that are read, and numbers whose keys are compared.
-_LOOKED = 3000
-_SEARCHED = 50_000
+_LOOKED = 1000
+_SEARCHED = 20_000
 
 
 def list_charges(home: Home, stream: str, *, after: int | None, limit: int) -> list[ChargeLine]:

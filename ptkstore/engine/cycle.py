@@ -10,9 +10,11 @@ the window has enough data for them, and an event tells the operator why and wha
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from allocator.settling import Current
@@ -24,13 +26,18 @@ from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
 from ptkstore.engine.training import Assigned, assign, requests_of, train
 from ptkstore.engine.witness import keep_head
+from ptkstore.metadata import rows
+from ptkstore.metadata.cycles import RUNNING
 from ptkstore.metadata.rows import Block
 from ptkstore.streams import StreamSpec
 from ptkstore.views import CycleView, TrainedLine
 
-__all__ = ["STEPS", "Cycle", "cycle_view"]
+__all__ = ["STEPS", "Cycle", "cycle_view", "known_cycle_view", "shortened"]
 
 STEPS = ("sealed", "profiled", "planned", "reserved", "trained", "published", "notified", "expired")
+_LOST = ("TRAIN_LOST", "TRAIN_FAILED")
+# Finished cycles that are remembered.
+_KEPT = 16
 
 Progress = Callable[[str], None]
 
@@ -218,6 +225,26 @@ class Cycle:
         with self.home.writing_step() as tx:
             tx.blocks.set_statuses(self.spec.name, sealed["blocks"], "expired")
         return {"expired": sealed["blocks"]}
+
+
+def known_cycle_view(home: Home, tx: Any, cycle: rows.Cycle) -> CycleView:
+    """`cycle_view`, remembered for the newest cycles that are finished: these never change, and are long with many PTKs."""
+    if cycle.status == RUNNING:
+        return cycle_view(tx, cycle.id)
+    found = home.cycles.get(cycle.id)
+    if found is None:
+        found = home.cycles[cycle.id] = cycle_view(tx, cycle.id)
+        while len(home.cycles) > _KEPT:
+            home.cycles.pop(min(home.cycles, default=0), None)
+    return found
+
+
+def shortened(cycle: CycleView, most: int) -> CycleView:
+    """A cycle that tells of so many PTKs, the lost ones first, and counts all."""
+    lost = [one for one in cycle.trained if one.outcome in _LOST]
+    rest = (one for one in cycle.trained if one.outcome not in _LOST)
+    told = (*lost[:most], *islice(rest, max(0, most - len(lost))))
+    return replace(cycle, trained=told, outcomes=dict(sorted(Counter(one.outcome for one in cycle.trained).items())))
 
 
 def cycle_view(tx: Any, cycle: int) -> CycleView:

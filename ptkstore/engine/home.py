@@ -22,6 +22,7 @@ from ptkstore.streams import StreamDamaged, StreamWriter
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
+from ptkstore.views import CycleView
 from ptkstore.workers.pool import WorkerPool
 
 __all__ = ["Adapters", "Home"]
@@ -51,6 +52,8 @@ class Home:
     workers: WorkerPool
     writers: dict[str, StreamWriter] = field(default_factory=dict)
     judges: dict[str, Filter] = field(default_factory=dict)
+    # Finished cycles as they are told, the newest ones.
+    cycles: dict[int, CycleView] = field(default_factory=dict)
     # What was read of the journal for the map of the ledger, by stream, until there is more.
     newest_charges: dict[str, tuple[object, Any]] = field(default_factory=dict)
     # Shares of the epsilon that losses amount to, by stream: see the map of the ledger.

@@ -413,6 +413,7 @@ def cycle_message(one: views.CycleView) -> operation_pb2.Cycle:
         status=one.status,
         steps=one.steps,
         plan_status=one.plan_status,
+        outcomes=one.outcomes,
         dp_records=one.dp_records,
         trained=[
             operation_pb2.Trained(
@@ -438,6 +439,7 @@ def cycle_view(message: operation_pb2.Cycle) -> views.CycleView:
         plan_status=message.plan_status,
         dp_records=message.dp_records,
         trained=tuple(_trained(line) for line in message.trained),
+        outcomes=dict(message.outcomes),
     )
 
 

@@ -64,7 +64,9 @@ class Operations:
         self._store.stream(request.stream)
         if request.newest:
             count = min(request.newest, MAX_SIZE)
-            newest = [cycle_message(one) for one in self._store.cycles(request.stream, newest=count)]
+            most = request.most_trained if request.HasField("most_trained") else None
+            found = self._store.cycles(request.stream, newest=count, most_trained=most)
+            newest = [cycle_message(one) for one in found]
             return operation_pb2.ListCyclesResponse(cycles=newest)
         page = Page(f"cycles {request.stream}", request.page_size, request.page_token)
         with self._store.home.metadata.read() as tx:

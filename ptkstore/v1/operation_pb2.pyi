@@ -46,7 +46,14 @@ class Operation(_message.Message):
     def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., stream: _Optional[str] = ..., status: _Optional[_Union[OperationStatus, str]] = ..., progress: _Optional[str] = ..., cycles: _Optional[_Iterable[_Union[Cycle, _Mapping]]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Cycle(_message.Message):
-    __slots__ = ("stream", "window", "status", "steps", "plan_status", "dp_records", "trained")
+    __slots__ = ("stream", "window", "status", "steps", "plan_status", "dp_records", "trained", "outcomes")
+    class OutcomesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     STREAM_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +61,7 @@ class Cycle(_message.Message):
     PLAN_STATUS_FIELD_NUMBER: _ClassVar[int]
     DP_RECORDS_FIELD_NUMBER: _ClassVar[int]
     TRAINED_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     stream: str
     window: int
     status: str
@@ -61,7 +69,8 @@ class Cycle(_message.Message):
     plan_status: str
     dp_records: int
     trained: _containers.RepeatedCompositeFieldContainer[Trained]
-    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., plan_status: _Optional[str] = ..., dp_records: _Optional[int] = ..., trained: _Optional[_Iterable[_Union[Trained, _Mapping]]] = ...) -> None: ...
+    outcomes: _containers.ScalarMap[str, int]
+    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., plan_status: _Optional[str] = ..., dp_records: _Optional[int] = ..., trained: _Optional[_Iterable[_Union[Trained, _Mapping]]] = ..., outcomes: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Trained(_message.Message):
     __slots__ = ("ptk", "outcome", "version", "epsilon", "samples", "reason")
@@ -122,16 +131,18 @@ class WatchOperationResponse(_message.Message):
     def __init__(self, operation: _Optional[_Union[Operation, _Mapping]] = ...) -> None: ...
 
 class ListCyclesRequest(_message.Message):
-    __slots__ = ("stream", "page_size", "page_token", "newest")
+    __slots__ = ("stream", "page_size", "page_token", "newest", "most_trained")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIELD_NUMBER: _ClassVar[int]
+    MOST_TRAINED_FIELD_NUMBER: _ClassVar[int]
     stream: str
     page_size: int
     page_token: str
     newest: int
-    def __init__(self, stream: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest: _Optional[int] = ...) -> None: ...
+    most_trained: int
+    def __init__(self, stream: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest: _Optional[int] = ..., most_trained: _Optional[int] = ...) -> None: ...
 
 class ListCyclesResponse(_message.Message):
     __slots__ = ("cycles", "next_page_token")

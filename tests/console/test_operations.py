@@ -22,6 +22,7 @@ from ptkstore.console.pages.doctor import advice_for
 from ptkstore.console.pages.events import event_line
 from ptkstore.console.pages.operations import STEPS, cycle_line, millis_of
 from ptkstore.engine.cycle import STEPS as ENGINE_STEPS
+from ptkstore.engine.cycle import shortened
 from ptkstore.metadata.audit import Decision
 from ptkstore.rpc.callers import make_token
 from ptkstore.views import CycleView, EventView, Finding, TrainedLine
@@ -100,7 +101,9 @@ def test_a_store_without_streams(empty_store: Store) -> None:
 def test_a_window_with_thousands_of_ptks_stays_small() -> None:
     outcomes = ["PUBLISHED"] * 4998 + ["TRAIN_LOST", "SKIPPED"]
     lines = tuple(TrainedLine(f"p{k:04}", outcome, 1, "0.5", 10) for k, outcome in enumerate(outcomes))
-    line = cycle_line(CycleView("rides", 20454, "RUNNING", tuple(STEPS)[:4], "OPTIMAL", 10, lines), 86_400)
+    line = cycle_line(
+        shortened(CycleView("rides", 20454, "RUNNING", tuple(STEPS)[:4], "OPTIMAL", 10, lines), 25), 86_400
+    )
     assert (line.published, line.lost, line.trained_count, len(line.trained)) == (4998, 1, 5000, 25)
     assert line.trained[0].outcome == "TRAIN_LOST"
     assert [one.state for one in line.steps] == ["done"] * 4 + ["now"] + [""] * 3

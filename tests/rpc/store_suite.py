@@ -425,6 +425,20 @@ class StoreSuite:
         rest = store.audit_entries(find="ann", limit=1, page_token=whole.next_page_token)
         assert (*whole.entries, *rest.entries) == anns
 
+    def test_cycles_tell_of_some_ptks_and_count_the_others(self, store: Store, twin: Store) -> None:
+        filled(store, 2)
+        for name in ("a", "b"):
+            store.register(name, stream="rides", kind="statistics", config=config("count"), target=0.9)
+        store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+        whole = store.cycles("rides", newest=2)
+        assert whole == store.cycles("rides") == twin.cycles("rides", newest=2)
+        assert {len(one.trained) for one in whole} == {3}
+        for most in (0, 2, 9):
+            found = store.cycles("rides", newest=2, most_trained=most)
+            assert found == twin.cycles("rides", newest=2, most_trained=most)
+            assert [one.outcomes for one in found] == [{"PUBLISHED": 3}] * 2
+            assert [one.trained for one in found] == [one.trained[:most] for one in whole]
+
     def test_ptks_are_searched_and_sorted(self, store: Store, twin: Store) -> None:
         store.create_stream(spec(n_max=1000))
         for name, target in (("beta", 0.3), ("alpha", 0.0001), ("gamma-ray", 0.4), ("gamma", 0.0002)):

@@ -224,7 +224,7 @@ def _by_purpose(spenders: tuple[Spender, ...]) -> list[tuple[str, int, float]]:
 def _plan(visit: Visit, stream: str) -> PlanView | None:
     """The newest plan; asked for again when the newest cycle has moved on."""
     remember = visit.session.remember
-    cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1))
+    cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1, most_trained=0))
     step = tuple((one.window, one.status, one.steps) for one in cycles)
     return remember(("plan", stream, step), _PLAN_SECONDS, lambda: visit.store.plan(stream))
 

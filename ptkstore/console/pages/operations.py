@@ -81,8 +81,7 @@ class CycleLine:
 
 def cycle_line(cycle: CycleView, window_seconds: int) -> CycleLine:
     """A cycle for people."""
-    lost = [one for one in cycle.trained if one.outcome in ("TRAIN_LOST", "TRAIN_FAILED")]
-    others = [one for one in cycle.trained if one not in lost]
+    counts = cycle.outcomes
     ahead = [name for name in STEPS if name not in cycle.steps]
     now = ahead[0] if ahead and cycle.status == "RUNNING" else ""
     return CycleLine(
@@ -91,14 +90,14 @@ def cycle_line(cycle: CycleView, window_seconds: int) -> CycleLine:
         counted="sealed" in cycle.steps,
         dp_records=cycle.dp_records,
         plan_status=cycle.plan_status,
-        published=sum(one.outcome == "PUBLISHED" for one in cycle.trained),
-        lost=len(lost),
+        published=counts.get("PUBLISHED", 0),
+        lost=counts.get("TRAIN_LOST", 0) + counts.get("TRAIN_FAILED", 0),
         steps=tuple(
             StepLine(name, what, "done" if name in cycle.steps else "now" if name == now else "")
             for name, what in STEPS.items()
         ),
-        trained=tuple((lost + others)[:_MOST_TRAINED]),
-        trained_count=len(cycle.trained),
+        trained=cycle.trained,
+        trained_count=sum(counts.values()),
     )
 
 
@@ -116,7 +115,7 @@ def live(visit: Visit) -> Response:
         while True:
             if looks == 0:
                 try:
-                    cycles = visit.store.cycles(stream, newest=1)
+                    cycles = visit.store.cycles(stream, newest=1, most_trained=0)
                     mark, body, running = _state(cycles, visit.store.operations(stream, limit=1).operations)
                 except SageError:
                     # The browser asks again, and is told why if there is a reason.
@@ -165,7 +164,7 @@ def _page(visit: Visit, name: str, *, until: str = "", error: InvalidInput | Non
         visit.store.stream(name) if name else streams[0]
     )
     shown = _shown(visit.asked("show"))
-    found = visit.store.cycles(spec.name, newest=shown + 1)
+    found = visit.store.cycles(spec.name, newest=shown + 1, most_trained=_MOST_TRAINED)
     asked = visit.store.operations(spec.name, limit=_OPERATIONS).operations
     cycles = [cycle_line(one, spec.window_seconds) for one in reversed(found)]
     return visit.render(

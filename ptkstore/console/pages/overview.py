@@ -64,13 +64,13 @@ class StreamCard:
     @property
     def published(self) -> int:
         """States of the last cycle."""
-        return sum(one.outcome == "PUBLISHED" for one in self.cycle.trained) if self.cycle is not None else 0
+        return self.cycle.outcomes.get("PUBLISHED", 0) if self.cycle is not None else 0
 
     @property
     def lost(self) -> int:
         """Trainings of the last cycle that gave no state."""
-        outcomes = [one.outcome for one in self.cycle.trained] if self.cycle is not None else []
-        return sum(one in ("TRAIN_LOST", "TRAIN_FAILED") for one in outcomes)
+        outcomes = self.cycle.outcomes if self.cycle is not None else {}
+        return outcomes.get("TRAIN_LOST", 0) + outcomes.get("TRAIN_FAILED", 0)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def overview(visit: Visit) -> Response:
 
 def _card(visit: Visit, spec: StreamSpec) -> StreamCard:
     remember, store, name = visit.session.remember, visit.store, spec.name
-    newest = remember(("cycle", name), _FRESH_SECONDS, lambda: store.cycles(name, newest=1))
+    newest = remember(("cycle", name), _FRESH_SECONDS, lambda: store.cycles(name, newest=1, most_trained=0))
     return StreamCard(
         spec,
         remember(("budget", name), _FRESH_SECONDS, lambda: store.budget_summary(name)),

@@ -103,7 +103,7 @@ def _spec(visit: Visit, streams: list[StreamSpec]) -> StreamSpec:
 def _newest(visit: Visit, stream: str) -> PlanView | None:
     """The newest plan. It may be long, and changes with the steps of the newest cycle alone, so that is asked for first."""
     remember = visit.session.remember
-    cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1))
+    cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1, most_trained=0))
     step = tuple((one.window, one.status, one.steps) for one in cycles)
     return remember(("plan", stream, step), _PROMISE_SECONDS, lambda: visit.store.plan(stream))
 
