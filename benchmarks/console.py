@@ -1,10 +1,11 @@
 """Every page of the console over a large store behind a server: milliseconds until the page is there, and its size.
 
-The store is that of ``pages``: 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events. A server serves it over loopback,
-a console shows it, and one visitor asks for each page in turn, as often as there are rounds. The visitor looks every ten
-seconds: what a session remembers is made that much older before each request, so that only what it keeps for minutes
-(a plan, until the next cycle) is known; "first" is the time when nothing was. It is taken at the visitor: the page, the calls behind it, the HTTP
-around it. Pages that take a name are asked about one; CSV files, which grow with the store, and streams of events are left out.
+The store is that of ``pages``: 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events. A server serves it over
+loopback, a console shows it, and one visitor asks for each page in turn, as often as there are rounds. The visitor looks
+every ten seconds: what a session remembers is made that much older before each request, so that only what it keeps for
+minutes (a plan, until the next cycle) is known; "first" is the time when nothing was. It is taken at the visitor: the page,
+the calls behind it, the HTTP around it. Pages that take a name are asked about one; CSV files, which grow with the store,
+and streams of events are left out.
 """
 
 from __future__ import annotations
