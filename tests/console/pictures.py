@@ -31,6 +31,7 @@ PICTURES: Mapping[str, str] = MappingProxyType(
     {
         "overview": "overview",
         "plan": "plan?stream=rides",
+        "what-if": "what-if?stream=rides&retarget=route-duration&to=0.15&drop=zone-fare",
         "ptks": "ptks",
         "ptk": "ptk?name=hour-speed",
         "budget": "budget?stream=rides",
@@ -65,6 +66,9 @@ def _take(url: str, link: str) -> None:
             tab.goto(url + path)
             if name == "doctor":
                 _examine(tab)
+            if name == "what-if":
+                # Below the form.
+                tab.locator("#cost-title").evaluate("one => one.scrollIntoView({behavior: 'instant'})")
             picture = FOLDER / f"{name}.png"
             tab.screenshot(path=picture)
             size = picture.stat().st_size
