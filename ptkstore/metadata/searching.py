@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 __all__ = ["MOST_LOOKED_AT", "containing", "first_looked_at"]
 
-MOST_LOOKED_AT = 50_000
+MOST_LOOKED_AT = 30_000
 _MOST_TEXT = 200
 
 
