@@ -106,7 +106,7 @@ def test_lists_are_searched_sorted_and_turned(embedded: Running) -> None:
 
     def names(query: str) -> list[str]:
         part = client.get(f"plan?stream=rides&{query}").text.partition('id="ptks"')[2].partition("</table>")[0]
-        return re.findall(r'<th scope="row">([\w-]+)', part)
+        return re.findall(r'<th scope="row"><a href="[^"]*">([\w-]+)', part)
 
     every = ["hour-counts", "hour-fast", "hour-speed", "hour-spread", "joining"]
     assert names("") == names("sort=ptk") == names("sort=nonsense") == every

@@ -77,6 +77,8 @@ def test_ptks_that_do_not_train_say_why(running: Running) -> None:
     assert "Why it was rejected" in rejected
     assert re.search(r"a target of 0\.\d+ instead of 0.0001", rejected)
     assert "No version yet" in rejected
+    assert "Promised loss – not reached at any epsilon" in rejected
+    assert "Every version keeps" not in rejected
     waiting = words(client.get("ptk?name=groups").text)
     assert "What it waits for" in waiting
     assert re.search(r"takes about [\d,]+ records", waiting)
