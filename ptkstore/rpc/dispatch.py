@@ -132,12 +132,11 @@ class Dispatcher:
             for message in work(call):
                 yield message.SerializeToString()
         except GeneratorExit:
-            # The caller has gone.
-            self.metrics.called(method, ENDED if PERMISSIONS[method].records == "carries" else "CANCELLED", None)
+            self._count_stream(method, gone=True)
             raise
         except Exception as error:
             self._fail(method, context, call, "", error, None)
-        self.metrics.called(method, ENDED if PERMISSIONS[method].records == "carries" else "OK", None)
+        self._count_stream(method, gone=not context.is_active())
 
     def _calling_back(self, method: str, kind: type[Message], work: Any) -> Any:
         """A handler that returns at once; what it sends comes from other threads."""
@@ -149,7 +148,9 @@ class Dispatcher:
                 work(self._asked(kind, data, call), call, send)
             except Exception as error:
                 self._fail(method, context, call, "", error, None)
-            context.add_callback(lambda: self.metrics.called(method, "OK", None))
+            # Either the caller has gone, or we ended the call with a status.
+            ended = context.code
+            context.add_callback(lambda: self.metrics.called(method, getattr(ended(), "name", "CANCELLED"), None))
 
         handle.experimental_non_blocking = True  # type: ignore[attr-defined]
         return handle
@@ -184,6 +185,11 @@ class Dispatcher:
             call.caller.require_ptk(ptk, stream if stream is not None else self.stream_of(ptk))
         elif stream is not None:
             call.caller.require_stream(stream)
+
+    def _count_stream(self, method: str, *, gone: bool) -> None:
+        """Count a call that streamed; ``gone`` when the caller left before the end."""
+        code = ENDED if PERMISSIONS[method].records == "carries" else "CANCELLED" if gone else "OK"
+        self.metrics.called(method, code, None)
 
     def _count(self, method: str, code: str, seconds: float | None) -> None:
         permission = PERMISSIONS.get(method)

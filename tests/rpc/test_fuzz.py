@@ -64,7 +64,7 @@ def outcome(channel: grpc.Channel, method: str, *bodies: bytes) -> str:
         if method.endswith("/Append"):
             list(channel.stream_stream(method)(iter(bodies), timeout=10))
         elif method.rpartition("/")[2] in ("ReadState", "WatchPtk", "WatchOperation", "WatchEvents"):
-            call = channel.unary_stream(method)(bodies[0], timeout=10)
+            call = channel.unary_stream(method)(bodies[0], timeout=1 if method.endswith("/WatchPtk") else 10)
             next(call, None)
             call.cancel()
         else:
@@ -73,6 +73,8 @@ def outcome(channel: grpc.Channel, method: str, *bodies: bytes) -> str:
         failure = error
     if failure is None:
         return "OK"
+    if method.endswith("/WatchPtk") and failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return "OK"  # it waits for a state
     assert CANARY not in str(failure)
     assert error_of(failure).reason != "INTERNAL_ERROR", method
     return str(failure.code().name)
