@@ -16,7 +16,7 @@ from ptkstore.console.wording import window_begins
 from ptkstore.streams import StreamSpec
 from ptkstore.views import PlanLine, PlanView, PtkView
 
-__all__ = ["PAGES"]
+__all__ = ["PAGES", "newest_plan"]
 
 _FRESH_SECONDS = 3.0
 # A promise follows from the target alone, or from a profile that a window made.
@@ -41,7 +41,7 @@ def plan(visit: Visit) -> Response:
     if not streams:
         return visit.render("plan.html", streams=(), spec=None, plan=None, outside=(), more_outside=False)
     spec = _spec(visit, streams)
-    found = _newest(visit, spec.name)
+    found = newest_plan(visit, spec.name)
     outside = _left_out(visit, spec.name)
     shown: dict[str, Any] = {
         "streams": streams,
@@ -100,7 +100,7 @@ def _spec(visit: Visit, streams: list[StreamSpec]) -> StreamSpec:
     )
 
 
-def _newest(visit: Visit, stream: str) -> PlanView | None:
+def newest_plan(visit: Visit, stream: str) -> PlanView | None:
     """The newest plan. It may be long, and changes with the steps of the newest cycle alone, so that is asked for first."""
     remember = visit.session.remember
     cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1, most_trained=0))

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 from starlette.responses import RedirectResponse, Response
 
 from ptklib.errors import InvalidInput, Refused, SageError
+from ptkstore.console.pages.plan import newest_plan
 from ptkstore.console.plan_changes import changes
 from ptkstore.console.plan_picture import NARROW, draw, hues_of, idle_share
 from ptkstore.console.questions import KINDS, MOST, Change, Question, Wrong
@@ -71,7 +72,7 @@ def what_if(visit: Visit) -> Response:
             working = True
     # A script shows what it gets; a browser without one is told the truth.
     status = 200 if question.is_right or "hx-request" in visit.request.headers else 400
-    in_force = visit.session.remember(("in force", spec.name), _FRESH_SECONDS, lambda: visit.store.plan(spec.name))
+    in_force = newest_plan(visit, spec.name)
     return visit.render(
         "what_if.html",
         status=status,
