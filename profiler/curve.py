@@ -1,10 +1,10 @@
 """A monotone curve n(epsilon) through a few measured levels. Post-processing of DP results: free.
 
 The noise of a mechanism falls as 1/(epsilon n) and the sampling error does not depend on epsilon, so n(epsilon) = a +
-c/epsilon, with a and c not negative, is tried first (least squares of relative errors). Where that misses a measured level
-by more than `TOLERANCE`, the curve is the isotonic regression of the measured points, joined by straight lines on
-logarithmic scales. Nothing is claimed below the lowest measured level that was reached; above the highest the curve only
-falls.
+c/epsilon, with a and c not negative, is tried first (the mean of all such lines, weighted by how well they fit; errors are
+relative). Where that misses a measured level by more than `TOLERANCE`, the curve is the isotonic regression of the measured
+points, joined by straight lines on logarithmic scales. Nothing is claimed below the lowest measured level that was reached;
+above the highest the curve only falls.
 
 The band holds the n at which 19 of 20 trainings keep the promise, with confidence 95% (`band`). ``safe`` is the curve lifted
 to all that was witnessed: what a level that was not measured is taken to need.
@@ -25,8 +25,12 @@ from profiler.schedule import REPEATS
 
 __all__ = ["FORMS", "TOLERANCE", "Curve", "Point", "fit", "points_of"]
 
-TOLERANCE = 2.5
+# What a single measured n is good for: a line that misses none by more is not refuted.
+TOLERANCE = 4.0
 FORMS = ("a + c/epsilon", "isotonic")
+# The usual error of the logarithm of a measured n, at least.
+_LEAST = 0.1
+_RATIOS = 400
 
 
 @dataclass(frozen=True)
@@ -118,23 +122,24 @@ def fit(points: Sequence[Point]) -> Curve | None:
 
 
 def _line(places: Sequence[float], wanted: Sequence[float]) -> tuple[float, float]:
-    """a and c of the least sum of squared errors of ln(a + c place), both not negative.
+    """a and c, both not negative: the mean of all lines, each weighted by how well it fits.
 
-    For a ratio a/c the best c is a mean of logarithms; the ratios tried are so close that another would change n by a
-    percent.
+    For a ratio a/c the best c is a mean of logarithms. Training is random, so few points allow many ratios, and the best
+    one alone would follow their chance. The size of the errors is not known either, only that it is hardly below `_LEAST`:
+    the weight of a line is its likelihood averaged over that size (Student's). Ratios are tried evenly on a logarithmic
+    scale, from c/epsilon alone to nearly a alone.
     """
-    flat = _mean([math.log(want) for want in wanted])
-    best = (sum((math.log(want) - flat) ** 2 for want in wanted), math.exp(flat), 0.0)
     low, high = min(places) / 100, max(places) * 100
-    steps = 400
-    for step in range(steps + 1):
-        ratio = low * (high / low) ** (step / steps) if step else 0.0
+    lines = []
+    for step in range(_RATIOS + 1):
+        ratio = low * (high / low) ** (step / _RATIOS) if step else 0.0
         shape = [math.log(ratio + place) for place in places]
         scale = _mean([math.log(want) - one for want, one in zip(wanted, shape, strict=True)])
         error = sum((math.log(want) - one - scale) ** 2 for want, one in zip(wanted, shape, strict=True))
-        if error < best[0] - 1e-12:
-            best = (error, ratio * math.exp(scale), math.exp(scale))
-    return best[1], best[2]
+        lines.append((error, ratio * math.exp(scale), math.exp(scale)))
+    weights = [(_LEAST**2 + error) ** (-len(places) / 2) for error, _, _ in lines]
+    a, c = (math.fsum(w * line[k] for w, line in zip(weights, lines, strict=True)) for k in (1, 2))
+    return a / math.fsum(weights), c / math.fsum(weights)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -119,7 +119,7 @@ class TestCharges:
         with pytest.raises(KeyboardInterrupt):
             profiled(bench=book)
         assert book.reserved == []
-        assert len(book.spent) == 6, "what was opened stays"
+        assert len(book.spent) == 12, "what was opened stays: the states of the first size"
 
 
 @dataclass(frozen=True, kw_only=True)
