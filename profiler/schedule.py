@@ -7,8 +7,8 @@ the number of records that the slice is expected to hold, which is public or DP.
 
 *Repeats.* One state may be lucky: at a size where a third of all trainings succeed, Fig. 3 as written stops once in three
 times. A size counts as enough when the worst of ``repeats`` states, trained on different records, passes; one look tells.
-The first sizes train four times as many, where their records are few beside the validation's: a guess passes a loose target
-easily, and what a level is found to need is less a matter of luck.
+The first sizes train up to four times as many, where their records are few beside the validation's: a guess passes a loose
+target easily, and what a level is found to need is less a matter of luck.
 
 *First size.* A state that is epsilon-DP hardly depends on fewer than 1/epsilon records, and a target t is about t n of
 them, so no doubling begins below 1/(2 epsilon t), rounded to a power of two.
@@ -38,10 +38,11 @@ from ptklib.ptk import Ptk, count_of
 __all__ = ["EARLY_SIZES", "REPEATS", "LevelSchedule", "Prices", "Schedule", "Terms", "schedule"]
 
 REPEATS = 3
-# So many of the first sizes of a level train this many times the states, if each is at most a share of the validation piece.
+# So many of the first sizes of a level train up to so many times the states, as long as the records of one state of each
+# time are together at most this share of the validation piece.
 EARLY_SIZES = 3
 _EARLY_TIMES = 4
-_EARLY_SHARE = Fraction(1, 16)
+_EARLY_SHARE = Fraction(1, 4)
 # Of the price of all looks, what the number of invalid losses may take.
 _COUNT_PART = Fraction(1, 10)
 
@@ -112,10 +113,9 @@ class Terms:
 
     def repeats_at(self, sizes: Sequence[int], validation: int) -> tuple[int, ...]:
         """How many states are trained at each size of a level, beside so many records for validation."""
-        return tuple(
-            _EARLY_TIMES * self.repeats if place < EARLY_SIZES and size <= validation * _EARLY_SHARE else self.repeats
-            for place, size in enumerate(sizes)
-        )
+        room = [math.floor(validation * _EARLY_SHARE / size) for size in sizes[:EARLY_SIZES]]
+        times = [max(1, min(_EARLY_TIMES, one)) for one in room] + [1] * (len(sizes) - len(room))
+        return tuple(self.repeats * one for one in times)
 
     def sizes(self, level: Fraction) -> tuple[int, ...]:
         """The sample sizes at a level: doublings of the first up to ``n_max``."""

@@ -151,7 +151,7 @@ class TestBadInput:
         found = profiled(ptk=Wrong(how=how))
         assert {result.status for result in found.results} == {"FAILED"}
         assert all(result.reason.startswith("LOSS_INVALID") for result in found.results)
-        assert all(result.trainings == 6 for result in found.results), "no more than the first size"
+        assert all(result.trainings == 12 for result in found.results), "no more than the first size"
 
     def test_a_few_invalid_losses_are_not_told_apart_but_count_as_the_worst(self) -> None:
         """Whether one record has an invalid loss is data: only through noise may it show."""

@@ -24,19 +24,19 @@ def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
         assert len(level.trains) == len(level.looks) == len(level.sizes)
         assert {charge.piece for charge in level.looks} == {level.validation}
         repeats = [len(size) for size in level.trains]
-        assert repeats == [6] * min(EARLY_SIZES, len(repeats)) + [3] * (len(repeats) - EARLY_SIZES)
+        assert repeats == [12] * min(EARLY_SIZES, len(repeats)) + [3] * (len(repeats) - EARLY_SIZES)
     names = [charge.name for charge in plan.charges]
     assert len(names) == len(set(names))
 
 
-def test_states_are_doubled_only_where_that_is_cheap() -> None:
+def test_more_states_are_trained_only_where_that_is_cheap() -> None:
     plan = schedule(Mean(), Terms.of("0.1", 1, n_max=8192), ["0.01", "1"], 10**7)
-    for level, doubled in zip(plan.levels, (1, 3), strict=True):
+    for level, states in zip(plan.levels, ([9, 3, 3, 3], [12, 12, 12, 3]), strict=True):
         assert level.validation is not None
-        assert [len(size) for size in level.trains[:4]] == [6] * doubled + [3] * (4 - doubled)
-        assert all(
-            8 * size[0].piece.planned_records <= level.validation.planned_records for size in level.trains[:doubled]
-        )
+        assert [len(size) for size in level.trains[:4]] == states
+        for size in level.trains[:4]:
+            extra = len(size) // 3 * size[0].piece.planned_records
+            assert len(size) == 3 or 4 * extra <= level.validation.planned_records
         records = {charge.piece: charge.piece.planned_records for charge in level.charges}
         assert level.needed_records == sum(records.values())
 
