@@ -1,13 +1,19 @@
 """From publishing a state to the subscriber's callback, beside a bare Redis publish with as many subscribers.
 
 Ours: a server with a Redis bus in a process of its own publishes as the window cycle does (the state and its event in one
-transaction, then the outbox to Redis); subscribers are those of the SDK, over gRPC, in another process. The clock starts before
-the transaction. Bare: one client publishes 200 bytes on the same Redis, and as many connections listen in another process,
-read by one thread. p99 over all subscribers and rounds; the machine's monotonic clock is the same for all processes.
+transaction, then the outbox to Redis); subscribers watch over gRPC, each with a stream of its own, in another process. The
+clock starts before the transaction. Bare: one client publishes 200 bytes on the same Redis, and as many connections listen in
+another process, read by one thread. p99 over all subscribers and rounds; the machine's monotonic clock is the same for all
+processes.
+
+Subscribers come in two sorts. ``sdk``: `Store.subscribe`, a thread for each. ``asyncio``: the generated stub on asyncio
+channels (docs/reference/rpc.md), all read by one thread as the bare connections are; who has a thousand of them in one
+process takes these.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import selectors
@@ -15,11 +21,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import grpc
 import numpy as np
 import pyarrow as pa
 import redis
@@ -27,6 +34,7 @@ import structlog
 
 from benchmarks.ingest import batch, spec
 from ptkstore.client import Store
+from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
 from tests.servers.redis import start_redis
 
 __all__ = ["compare"]
@@ -38,13 +46,14 @@ WARM = 3
 _CHANNEL = "bare"
 
 
-def compare(say: Callable[[str], None], subscribers: int, rounds: int) -> dict[str, Any]:
-    """p50 and p99 of ours and of a bare publish, in milliseconds."""
+def compare(say: Callable[[str], None], sort: str, subscribers: int, rounds: int) -> dict[str, Any]:
+    """p50 and p99 of ours and of a bare publish, in milliseconds. ``sort``: sdk or asyncio."""
+    listen = {"sdk": _listen, "asyncio": _listen_asyncio}[sort]
     with ExitStack() as stack:
         running = start_redis(say)
         stack.callback(running.server.close)
         server = stack.enter_context(_child(_serve, running.url))
-        listeners = stack.enter_context(_child(_listen, server.recv(), subscribers))
+        listeners = stack.enter_context(_child(listen, server.recv(), subscribers))
         bare_listeners = stack.enter_context(_child(_listen_bare, running.url, subscribers))
         client = stack.enter_context(redis.Redis.from_url(running.url))
         listeners.recv()
@@ -62,7 +71,7 @@ def compare(say: Callable[[str], None], subscribers: int, rounds: int) -> dict[s
             if number >= WARM:
                 ours += heard
                 bare += bare_heard
-    found: dict[str, Any] = {"subscribers": subscribers, "rounds": rounds}
+    found: dict[str, Any] = {"subscribers": subscribers, "sort": sort, "rounds": rounds}
     for name, times in (("", ours), ("bare_", bare)):
         found[name + "p50_ms"] = round(float(np.percentile(times, 50)) * 1e3, 2)
         found[name + "p99_ms"] = round(float(np.percentile(times, 99)) * 1e3, 2)
@@ -150,6 +159,39 @@ def _listen(pipe: Connection, address: str, subscribers: int) -> None:
         time.sleep(2)  # until the server has all of them
         pipe.send("ready")
         _told(pipe)
+
+
+def _listen_asyncio(pipe: Connection, address: str, subscribers: int) -> None:
+    """As `_listen`, with so many streams in one event loop."""
+    heard: dict[int, list[float]] = {}
+
+    async def follow(channel: grpc.aio.Channel, after: int) -> None:
+        async for one in ptk_pb2_grpc.PtkServiceStub(channel).WatchPtk(
+            ptk_pb2.WatchPtkRequest(name="busy", after_version=after)
+        ):
+            now = time.monotonic()
+            times = heard.setdefault(one.state.version, [])
+            times.append(now)
+            if len(times) == subscribers:
+                pipe.send(heard.pop(one.state.version))
+
+    async def follow_all() -> None:
+        async with AsyncExitStack() as stack:
+            # A channel of its own for each PER_STORE, as stores have.
+            options = [("grpc.use_local_subchannel_pool", 1)]
+            channels = [
+                await stack.enter_async_context(grpc.aio.insecure_channel(address, options=options))
+                for _ in range(0, subscribers, PER_STORE)
+            ]
+            tasks = [asyncio.create_task(follow(channels[k // PER_STORE], 1)) for k in range(subscribers)]
+            await asyncio.sleep(2)  # until the server has all of them
+            pipe.send("ready")
+            await asyncio.to_thread(_told, pipe)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(follow_all())
 
 
 def _listen_bare(pipe: Connection, redis_url: str, subscribers: int) -> None:
