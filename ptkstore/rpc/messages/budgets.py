@@ -1,0 +1,129 @@
+"""Budgets, blocks, entries of the ledger and its map as messages, and back."""
+
+from __future__ import annotations
+
+from ptklib.ledger.canonical import canonical
+from ptkstore import views
+from ptkstore.rpc.messages.fields import json_object, millis, moment, optional
+from ptkstore.v1 import budget_pb2
+
+__all__ = [
+    "block_line",
+    "block_message",
+    "budget_message",
+    "budget_summary",
+    "charge_line",
+    "charge_message",
+    "ledger_map",
+    "ledger_map_message",
+]
+
+
+def budget_message(one: views.BudgetSummary) -> budget_pb2.Budget:
+    """A budget without its blocks."""
+    held = one.exposure
+    return budget_pb2.Budget(
+        stream=one.stream,
+        unit=one.unit,
+        epsilon=one.epsilon,
+        delta=one.delta,
+        composition=one.composition,
+        exposure=budget_pb2.Exposure(
+            oldest=moment(held.oldest_ms),
+            newest=moment(held.newest_ms),
+            blocks=held.blocks,
+            dp_records=held.dp_records,
+        ),
+        blocks_alive=one.blocks_alive,
+        blocks_retired=one.blocks_retired,
+        least_left=one.least_left,
+        most_left=one.most_left,
+    )
+
+
+def budget_summary(message: budget_pb2.Budget) -> views.BudgetSummary:
+    """Back."""
+    held = message.exposure
+    return views.BudgetSummary(
+        stream=message.stream,
+        unit=message.unit,
+        epsilon=message.epsilon,
+        delta=message.delta,
+        composition=message.composition,
+        exposure=views.ExposureView(millis(held, "oldest"), millis(held, "newest"), held.blocks, held.dp_records),
+        blocks_alive=message.blocks_alive,
+        blocks_retired=message.blocks_retired,
+        least_left=optional(message, "least_left"),
+        most_left=optional(message, "most_left"),
+    )
+
+
+def block_message(one: views.BlockLine) -> budget_pb2.Block:
+    """A block."""
+    return budget_pb2.Block(
+        name=one.name,
+        window=one.window,
+        status=one.status,
+        dp_records=one.dp_records,
+        left=one.left,
+        retired=one.retired or "",
+    )
+
+
+def block_line(message: budget_pb2.Block) -> views.BlockLine:
+    """Back."""
+    return views.BlockLine(
+        name=message.name,
+        window=message.window,
+        status=message.status,
+        dp_records=optional(message, "dp_records"),
+        left=message.left,
+        retired=message.retired or None,
+    )
+
+
+def charge_message(one: views.ChargeLine) -> budget_pb2.Charge:
+    """An entry of the ledger."""
+    text = canonical(one.entry).decode()
+    return budget_pb2.Charge(number=one.number, kind=one.kind, key=one.key, entry_json=text)
+
+
+def charge_line(message: budget_pb2.Charge) -> views.ChargeLine:
+    """Back."""
+    entry = json_object(message.entry_json, "an entry of the ledger")
+    return views.ChargeLine(message.number, message.kind, message.key, entry)
+
+
+def ledger_map_message(one: views.LedgerMap) -> budget_pb2.GetLedgerMapResponse:
+    """The ledger as a map."""
+    return budget_pb2.GetLedgerMapResponse(
+        stream=one.stream,
+        begin=one.begin,
+        count=one.count,
+        blocks=one.blocks,
+        columns=[budget_pb2.LedgerColumn(**column.as_json()) for column in one.columns],
+        spenders=[budget_pb2.Spender(**spender.as_json()) for spender in one.spenders],
+        entries=one.entries,
+        oldest_entry=one.oldest_entry,
+    )
+
+
+def ledger_map(message: budget_pb2.GetLedgerMapResponse) -> views.LedgerMap:
+    """Back."""
+    columns = (
+        views.LedgerColumn(
+            one.first, one.last, one.window, one.blocks, one.retired, tuple(one.shares), one.mean, one.flat
+        )
+        for one in message.columns
+    )
+    spenders = (views.Spender(one.who, one.purpose, one.charges, one.most, one.part) for one in message.spenders)
+    return views.LedgerMap(
+        message.stream,
+        message.begin,
+        message.count,
+        message.blocks,
+        tuple(columns),
+        tuple(spenders),
+        message.entries,
+        message.oldest_entry,
+    )

@@ -1,0 +1,56 @@
+"""What people see of a store: frozen values with public or DP contents only. ``as_json()`` is what ``--json`` prints."""
+
+from ptkstore.views.budgets import (
+    BlockLine,
+    BlockPage,
+    BudgetSummary,
+    BudgetView,
+    ChargeLine,
+    ChargePage,
+    ExposureView,
+    LedgerColumn,
+    LedgerMap,
+    Spender,
+)
+from ptkstore.views.events import AuditPage, AuditView, CallerView, DeliveryPage, DeliveryView, EventPage, EventView
+from ptkstore.views.operations import CycleView, Finding, OperationPage, OperationView, TrainedLine
+from ptkstore.views.plans import PartitionLine, PlanLine, PlanView, WhatIfView
+from ptkstore.views.ptks import ProfileView, PtkConfig, PtkPage, PtkView, Registration, StateView, SubscriptionView
+from ptkstore.views.view import View
+
+__all__ = [
+    "AuditPage",
+    "AuditView",
+    "BlockLine",
+    "BlockPage",
+    "BudgetSummary",
+    "BudgetView",
+    "CallerView",
+    "ChargeLine",
+    "ChargePage",
+    "CycleView",
+    "DeliveryPage",
+    "DeliveryView",
+    "EventPage",
+    "EventView",
+    "ExposureView",
+    "Finding",
+    "LedgerColumn",
+    "LedgerMap",
+    "OperationPage",
+    "OperationView",
+    "PartitionLine",
+    "PlanLine",
+    "PlanView",
+    "ProfileView",
+    "PtkConfig",
+    "PtkPage",
+    "PtkView",
+    "Registration",
+    "Spender",
+    "StateView",
+    "SubscriptionView",
+    "TrainedLine",
+    "View",
+    "WhatIfView",
+]

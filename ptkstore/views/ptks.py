@@ -1,0 +1,112 @@
+"""PTKs as people see them: registrations, configurations, subscriptions, profiles and states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptkstore.views.view import View
+
+__all__ = ["ProfileView", "PtkConfig", "PtkPage", "PtkView", "Registration", "StateView", "SubscriptionView"]
+
+
+@dataclass(frozen=True)
+class Registration(View):
+    """The answer to a registration or an update. ``status`` is ACTIVE, WAITING (for its profile) or REJECTED.
+
+    ``reason`` is for people, ``nearest_target`` is the best target that would be accepted now, ``changes`` what else would
+    admit it.
+    """
+
+    name: str
+    status: str
+    reason: str = ""
+    nearest_target: float | None = None
+    changes: tuple[str, ...] = ()
+    planned_epsilon: str | None = None
+    planned_samples: int | None = None
+
+
+@dataclass(frozen=True)
+class PtkView(View):
+    """A registered PTK. ``status``: ACTIVE, WAITING, REJECTED, RETIRED or FAILED (its last training was lost).
+
+    ``nearest_target`` and ``changes`` are what would have admitted one that is REJECTED, as far as that is known.
+    """
+
+    name: str
+    stream: str
+    kind: str
+    config: dict[str, Any]
+    config_version: int
+    target: float
+    train_every: int
+    status: str
+    reason: str
+    latest_version: int | None
+    nearest_target: float | None = None
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PtkPage(View):
+    """A page of a search: how many PTKs were ``found``, of how many in ``total``."""
+
+    ptks: tuple[PtkView, ...]
+    found: int
+    total: int
+    page: int
+
+
+@dataclass(frozen=True)
+class PtkConfig(View):
+    """A configuration that a PTK has or had."""
+
+    version: int
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SubscriptionView(View):
+    """Who is told of a PTK's states, and up to which version that was done."""
+
+    id: str
+    ptk: str
+    endpoint: str
+    delivered_version: int
+
+
+@dataclass(frozen=True)
+class ProfileView(View):
+    """Samples of a PTK at each level, None where its target is not reached. ``source``: analytic, measured, or none yet.
+
+    ``promised`` is the loss that these samples keep with ``confidence``; ``measured`` are the results of the levels that were
+    measured; ``needed_records`` is what a profile up to 16,384 samples would take of a window, where there is none yet.
+    """
+
+    ptk: str
+    status: str
+    source: str
+    levels: tuple[str, ...]
+    samples: tuple[int | None, ...]
+    promised: str | None = None
+    confidence: str | None = None
+    trainings: int = 0
+    measured: tuple[dict[str, Any], ...] = ()
+    made_ms: int | None = None
+    needed_records: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class StateView(View):
+    """One version of a PTK in the lake."""
+
+    name: str
+    version: int
+    digest: str
+    window: int
+    epsilon: str
+    delta: str
+    samples: int | None
+    created_ms: int
