@@ -39,6 +39,7 @@ from ptkstore.engine.home import Adapters, Home
 from ptkstore.engine.ledger_map import COLUMNS, ledger_map
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
+from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.engine.what_if import Changes
 from ptkstore.engine.witness import require_newest
 from ptkstore.metadata import rows
@@ -234,7 +235,7 @@ class Store:
             newest: dict[int, rows.StateRow] = {}
             for begin in range(0, len(found), _AT_ONCE):
                 newest |= tx.states.newest([row.id for row in found[begin : begin + _AT_ONCE]])
-        return [_ptk_view(row, newest.get(row.id)) for row in found]
+        return [ptk_view(row, newest.get(row.id)) for row in found]
 
     def search_ptks(
         self,
@@ -251,7 +252,7 @@ class Store:
             part, newest, found, total, number = find_ptks(
                 tx, stream=stream, status=status, find=find, sort=sort, page=page, size=size
             )
-        return PtkPage(tuple(_ptk_view(row, newest.get(row.id)) for row in part), found, total, number)
+        return PtkPage(tuple(ptk_view(row, newest.get(row.id)) for row in part), found, total, number)
 
     def ptk_configs(self, name: str, *, limit: int = 20) -> list[PtkConfig]:
         """The configurations that a PTK has and had, newest first, at most 100."""
@@ -277,7 +278,7 @@ class Store:
         """One PTK. Refused: PTK_UNKNOWN."""
         with self._home.metadata.read() as tx:
             row = tx.ptks.named(name)
-            return _ptk_view(row, tx.states.latest(row.id))
+            return ptk_view(row, tx.states.latest(row.id))
 
     def profile(self, name: str, levels: Sequence[str] = ()) -> ProfileView:
         """How many samples a PTK needs at each level, as far as that is known. Reads no data, costs nothing."""
@@ -298,24 +299,17 @@ class Store:
         """
         name, version = parse_reference(reference, as_of_ms)
         with self._home.metadata.read() as tx:
-            row = tx.ptks.named(name)
             if version == 0:
-                return State.from_bytes(*self._home.lake.get(witness(tx, row)))
-            if version is not None:
-                found: rows.StateRow | None = tx.states.get(row.id, version)
-            elif as_of_ms is not None:
-                found = tx.states.as_of(row.id, as_of_ms)
+                digest = witness(tx, tx.ptks.named(name))
             else:
-                found = tx.states.latest(row.id)
-        if found is None:
-            raise Refused("STATE_UNKNOWN", f"PTK {name!r} has no state yet: it trains when a window closes")
-        return State.from_bytes(*self._home.lake.get(found.digest))
+                digest = chosen_state(tx, name, version=version, as_of_ms=as_of_ms).digest
+        return State.from_bytes(*self._home.lake.get(digest))
 
     def states(self, name: str) -> list[StateView]:
         """All versions of a PTK, oldest first."""
         with self._home.metadata.read() as tx:
             row = tx.ptks.named(name)
-            return [_state_view(name, one) for one in tx.states.list(row.id)]
+            return [state_view(name, one) for one in tx.states.list(row.id)]
 
     def subscribe(self, name: str, callback: Callable[[StateView], None]) -> Callable[[], None]:
         """Call back, in a thread of its own, for every new state of a PTK from now on, in order; returns what ends it.
@@ -328,7 +322,7 @@ class Store:
             while fresh := follower.next():
                 for row in fresh:
                     try:
-                        callback(_state_view(name, row))
+                        callback(state_view(name, row))
                     except Exception as error:
                         _LOG.warning("a follower of %s failed with %s", name, type(error).__name__)
 
@@ -436,10 +430,7 @@ class Store:
     def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
         """What happened after that event, oldest first."""
         with self._home.metadata.read() as tx:
-            return [
-                EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms)
-                for one in tx.events.after(after, limit)
-            ]
+            return [happenings.event_view(one) for one in tx.events.after(after, limit)]
 
     def newest_events(self, *, find: str = "", limit: int = 100, page_token: str = "") -> EventPage:
         """What happened, newest first: a page, and the token of the next. ``find`` are words of the kind or the subject."""
@@ -497,33 +488,3 @@ class Store:
     ) -> None:
         """Close at the end of the block."""
         self.close()
-
-
-def _ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:
-    return PtkView(
-        name=row.name,
-        stream=row.stream,
-        kind=row.kind,
-        config=dict(row.config),
-        config_version=row.config_version,
-        target=row.target,
-        train_every=row.train_every,
-        status=row.status,
-        reason=row.reason,
-        latest_version=latest.version if latest is not None else None,
-        nearest_target=(row.suggestion or {}).get("nearest_target"),
-        changes=tuple((row.suggestion or {}).get("changes", ())),
-    )
-
-
-def _state_view(name: str, row: rows.StateRow) -> StateView:
-    return StateView(
-        name=name,
-        version=row.version,
-        digest=row.digest,
-        window=row.window,
-        epsilon=row.manifest["epsilon"],
-        delta=row.manifest["delta"],
-        samples=row.manifest["samples"],
-        created_ms=row.created_ms,
-    )

@@ -20,6 +20,7 @@ import grpc
 import structlog
 
 from ptklib.errors import SageError
+from ptkstore.engine.ptk_views import state_view
 from ptkstore.metadata import Metadata, rows
 from ptkstore.metadata.notifications import Notification
 from ptkstore.rpc.messages import state_message
@@ -182,11 +183,7 @@ class Deliverer:
                 version, attempts = fresh[0].version, 0
             row = tx.states.get(subscription.ptk, version)
             name = tx.ptks.get(subscription.ptk).name
-        told = row.manifest
-        view = StateView(
-            name, row.version, row.digest, row.window, told["epsilon"], told["delta"], told["samples"], row.created_ms
-        )
-        return view, attempts
+        return state_view(name, row), attempts
 
     def _send(self, subscription: rows.Subscription, state: StateView, attempts: int) -> bool:
         """True when it arrived."""

@@ -10,7 +10,7 @@ from ptkstore.client import Store
 from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.callers import Caller
 from ptkstore.rpc.dispatch import Call
-from ptkstore.rpc.happenings import audit_page, delivery_page, event_page, retry
+from ptkstore.rpc.happenings import audit_page, delivery_page, event_page, event_view, retry
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.messages import audit_message, delivery_message, event_message
 from ptkstore.rpc.pages import DEFAULT_SIZE, MAX_SIZE
@@ -106,7 +106,4 @@ class Events:
     def _seen(self, caller: Caller, after: int, limit: int) -> list[EventView]:
         """The next events that a caller may see: they are about a PTK or a stream."""
         with self._store.home.metadata.read() as tx:
-            return [
-                EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms)
-                for one in tx.events.after(after, limit, streams=caller.streams, names=caller.ptks)
-            ]
+            return [event_view(one) for one in tx.events.after(after, limit, streams=caller.streams, names=caller.ptks)]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ptklib.errors import InvalidInput
 from ptkstore.engine.cycle import cycle_view
-from ptkstore.metadata import Transaction
+from ptkstore.metadata import Transaction, rows
 from ptkstore.metadata.notifications import Notification
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.pages import Page
@@ -30,6 +30,7 @@ __all__ = [
     "delivery_page",
     "delivery_view",
     "event_page",
+    "event_view",
     "number_of",
     "operation_page",
     "operation_view",
@@ -121,6 +122,11 @@ def audit_page(tx: Transaction, *, find: str, what: Sequence[str], limit: int, p
     return AuditPage(tuple(entries), _further(page, token, first))
 
 
+def event_view(one: rows.Event) -> EventView:
+    """Something that happened."""
+    return EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms)
+
+
 def event_page(
     tx: Transaction,
     *,
@@ -134,7 +140,7 @@ def event_page(
     page = Page(f"events {find}", limit, page_token)
     found, first = tx.events.search(find=find, limit=page.size + 1, before=page.after, streams=streams, names=names)
     part, token = page.cut(found, lambda one: one.id)
-    events = (EventView(one.id, one.kind, one.subject, dict(one.body), one.at_ms) for one in part)
+    events = (event_view(one) for one in part)
     return EventPage(tuple(events), _further(page, token, first))
 
 

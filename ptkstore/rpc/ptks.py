@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from ptkstore.client import Store
 from ptkstore.engine import registrations
 from ptkstore.engine.finding import find_ptks
 from ptkstore.engine.profile_terms import renew, witness
+from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.metadata import Transaction, rows
 from ptkstore.rpc.dispatch import Call, calls_back
 from ptkstore.rpc.happenings import number_of
@@ -28,48 +28,21 @@ from ptkstore.rpc.messages import (
     status_word,
 )
 from ptkstore.rpc.pages import DEFAULT_SIZE, Page
+from ptkstore.rpc.state_cache import StateCache
 from ptkstore.rpc.watching import Send, Watchers
 from ptkstore.v1 import ptk_pb2
-from ptkstore.views import PtkView, Registration, StateView
+from ptkstore.views import Registration
 
-__all__ = ["CACHED_BYTES", "INLINE_BYTES", "MAX_LEVELS", "PIECE_BYTES", "Ptks", "StateCache", "watch_message"]
+__all__ = ["INLINE_BYTES", "MAX_LEVELS", "PIECE_BYTES", "Ptks", "watch_message"]
 
 INLINE_BYTES = 1 << 20
 PIECE_BYTES = 1 << 20
-CACHED_BYTES = 64 << 20
 MAX_LEVELS = 100
 
 
 def watch_message(name: str, row: rows.StateRow) -> bytes:
     """What those who watch a PTK are told of a state."""
-    return ptk_pb2.WatchPtkResponse(state=state_message(_state_view(name, row))).SerializeToString()
-
-
-class StateCache:
-    """The bytes of states that were read lately, by digest: they never change. Thread-safe."""
-
-    def __init__(self, read: Callable[[str], tuple[bytes, bytes]], most_bytes: int = CACHED_BYTES) -> None:
-        """``read`` gives arrays and manifest, checked against the digest."""
-        self._read = read
-        self._most = most_bytes
-        self._lock = threading.Lock()
-        self._held: OrderedDict[str, tuple[bytes, bytes]] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, digest: str) -> tuple[bytes, bytes]:
-        """The arrays and the manifest."""
-        with self._lock:
-            if digest in self._held:
-                self._held.move_to_end(digest)
-                return self._held[digest]
-        found = self._read(digest)
-        with self._lock:
-            if digest not in self._held and _size(found) <= self._most:
-                self._held[digest] = found
-                self._bytes += _size(found)
-                while self._bytes > self._most:
-                    self._bytes -= _size(self._held.popitem(last=False)[1])
-        return found
+    return ptk_pb2.WatchPtkResponse(state=state_message(state_view(name, row))).SerializeToString()
 
 
 class Ptks:
@@ -231,7 +204,7 @@ class Ptks:
             ptk = tx.ptks.named(request.name).id
             found = tx.states.list(ptk, limit=page.size + 1, after=page.after)
         part, token = page.cut(found, lambda row: row.version)
-        states = [state_message(_state_view(request.name, row)) for row in part]
+        states = [state_message(state_view(request.name, row)) for row in part]
         return ptk_pb2.ListStatesResponse(states=states, next_page_token=token)
 
     def get_state(self, request: ptk_pb2.GetStateRequest, _call: Call) -> ptk_pb2.GetStateResponse:
@@ -241,7 +214,7 @@ class Ptks:
                 digest = witness(tx, tx.ptks.named(request.name))
             message = ptk_pb2.State(name=request.name, digest=digest)
         else:
-            message = state_message(_state_view(request.name, self._state(request)))
+            message = state_message(state_view(request.name, self._state(request)))
         arrays, manifest = self._states.get(message.digest)
         presigned = getattr(self._store.home.lake, "presigned_url", None)
         return ptk_pb2.GetStateResponse(
@@ -326,16 +299,10 @@ class Ptks:
         return _ptk_message(found.ptk, found.state)
 
     def _state(self, request: ptk_pb2.GetStateRequest) -> rows.StateRow:
-        which = request.WhichOneof("which")
+        version = request.version if request.WhichOneof("which") == "version" else None
+        as_of_ms = millis(request, "as_of")
         with self._store.home.metadata.read() as tx:
-            known = tx.newest.named(request.name)
-            if which == "version":
-                return tx.states.get(known.ptk.id, request.version)
-            as_of_ms = millis(request, "as_of")
-            found = known.state if as_of_ms is None else tx.states.as_of(known.ptk.id, as_of_ms)
-        if found is None:
-            raise Refused("STATE_UNKNOWN", f"PTK {request.name!r} has no state yet: it trains when a window closes")
-        return found
+            return chosen_state(tx, request.name, version=version, as_of_ms=as_of_ms)
 
 
 def _keeping(answer: Any, call: Call) -> Callable[[Transaction, Registration], None]:
@@ -351,28 +318,7 @@ def _keeping(answer: Any, call: Call) -> Callable[[Transaction, Registration], N
 
 
 def _ptk_message(row: rows.Ptk, latest: rows.StateRow | None) -> ptk_pb2.Ptk:
-    view = PtkView(
-        name=row.name,
-        stream=row.stream,
-        kind=row.kind,
-        config=dict(row.config),
-        config_version=row.config_version,
-        target=row.target,
-        train_every=row.train_every,
-        status=row.status,
-        reason=row.reason,
-        latest_version=latest.version if latest is not None else None,
-        nearest_target=(row.suggestion or {}).get("nearest_target"),
-        changes=tuple((row.suggestion or {}).get("changes", ())),
-    )
-    return ptk_message(view, row.etag)
-
-
-def _state_view(name: str, row: rows.StateRow) -> StateView:
-    told = row.manifest
-    return StateView(
-        name, row.version, row.digest, row.window, told["epsilon"], told["delta"], told["samples"], row.created_ms
-    )
+    return ptk_message(ptk_view(row, latest), row.etag)
 
 
 def _subscription_message(tx: Transaction, one: rows.Subscription, ptk: str) -> ptk_pb2.Subscription:
@@ -390,7 +336,3 @@ def _witness(tx: Transaction, ptk: rows.Ptk) -> str | None:
 def _etag(text: str) -> int | None:
     """The etag a caller gave back; None where it gave none. Reason: ID_INVALID."""
     return number_of(text, "a state of the PTK (etag)") if text else None
-
-
-def _size(found: tuple[bytes, bytes]) -> int:
-    return len(found[0]) + len(found[1])

@@ -97,6 +97,6 @@ class TestFrame:
                 assert len(pieces) > 1
                 other = ptk_pb2.ReadStateRequest(name="hour-speed", digest="0" * 64)
                 assert refusal(lambda: list(ptks.ReadState(other))) == "NOT_FOUND STATE_UNKNOWN"
-            monkeypatch.setattr("ptkstore.rpc.ptks.StateCache.get", lambda *_: (b"x" * 1000, b"{}"))
+            monkeypatch.setattr("ptkstore.rpc.state_cache.StateCache.get", lambda *_: (b"x" * 1000, b"{}"))
             with pytest.raises(Exception, match="STATE_DAMAGED"):
                 store.get_state("hour-speed")
