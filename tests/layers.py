@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptkstore.streams",),
     ("ptkstore.metadata", "ptkstore.lake", "ptkstore.bus"),
     ("ptkstore.views", "ptkstore.workers"),
-    ("ptkstore.pushing", "ptkstore.references", "ptkstore.tracing"),
+    ("ptkstore.png", "ptkstore.pushing", "ptkstore.references", "ptkstore.tracing"),
     ("ptkstore.engine",),
     # What both ends of the wire share.
     (

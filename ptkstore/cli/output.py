@@ -18,7 +18,18 @@ from ptklib.errors import InvalidInput, SageError
 if TYPE_CHECKING:
     from ptkstore.cli.session import Session
 
-__all__ = ["Answer", "Table", "moment", "plain", "print_error", "rejection", "show", "window_begins", "write_text"]
+__all__ = [
+    "Answer",
+    "Table",
+    "moment",
+    "plain",
+    "print_error",
+    "rejection",
+    "show",
+    "window_begins",
+    "write_bytes",
+    "write_text",
+]
 
 # Words that are coloured on a terminal.
 _GOOD = ("ACTIVE", "CREATED", "DONE", "FEASIBLE", "OK", "OPTIMAL", "PUBLISHED", "REGISTERED", "UNCHANGED", "UPDATED")
@@ -160,7 +171,12 @@ def _print_rich(table: Table) -> None:
 
 def write_text(path: str, text: str) -> None:
     """Put a text into a file. Reason: FILE_UNWRITABLE."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Put bytes into a file. Reason: FILE_UNWRITABLE."""
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_bytes(data)
     except OSError as error:
         raise InvalidInput("FILE_UNWRITABLE", f"{path}: {error.strerror}", file=path) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptkstore.cli.groups import LazyGroup
-from ptkstore.cli.output import Table, show, window_begins, write_text
+from ptkstore.cli.output import Table, show, window_begins, write_bytes, write_text
 from ptkstore.cli.session import Session, opened, pass_session, shared_options
 
 if TYPE_CHECKING:
@@ -60,27 +60,32 @@ def plan(context: click.Context, session: Session, stream: str | None) -> None:
     metavar="FILE",
     help="Write the plan's picture there too; needs --stream where there are several streams.",
 )
+@click.option(
+    "--png",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="The same picture as PNG, twice as large; needs the extra `png`.",
+)
 @shared_options
 @pass_session
 @click.pass_context
-def show_newest(context: click.Context, session: Session, stream: str | None, svg: str | None) -> None:
+def show_newest(context: click.Context, session: Session, stream: str | None, svg: str | None, png: str | None) -> None:
     """Show the newest plan that was made in a window.
 
     \b
     Examples:
       sage plan show --stream rides
       sage plan show --stream rides --svg plan.svg
+      sage plan show --stream rides --png plan.png
     """
     stream = stream or context.meta.get(__name__)
     with opened(session) as store:
         specs = _specs(store, stream)
         found = [store.plan(one.name) for one in specs]
-        if svg is not None:
+        if svg is not None or png is not None:
             if len(specs) != 1:
-                raise click.UsageError("--svg draws one plan: say which with --stream.")
-            picture = store.plan_picture(specs[0].name)
-            if picture is not None:
-                write_text(svg, picture)
+                raise click.UsageError("--svg and --png draw one plan: say which with --stream.")
+            _draw(store.plan_picture(specs[0].name), svg, png)
         lengths = {one.name: one.window_seconds for one in store.streams()}
     _show(
         session,
@@ -88,6 +93,17 @@ def show_newest(context: click.Context, session: Session, stream: str | None, sv
         lengths,
         "no plan was made yet: it is made when a window runs",
     )
+
+
+def _draw(picture: str | None, svg: str | None, png: str | None) -> None:
+    if picture is None:
+        return
+    if svg is not None:
+        write_text(svg, picture)
+    if png is not None:
+        from ptkstore.png import png_of
+
+        write_bytes(png, png_of(picture))
 
 
 def _specs(store: Store, stream: str | None) -> list[StreamSpec]:

@@ -10,18 +10,19 @@ from itertools import islice
 
 from starlette.responses import Response, StreamingResponse
 
+from ptkstore.console.downloading import attachment
+
 __all__ = ["csv_file", "csv_stream"]
 
 _AT_ONCE = 500
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _NUMBER = re.compile(r"^-?[0-9.]+([eE][+-]?[0-9]+)?$")
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
     """A download."""
     text = _lines([columns, *([_cell(one) for one in row] for row in rows)])
-    return Response(text, media_type="text/csv; charset=utf-8", headers=_headers(name))
+    return Response(text, media_type="text/csv; charset=utf-8", headers=attachment(f"{name}.csv"))
 
 
 def csv_stream(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
@@ -33,17 +34,13 @@ def csv_stream(name: str, columns: Sequence[str], rows: Iterable[Sequence[object
         while some := [[_cell(one) for one in row] for row in islice(source, _AT_ONCE)]:
             yield _lines(some)
 
-    return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=_headers(name))
+    return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=attachment(f"{name}.csv"))
 
 
 def _lines(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue()
-
-
-def _headers(name: str) -> dict[str, str]:
-    return {"content-disposition": f'attachment; filename="{_UNSAFE.sub("-", name)}.csv"'}
 
 
 def _cell(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from tests.cli.conftest import Taxi
 from tests.cli.sage import SAGE, call, environment, sage
+from tests.pixels import pixels
 
 SPEEDS = "pickup_at_speed_kmh_mean"
 
@@ -276,6 +278,17 @@ def test_a_window_without_enough_data_says_why(taxi: Taxi, tmp_path: Path) -> No
     assert (store / "plan.svg").read_text().startswith("<svg")
     assert "INFEASIBLE" in shown or "KEPT" in shown
     assert "is not reachable" in shown
+
+
+def test_the_picture_of_a_plan_is_written_as_svg_and_as_png(taxi: Taxi, tmp_path: Path) -> None:
+    svg, png = tmp_path / "plan.svg", tmp_path / "plan.png"
+    call("plan", "show", "--stream", "rides", "--svg", str(svg), "--png", str(png), cwd=taxi.path)
+    size = re.search(r'width="(\d+)" height="(\d+)"', svg.read_text())
+    assert size is not None
+    found = pixels(png.read_bytes())
+    assert found.shape == (2 * int(size[2]), 2 * int(size[1]), 3)
+    assert len({tuple(one) for one in found[:, ::40].reshape(-1, 3).tolist()}) > 3
+    call("plan", "show", "--png", str(tmp_path / "no" / "plan.png"), cwd=taxi.path, code=2)
 
 
 def test_what_if_shows_both_plans(taxi: Taxi) -> None:

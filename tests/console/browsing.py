@@ -88,5 +88,5 @@ class Browsing:
 
     def _failed(self, request: Any) -> None:
         # A download is "failed" for a tab, and so is a stream of events that ends because the tab moves on.
-        if not request.url.partition("?")[0].endswith((".csv", "-live")):
+        if not request.url.partition("?")[0].endswith((".csv", ".svg", ".png", "-live")):
             self.complaints.append(f"failed: {request.url}: {request.failure}")

@@ -50,6 +50,7 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     text: str
+    data: bytes
     cookies: Sequence[str]
 
     @property
@@ -91,7 +92,7 @@ class Client:
         try:
             connection.request(method, "/" + path, body=body, headers=headers)
             found = connection.getresponse()
-            text = found.read().decode()
+            data = found.read()
             cookies = found.headers.get_all("set-cookie") or []
         finally:
             connection.close()
@@ -101,7 +102,9 @@ class Client:
                 self.cookies.pop(name, None)
             else:
                 self.cookies[name] = value
-        return Answer(found.status, {name.lower(): value for name, value in found.headers.items()}, text, cookies)
+        # Of a picture there is no text, but what is searched for is searched for there too.
+        text = data.decode(errors="strict" if "image/png" not in found.headers.get("content-type", "") else "replace")
+        return Answer(found.status, {name.lower(): value for name, value in found.headers.items()}, text, data, cookies)
 
 
 @contextmanager

@@ -160,7 +160,7 @@ def test_no_page_action_file_or_stream_tells(
     pages = list(crawl(client, GETS))
     where = {one.where.partition("?")[0] for one in pages}
     assert where >= set(GETS)
-    assert {"operations-live", "plan.csv", "audit.csv", "events.csv"} <= where
+    assert {"operations-live", "plan.csv", "plan.svg", "plan.png", "audit.csv", "events.csv"} <= where
     assert any("stream=rides" in one.where for one in pages if one.where.startswith("operations-live"))
     assert leaks(iter(pages)) == []
     done = list(act(client, pages))

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import re
+import sys
 from collections.abc import Iterator
 from html import unescape
 
@@ -26,6 +27,7 @@ from ptkstore.views import PartitionLine, PlanLine, PlanView
 from tests.console.running import Running, console
 from tests.console.stores import MARKUP
 from tests.engine.small import CANARY
+from tests.pixels import pixels
 
 
 def words(text: str) -> str:
@@ -80,6 +82,40 @@ def test_the_plan_tells_what_changed_and_who_is_left_out(running: Running) -> No
     assert re.search(r"What would admit it: a target of 0\.\d+ instead of 0.0001", text)
     assert "groups waiting clusters" in text
     assert "To be profiled when the next window closes" in text
+
+
+def test_the_picture_of_the_plan_is_a_file_for_reports(running: Running, store: Store) -> None:
+    client = running.signed_in()
+    page = client.get("plan?stream=rides").text
+    assert 'href="plan.svg?stream=rides" download' in page
+    assert 'href="plan.png?stream=rides" download' in page
+    svg, png = client.get("plan.svg?stream=rides"), client.get("plan.png?stream=rides")
+    assert svg.headers["content-type"].startswith("image/svg+xml")
+    assert svg.headers["content-disposition"] == 'attachment; filename="plan-rides.svg"'
+    assert svg.text == store.plan_picture("rides")
+    assert png.headers["content-type"] == "image/png"
+    assert png.headers["content-disposition"] == 'attachment; filename="plan-rides.png"'
+    size = re.search(r'width="(\d+)" height="(\d+)"', svg.text)
+    assert size is not None
+    found = pixels(png.data)
+    assert found.shape == (2 * int(size[2]), 2 * int(size[1]), 3)
+    assert found.min() < 100
+    for path in (
+        "plan.svg?stream=quiet",
+        "plan.png?stream=quiet",
+        "plan.svg?stream=nowhere",
+        "plan.png?stream=nowhere",
+    ):
+        assert client.get(path).status == 404
+
+
+def test_without_the_package_no_png_is_offered(embedded: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    client = embedded.signed_in()
+    page = client.get("plan?stream=rides").text
+    assert "plan.svg" in page
+    assert "plan.png" not in page
+    assert "PACKAGE_MISSING" in client.get("plan.png?stream=rides").text
 
 
 def test_nothing_raw_is_shown(running: Running) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 from starlette.responses import Response
 
 from ptklib.errors import Refused, SageError
+from ptkstore.console.downloading import attachment
 from ptkstore.console.listing import listed
 from ptkstore.console.plan_changes import PlanChanges, changes
 from ptkstore.console.plan_picture import draw, idle_share
 from ptkstore.console.spreadsheet import csv_file
 from ptkstore.console.visit import Page, Visit
 from ptkstore.console.wording import window_begins
+from ptkstore.png import can_draw_png, png_of
 from ptkstore.streams import StreamSpec
 from ptkstore.views import PlanLine, PlanView, PtkView
 
@@ -63,6 +65,7 @@ def plan(visit: Visit) -> Response:
             _PROMISE_SECONDS,
             lambda: draw(found, str(spec.policy.as_json()["epsilon"])),
         ),
+        has_png=can_draw_png(),
         idle=idle_share(found),
         listing=listing,
         promised={line.ptk: _promised(visit, line) for line in listing.rows},
@@ -76,7 +79,7 @@ def plan_csv(visit: Visit) -> Response:
     """All lines of the newest plan."""
     found = visit.store.plan(visit.asked("stream"))
     if found is None:
-        raise Refused("PLAN_UNKNOWN", "this stream has no plan yet: it is made when a window runs")
+        raise _no_plan()
     columns = ("ptk", "epsilon", "samples", "share_of_window", "target", "share_of_budget", "partitions")
     rows = (
         (
@@ -91,6 +94,30 @@ def plan_csv(visit: Visit) -> Response:
         for one in found.lines
     )
     return csv_file(f"plan-{found.stream}-{found.window}", columns, rows)
+
+
+def plan_svg(visit: Visit) -> Response:
+    """The picture of the newest plan, with its colours in it."""
+    stream, picture = _picture(visit)
+    return Response(picture, media_type="image/svg+xml", headers=attachment(f"plan-{stream}.svg"))
+
+
+def plan_png(visit: Visit) -> Response:
+    """The same picture for programs that take no SVG."""
+    stream, picture = _picture(visit)
+    return Response(png_of(picture), media_type="image/png", headers=attachment(f"plan-{stream}.png"))
+
+
+def _picture(visit: Visit) -> tuple[str, str]:
+    stream = visit.asked("stream")
+    found = visit.store.plan_picture(stream)
+    if found is None:
+        raise _no_plan()
+    return stream, found
+
+
+def _no_plan() -> Refused:
+    return Refused("PLAN_UNKNOWN", "this stream has no plan yet: it is made when a window runs")
 
 
 def _spec(visit: Visit, streams: list[StreamSpec]) -> StreamSpec:
@@ -147,4 +174,6 @@ def _promised(visit: Visit, line: PlanLine) -> float | None:
 PAGES = (
     Page(path="plan", view=plan, label="Plan"),
     Page(path="plan.csv", view=plan_csv),
+    Page(path="plan.svg", view=plan_svg),
+    Page(path="plan.png", view=plan_png),
 )

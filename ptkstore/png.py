@@ -1,0 +1,48 @@
+"""Pictures as PNG, for reports that take no SVG: the same shapes and words, twice as large, on white.
+
+resvg draws them with the fonts of the machine. Where it has none at all the words would be left out without a complaint, so
+that is refused. Reasons: PACKAGE_MISSING, FONT_MISSING.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+
+from ptklib.errors import SageError
+
+__all__ = ["PNG_SCALE", "can_draw_png", "png_of"]
+
+PNG_SCALE = 2.0
+_PACKAGE = "resvg_py"
+_EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40" width="40" height="40">{}</svg>'
+_LETTER = '<text x="5" y="30" font-size="24" font-family="sans-serif">M</text>'
+
+
+def can_draw_png() -> bool:
+    """True where the package for it is installed."""
+    return find_spec(_PACKAGE) is not None
+
+
+def png_of(svg: str) -> bytes:
+    """An SVG document as a PNG file, `PNG_SCALE` times its size."""
+    if not can_draw_png():
+        advice = "pip install 'ptkstore[png]'"
+        raise SageError("PACKAGE_MISSING", f"the package {_PACKAGE} is not installed: {advice}", package=_PACKAGE)
+    if not _has_font():
+        raise SageError(
+            "FONT_MISSING",
+            "this machine has no font for the words of a PNG: install one, like fonts-dejavu-core, or take the SVG",
+        )
+    return _drawn(svg)
+
+
+@cache
+def _has_font() -> bool:
+    return _drawn(_EMPTY.format(_LETTER)) != _drawn(_EMPTY.format(""))
+
+
+def _drawn(svg: str) -> bytes:
+    import resvg_py
+
+    return resvg_py.svg_to_bytes(svg_string=svg, zoom=PNG_SCALE, background="white")
