@@ -1,6 +1,7 @@
 """A plan as a picture (SVG): partitions side by side, as wide as their samples; PTKs stacked in them, as tall as their demand.
 
-The dashed line is the capacity; what is white below it is idle. A PTK keeps its colour and, where it can, its height above
+The dashed line is the capacity; what is white below it is idle. Where some of a larger whole was spent before the plan, the
+line is that whole, and the grey strip below it is what was spent. A PTK keeps its colour and, where it can, its height above
 the ground, so one that spans partitions reads as one bar. Large plans stay readable and small: at most so many columns are
 drawn, each as the partition in its middle, and PTKs that are too flat to see become one grey bar.
 """
@@ -25,8 +26,12 @@ _COLOURS = (
 )  # fmt: skip
 
 
-def draw(problem: Problem, plan: Plan) -> str:
-    """The SVG document. A plan that does not exist is a picture that says so."""
+def draw(problem: Problem, plan: Plan, *, ceiling: str | None = None, before: float = 0.0) -> str:
+    """The SVG document. A plan that does not exist is a picture that says so.
+
+    ``ceiling`` names the dashed line. ``before`` is the share of what it stands for that was spent before; the capacity of
+    the problem is the rest.
+    """
     if plan.total_samples is None:
         text = plan.explanation.text if plan.explanation else plan.status
         return _document([_text(_LEFT, _TOP + 20, f"{plan.status}: {text}", size=14)], 120)
@@ -37,24 +42,33 @@ def draw(problem: Problem, plan: Plan) -> str:
     parts = [_text(_LEFT, 24, title, size=15)]
     bottom = _TOP + _HEIGHT
     parts.append(f'<rect x="{_LEFT}" y="{_TOP}" width="{_WIDTH}" height="{_HEIGHT}" fill="#fff" stroke="#bbb"/>')
-    parts += _bars(problem, plan)
+    strip = _HEIGHT * before
+    if strip:
+        parts.append(f'<rect x="{_LEFT}" y="{_TOP}" width="{_WIDTH}" height="{strip:.2f}" fill="#bbb"/>')
+    parts += _bars(problem, plan, _HEIGHT - strip)
     parts.append(
         f'<path d="M{_LEFT - 6} {_TOP}H{_LEFT + _WIDTH + 6}" stroke="#333" stroke-dasharray="6 4" fill="none"/>'
     )
-    parts.append(_text(_LEFT - 8, _TOP + 4, "capacity", size=11, anchor="end"))
+    parts.append(_text(_LEFT - 8, _TOP + 4, ceiling or "capacity", size=11, anchor="end"))
     parts.append(_text(_LEFT - 8, bottom + 4, "0", size=11, anchor="end"))
     parts.append(_text(_LEFT, bottom + 18, "0", size=11, anchor="middle"))
     parts.append(_text(_LEFT + _WIDTH, bottom + 18, f"{plan.total_samples:,} samples", size=11, anchor="end"))
     used = sum(one.demand * one.samples for one in plan.partitions)
     whole = problem.capacity * plan.total_samples
     idle = 100 * (1 - used / whole) if whole else 0.0
-    parts.append(_text(_LEFT, bottom + 40, f"idle (white below the capacity): {idle:.1f}%", size=12))
+    told = f"idle (white below the capacity): {idle:.1f}%"
+    if strip:
+        told = (
+            f"idle (white): {idle:.1f}% of what was left; spent before on published counts (grey): {100 * before:.2g}%"
+        )
+    parts.append(_text(_LEFT, bottom + 40, told, size=12))
     return _document(parts, bottom + _BOTTOM)
 
 
-def _bars(problem: Problem, plan: Plan) -> list[str]:
+def _bars(problem: Problem, plan: Plan, height: float) -> list[str]:
+    """The capacity is so high."""
     columns = _columns(plan)
-    scale = _HEIGHT / problem.capacity if problem.capacity else 0.0
+    scale = height / problem.capacity if problem.capacity else 0.0
     order = {
         one.id: k for k, one in enumerate(sorted(plan.assignments, key=lambda one: (-len(one.partitions), one.id)))
     }

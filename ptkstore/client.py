@@ -340,10 +340,10 @@ class Store:
 
     def plan_picture(self, stream: str) -> str | None:
         """The newest plan of a stream as an SVG document, or None before its first window."""
-        self.stream(stream)
+        spec = self.stream(stream)
         with self._home.metadata.read() as tx:
             row = tx.plans.latest(stream)
-        return None if row is None else draw_plan(row.body)
+        return None if row is None else draw_plan(spec, row.body)
 
     def plan_now(self, stream: str) -> PlanView:
         """What the plan of a fresh window would be with the PTKs as they are; touches nothing."""

@@ -1,6 +1,7 @@
 """A plan as a picture of characters: partitions side by side, as wide as their samples; PTKs stacked, as high as they use.
 
-Each PTK has a letter; a dot is budget that stays idle. The top is all that the records of the window have left.
+Each PTK has a letter; a dot is budget that stays idle. The top is E; what the published counts took of it before anybody
+trains is at the top where it is high enough to be seen, and in words always.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ __all__ = ["draw_plan"]
 
 _WIDTH, _HEIGHT = 72, 12
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_MANY = "#"
+_MANY, _IDLE, _BEFORE = "#", ".", "="
 
 
 def draw_plan(plan: PlanView, *, width: int = _WIDTH, height: int = _HEIGHT) -> str:
@@ -21,17 +22,24 @@ def draw_plan(plan: PlanView, *, width: int = _WIDTH, height: int = _HEIGHT) -> 
         return ""
     lines = sorted(plan.lines, key=lambda line: (-len(line.partitions), -line.samples, line.ptk))
     letters = {line.ptk: _LETTERS[place] if place < len(_LETTERS) else _MANY for place, line in enumerate(lines)}
-    columns = [_column(lines, letters, place, height) for place in _places(plan, total, width)]
+    before = plan.spent_before or 0.0
+    top = int((1 - before) * height + 0.5)
+    columns = [
+        _column(lines, letters, place, (1 - before) * height).ljust(top, _IDLE).ljust(height, _BEFORE)
+        for place in _places(plan, total, width)
+    ]
     rows = ["".join(column[height - 1 - row] for column in columns) for row in range(height)]
     named = ", ".join(f"{letters[line.ptk]} {line.ptk}" for line in lines[: len(_LETTERS)])
     more = f", {_MANY} {len(lines) - len(_LETTERS)} more" if len(lines) > len(_LETTERS) else ""
     idle = 1 - sum(one.samples * one.used for one in plan.partitions) / total
     end = f"{total} samples"
+    label = "budget" if plan.spent_before is None else "E"
+    counts = f"; {_BEFORE if top < height else 'not drawn:'} published counts ({before:.2%} of E)" if before else ""
     return "\n".join(
         [
-            *(f"{'budget' if not number else '':>6} |{row}|" for number, row in enumerate(rows)),
+            *(f"{label if not number else '':>6} |{row}|" for number, row in enumerate(rows)),
             f"{'':6} 0{'-' * (width - len(end) + 1)}{end}",
-            f"{named}{more}; . idle ({100 * idle:.1f}%)",
+            f"{named}{more}; {_IDLE} idle ({100 * idle:.1f}%){counts}",
         ]
     )
 
@@ -47,11 +55,11 @@ def _places(plan: PlanView, total: int, width: int) -> list[int]:
     return found
 
 
-def _column(lines: list[PlanLine], letters: dict[str, str], place: int, height: int) -> str:
+def _column(lines: list[PlanLine], letters: dict[str, str], place: int, height: float) -> str:
     """From the ground up: each cell shows who covers its middle."""
     found, reached = "", 0.0
     for line in lines:
         if place in line.partitions:
             reached += line.used
-            found += letters[line.ptk] * (min(height, int(reached * height + 0.5)) - len(found))
-    return found.ljust(height, ".")
+            found += letters[line.ptk] * (int(min(1.0, reached) * height + 0.5) - len(found))
+    return found

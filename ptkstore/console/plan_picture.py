@@ -1,5 +1,6 @@
 """The picture of a plan as SVG inside a page: partitions are columns as wide as their samples, PTKs bars as tall as what they
-use of the budget there, the dashed line is E, and what is hatched is idle.
+use of the budget there, the dashed line is E, the strip below it is what the published counts took before anybody trains,
+and what is hatched is idle.
 
 Colours are classes of the style sheet, so that it fits light and dark and needs no inline style. Large plans stay small: at
 most so many columns are drawn, each as the partition in its middle, and PTKs that are too flat to see become one bar.
@@ -75,13 +76,16 @@ def draw(
         return Markup("")
     scale = _Scale(max(total, samples), width)
     bottom, right, held = _TOP + _HEIGHT, _LEFT + width, width * total / scale.samples
+    strip = _HEIGHT * (plan.spent_before or 0.0)
+    ceiling = f"E = {float(epsilon):.4g}" if plan.spent_before is not None else "rest of E"
     parts = [
         f'<rect class="idle" x="{_LEFT:g}" y="{_TOP:g}" width="{held:g}" height="{_HEIGHT:g}" fill="url(#{name})"/>',
         *_bars(plan, scale, hues_of(plan) if hues is None else hues),
-        *(f'<path class="cut" d="M{x:.1f} {_TOP:g}V{bottom:g}"/>' for x in _cuts(plan, scale)),
+        *_before(plan, held, strip),
+        *(f'<path class="cut" d="M{x:.1f} {_TOP + strip:g}V{bottom:g}"/>' for x in _cuts(plan, scale)),
         f'<path class="ceiling" d="M{_LEFT - 6:g} {_TOP:g}H{right + 6:g}"/>',
         f'<path class="axis" d="M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:g}"/>',
-        _text(_LEFT - 10, _TOP + 4, f"E = {float(epsilon):.4g}", "end"),
+        _text(_LEFT - 10, _TOP + 4, ceiling, "end"),
         *(_text(_LEFT - 10, bottom - _HEIGHT * share + 4, f"{share:.0%}", "end") for share in (0.25, 0.5, 0.75)),
         _text(_LEFT - 10, bottom + 4, "0", "end"),
     ]
@@ -98,6 +102,15 @@ def draw(
     box = f'viewBox="0 0 {right + _RIGHT:g} {bottom + _BOTTOM:g}"'
     # Texts were escaped where they were put in.
     return Markup(f'<svg class="plan-picture" {box} role="img" aria-label="{escape(title)}">{hatch}{body}</svg>')  # noqa: S704
+
+
+def _before(plan: PlanView, width: float, strip: float) -> list[str]:
+    """What was spent before the plan, as a strip below E, and its name above."""
+    if not strip:
+        return []
+    told = f"published counts: {plan.spent_before:.2%} of E"
+    shape = f'<rect class="before" x="{_LEFT:g}" y="{_TOP:g}" width="{width:g}" height="{strip:.1f}"/>'
+    return [f"<g><title>{told}</title>{shape}</g>", _text(_LEFT + width, _TOP - 7, told, "end")]
 
 
 def _order(plan: PlanView) -> list[int]:
@@ -129,7 +142,7 @@ def _stack(plan: PlanView, members: list[int]) -> list[_Bar]:
     """The bars of one partition, from the ground up; -1 is all that are too flat."""
     low, flat, found = 0.0, 0.0, []
     for k in members:
-        tall = plan.lines[k].used * _HEIGHT
+        tall = plan.lines[k].used * _HEIGHT * (1 - (plan.spent_before or 0.0))
         if tall < _FLAT:
             flat += tall
             continue

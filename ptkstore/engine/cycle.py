@@ -120,7 +120,13 @@ class Cycle:
         settled = settle_plan(self.spec, judge, loss, due, available=available, current=current)
         rate = Fraction(sealed["dp_records"], self.spec.window_seconds)
         view = plan_view(
-            self.spec, self.window, settled, due, available=available, records_per_second=rate if rate > 0 else None
+            self.spec,
+            judge,
+            self.window,
+            settled,
+            due,
+            available=available,
+            records_per_second=rate if rate > 0 else None,
         )
         plan, status = settled.plan, "ADOPTED"
         if plan.total_samples is None:

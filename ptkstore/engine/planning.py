@@ -207,15 +207,23 @@ def nearest(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcom
     return high / 1000
 
 
-def draw_plan(body: Mapping[str, Any]) -> str:
-    """The picture of a plan as it is kept in the metadata."""
+def draw_plan(spec: StreamSpec, body: Mapping[str, Any]) -> str:
+    """The picture of a plan as it is kept in the metadata, below the E of its stream."""
     plan = Plan.from_json(body["plan"])
     capacity = body["capacity"] or max((one.demand for one in plan.partitions), default=0)
-    return draw(Problem(capacity=capacity, n_max=None, ptks=()), plan)
+    ceiling = f"E = {float(spec.policy.epsilon):.4g}"
+    before = body["view"].get("spent_before")
+    return draw(
+        Problem(capacity=capacity, n_max=None, ptks=()),
+        plan,
+        ceiling=ceiling if before is not None else None,
+        before=before or 0.0,
+    )
 
 
 def plan_view(
     spec: StreamSpec,
+    judge: Filter,
     window: int,
     settled: Settled,
     candidates: Sequence[Candidate],
@@ -269,4 +277,12 @@ def plan_view(
         lower_bound=plan.lower_bound,
         gap=plan.gap,
         partitions=partitions,
+        spent_before=_spent_before(judge, settled),
     )
+
+
+def _spent_before(judge: Filter, settled: Settled) -> float | None:
+    """What the plan does not have of the whole promise, in the coordinate that it counts in."""
+    if settled.coordinate is None or settled.problem is None:
+        return None
+    return 1 - settled.problem.capacity / judge.capacity[settled.coordinate]

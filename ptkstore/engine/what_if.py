@@ -142,4 +142,4 @@ def _plan(spec: StreamSpec, candidates: list[Candidate], rate: Fraction, current
     judge = spec.policy.filter()
     settled = settle_plan(spec, judge, fresh_loss(spec, judge), candidates, current=current)
     window = int(rate * spec.window_seconds * (1 - Fraction(spec.profile_share))) if rate else None
-    return plan_view(spec, -1, settled, candidates, available=window, records_per_second=rate or None)
+    return plan_view(spec, judge, -1, settled, candidates, available=window, records_per_second=rate or None)

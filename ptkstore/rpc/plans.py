@@ -31,11 +31,11 @@ class Plans:
         """See the contract."""
         if request.fresh:
             return plan_pb2.GetPlanResponse(plan=plan_message(self._store.plan_now(request.stream)))
-        self._store.stream(request.stream)
+        spec = self._store.stream(request.stream)
         row = self._row(request)
         if row is None:
             return plan_pb2.GetPlanResponse()
-        picture = draw_plan(row.body) if request.with_picture else ""
+        picture = draw_plan(spec, row.body) if request.with_picture else ""
         return plan_pb2.GetPlanResponse(plan=_message(row), picture_svg=picture)
 
     def list_plans(self, request: plan_pb2.ListPlansRequest, _call: Call) -> plan_pb2.ListPlansResponse:

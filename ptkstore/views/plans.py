@@ -39,6 +39,9 @@ class PlanView(View):
 
     No plan of the form asked for holds fewer samples than ``lower_bound``; ``gap`` is what a better one could save, as a
     share. ``explanation`` and ``changes`` say why there is none and what would make one feasible.
+
+    ``spent_before`` is the share of E that its records had lost before anybody trains on them, to their published counts;
+    what lines and partitions have ``used`` are shares of the rest. None where it is not known.
     """
 
     stream: str
@@ -56,6 +59,7 @@ class PlanView(View):
     lower_bound: int | None = None
     gap: float | None = None
     partitions: tuple[PartitionLine, ...] = ()
+    spent_before: float | None = None
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> PlanView:

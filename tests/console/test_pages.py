@@ -8,6 +8,7 @@ import itertools
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -318,6 +319,50 @@ def test_a_picture_is_to_scale() -> None:
     assert by + bh == pytest.approx(ay, abs=0.2)
     assert idle_share(plan) == pytest.approx(1 - (0.5 * 200 + 0.75 * 100) / 300)
     assert draw(PlanView("s", 3, "INFEASIBLE", None, 300, "strip", 0.5, ()), "1") == ""
+
+
+def test_the_ceiling_of_a_picture_is_e_and_the_counts_are_a_strip_below() -> None:
+    lines, cuts = (PlanLine("a", "0.8", 300, 0.1, 0.1, (0,), 1.0),), (PartitionLine(300, 1, 1.0),)
+    plan = PlanView("s", 3, "OPTIMAL", 300, 300, "strip", 0.5, lines, partitions=cuts, spent_before=0.2)
+    text = draw(plan, "1")
+    (ceiling,) = re.findall(r'class="ceiling" d="M[\d.]+ ([\d.]+)H', text)
+    (ground,) = re.findall(r'class="axis" d="M[\d.]+ [\d.]+V([\d.]+)H', text)
+    ((strip_top, strip_tall),) = re.findall(
+        r'class="before" x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', text
+    )
+    ((bar_top, bar_tall),) = re.findall(
+        r'class="bar k0" x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', text
+    )
+    whole_height = float(ground) - float(ceiling)
+    assert strip_top == ceiling
+    assert float(strip_tall) == pytest.approx(0.2 * whole_height)
+    assert float(bar_tall) == pytest.approx(0.8 * whole_height)
+    # A plan that uses all that was left reaches up to the strip and not to E.
+    assert float(bar_top) == pytest.approx(float(ceiling) + float(strip_tall))
+    assert ">E = 1<" in text
+    assert ">published counts: 20.00% of E<" in text
+    unknown = draw(replace(plan, spent_before=None), "1")
+    assert ">rest of E<" in unknown
+    assert "E = 1" not in unknown
+
+
+def test_the_counts_of_a_plan_cost_what_the_stream_says(embedded: Running, store: Store) -> None:
+    plan, spec = store.plan("rides"), store.stream("rides")
+    assert plan is not None
+    assert plan.spent_before is not None
+    # Renyi: a count's cost at the order that the plan counts in, of the capacity there.
+    judge = spec.policy.filter()
+    shares = [
+        cost / most for cost, most in zip(judge.demand(spec.count_release().cost), judge.capacity, strict=True) if most
+    ]
+    assert min(abs(one - plan.spent_before) for one in shares) < 1e-9
+    assert 0 < plan.spent_before < 0.5
+    page = embedded.signed_in().get("plan?stream=rides").text
+    assert f"published counts: {plan.spent_before:.2%} of E" in page
+    picture = store.plan_picture("rides")
+    assert picture is not None
+    assert ">E = 1<" in picture
+    assert "spent before on published counts (grey)" in picture
 
 
 def test_names_in_a_picture_are_escaped() -> None:

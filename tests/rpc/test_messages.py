@@ -56,6 +56,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             9,
             0.1,
             (views.PartitionLine(10, 1, 0.9),),
+            0.01,
         ),
         messages.plan_message,
         messages.plan_view,

@@ -41,6 +41,7 @@ def plan_message(one: views.PlanView, created_ms: int | None = None) -> plan_pb2
         recommended_samples=one.recommended_samples,
         recommended_window_seconds=one.recommended_window_seconds,
         create_time=moment(created_ms),
+        spent_before=one.spent_before,
     )
 
 
@@ -73,4 +74,5 @@ def plan_view(message: plan_pb2.Plan) -> views.PlanView:
         lower_bound=optional(message, "lower_bound"),
         gap=optional(message, "gap"),
         partitions=tuple(views.PartitionLine(one.samples, one.ptks, one.used) for one in message.partitions),
+        spent_before=optional(message, "spent_before"),
     )
