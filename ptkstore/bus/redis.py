@@ -6,7 +6,7 @@ subscription to all of them and spreads what it hears to its own listeners throu
 
 Redis forgets what nobody hears. While it is away, `publish` refuses at once (BUS_UNAVAILABLE) and the outbox keeps the event;
 listeners wait, and the connection is tried again, less and less often. After every connection `on_connect` is called: whoever
-must not miss anything reads the truth then (`Newest` does). Reasons: BUS_UNAVAILABLE, BUS_CLOSED, BUS_URL_INVALID.
+must not miss anything reads the truth then (`engine.following` does). Reasons: BUS_UNAVAILABLE, BUS_CLOSED, BUS_URL_INVALID.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ import pytest
 import redis
 
 from ptklib.errors import InvalidInput
-from ptkstore.bus import BusUnavailable, LocalBus, Newest, Notifier, RedisBus
-from ptkstore.metadata import Metadata, MetadataUnavailable
+from ptkstore.bus import BusUnavailable, Notifier, RedisBus
+from ptkstore.engine.following import Followers
+from ptkstore.metadata import Metadata
 from tests.adapters.bus_suite import WAIT, BusSuite, listen, take
 from tests.servers.cache import tell
 from tests.servers.redis import Redis, start_redis
@@ -198,81 +200,42 @@ def _pid(running: Redis) -> int:
         return int(client.info("server")["process_id"])
 
 
-class Versions:
-    """Something with versions, as a store has."""
-
-    def __init__(self) -> None:
-        self.newest = 0
-        self.away = False
-
-    def read(self) -> tuple[int, str] | None:
-        if self.away:
-            raise MetadataUnavailable("METADATA_UNAVAILABLE", "away")
-        return (self.newest, f"v{self.newest}") if self.newest else None
-
-
-def hint(name: str) -> dict[str, Any]:
-    return {"id": 1, "kind": "state", "subject": name, "body": {}}
-
-
-def test_a_follower_never_misses_the_newest_while_redis_is_away(own_redis: Redis) -> None:
-    truth, seen = Versions(), queue.Queue[str]()
+def test_a_follower_misses_nothing_while_redis_is_away(own_redis: Redis, tmp_path: Path) -> None:
+    seen = queue.Queue[int]()
     with (
+        closing(Metadata.open(tmp_path / "meta.db")) as metadata,
         RedisBus(own_redis.url, longest_delay_seconds=0.1) as bus,
-        Newest(bus, "p", truth.read, seen.put, poll_seconds=3600),
     ):
-        truth.newest = 1
-        bus.publish("sage.state.p", hint("p"))
-        assert seen.get(timeout=WAIT) == "v1"
-        own_redis.server.kill()
-        until(lambda: not bus.connected)
-        truth.newest = 3  # versions 2 and 3 came while nobody could be told
-        own_redis.server.start()
-        assert seen.get(timeout=WAIT) == "v3"
-        assert seen.empty()
+        with metadata.write() as tx:
+            tx.streams.create("rides", {"name": "rides"}, at_ms=1)
+            ptk = tx.ptks.create("p", "rides", "counts", {}, 0.5, 1, at_ms=1).id
 
+        def publish(version: int) -> None:
+            with metadata.write() as tx:
+                cycle = tx.cycles.start("rides", version, at_ms=1)
+                tx.states.add(ptk, version, "0" * 64, {"version": version}, version, 1, cycle=cycle)
 
-def test_a_follower_asks_again_when_the_truth_is_away_and_hears_each_version_once() -> None:
-    truth, seen = Versions(), queue.Queue[str]()
-    truth.newest, truth.away = 1, True
-    with (
-        LocalBus() as bus,
-        Newest(bus, "p", truth.read, seen.put, poll_seconds=3600, first_delay_seconds=0.001) as follower,
-    ):
-        time.sleep(0.01)
-        truth.away = False
-        assert seen.get(timeout=WAIT) == "v1"
-        truth.newest = 2
-        bus.publish("sage.state.q", hint("q"))
-        bus.publish("sage.state.p", hint("p"))
-        assert seen.get(timeout=WAIT) == "v2"
-        truth.newest = 1  # a store that was set back tells nothing new
-        bus.publish("sage.state.p", hint("p"))
-        truth.newest = 3
-        bus.publish("sage.state.p", hint("p"))
-        assert seen.get(timeout=WAIT) == "v3"
-        follower.close()
-        truth.newest = 4
-        bus.publish("sage.state.p", hint("p"))
-        assert bus.settle(WAIT)
-    for thread in threading.enumerate():
-        if thread.name.startswith("sage-newest"):
-            thread.join(WAIT)
-            assert not thread.is_alive()
-    assert seen.empty()
+        # It looks when it is told to, and never by itself.
+        with closing(Followers(metadata, bus, poll_seconds=3600)) as followers:
+            follower = followers.follow("p", 0)
 
+            def tell() -> None:
+                while fresh := follower.next():
+                    for row in fresh:
+                        seen.put(row.version)
 
-def test_a_follower_whose_callback_fails_hears_the_next_version() -> None:
-    truth, seen = Versions(), queue.Queue[str]()
-
-    def fail(value: str) -> None:
-        seen.put(value)
-        raise RuntimeError
-
-    with LocalBus() as bus, Newest(bus, "p", truth.read, fail, poll_seconds=0.005):
-        for version in (1, 2, 3):
-            truth.newest = version  # found without any hint
-            assert seen.get(timeout=WAIT) == f"v{version}"
+            threading.Thread(target=tell, daemon=True).start()
+            until(lambda: bus.connected)
+            publish(1)
+            bus.publish("sage.ptk.state.p", {"subject": "p"})
+            assert seen.get(timeout=WAIT) == 1
+            own_redis.server.kill()
+            until(lambda: not bus.connected)
+            publish(2)
+            publish(3)
+            own_redis.server.start()
+            assert [seen.get(timeout=WAIT) for _ in range(2)] == [2, 3]
+            assert seen.empty()
 
 
 def test_closing_ends_every_thread(redis_server: Redis) -> None:
@@ -309,11 +272,6 @@ def test_urls_that_are_refused_without_telling_passwords(url: str) -> None:
 def test_settings_that_are_refused(wrong: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
         RedisBus("redis://127.0.0.1", **wrong)
-
-
-def test_followers_settings_that_are_refused() -> None:
-    with LocalBus() as bus, pytest.raises(InvalidInput, match="VALUE_INVALID"):
-        Newest(bus, "p", lambda: None, print, poll_seconds=0)
 
 
 def test_the_client_is_imported_only_when_a_bus_is_made() -> None:
