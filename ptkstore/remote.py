@@ -8,28 +8,25 @@ server is unavailable.
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import grpc
-
-from ptklib.errors import InvalidInput, SageError
+from ptklib.errors import InvalidInput
 from ptklib.state import State
 from ptkstore.engine.finding import MAX_CONFIGS
 from ptkstore.engine.ledger_map import COLUMNS, MOST_BLOCKS
 from ptkstore.engine.what_if import Changes
-from ptkstore.lake import StateDamaged, digest_of
 from ptkstore.pushing import numbered_batches, rows_of
-from ptkstore.references import parse_reference
 from ptkstore.remote_channel import TIMEOUT_SECONDS, Connection
+from ptkstore.remote_operations import finished
 from ptkstore.remote_push import BATCH_BYTES, Push
+from ptkstore.remote_requests import PAGE, config_json, fresh_id, page_size, plan_changes, ptk_status
+from ptkstore.remote_states import read_state
 from ptkstore.remote_watch import Watch
 from ptkstore.rpc import messages
-from ptkstore.rpc.faults import error_of
 from ptkstore.streams import StreamSpec
 from ptkstore.v1 import (
     budget_pb2,
@@ -71,12 +68,9 @@ from ptkstore.views import (
 
 __all__ = ["RemoteStore"]
 
-_PAGE = 1000
 _LARGEST, _LONGEST = (1 << 31) - 1, (1 << 63) - 1
 # Registering tries a PTK out and plans for all; a doctor reads everything.
 _LONG_SECONDS = 300.0
-# How often a lost connection is tried again while an operation is waited for: about two minutes.
-_RESTART_ATTEMPTS = 60
 
 
 class RemoteStore:
@@ -111,12 +105,12 @@ class RemoteStore:
 
     def create_stream(self, spec: StreamSpec) -> None:
         """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
-        request = stream_pb2.CreateStreamRequest(request_id=_fresh_id(), spec_json=spec.to_json_text())
+        request = stream_pb2.CreateStreamRequest(request_id=fresh_id(), spec_json=spec.to_json_text())
         self._call(self._streams.CreateStream, request)
 
     def streams(self) -> list[StreamSpec]:
         """All streams, by name."""
-        pages = self._pages(self._streams.ListStreams, stream_pb2.ListStreamsRequest())
+        pages = self._connection.pages(self._streams.ListStreams, stream_pb2.ListStreamsRequest())
         return [messages.spec_of(one) for page in pages for one in page.streams]
 
     def stream(self, name: str) -> StreamSpec:
@@ -137,11 +131,9 @@ class RemoteStore:
         names = [stream] if stream is not None else [one.name for one in self.streams()]
         found = []
         for name in names:
-            request = stream_pb2.CloseWindowRequest(
-                request_id=_fresh_id(), stream=name, until=messages.moment(until_ms)
-            )
+            request = stream_pb2.CloseWindowRequest(request_id=fresh_id(), stream=name, until=messages.moment(until_ms))
             operation = self._call(self._streams.CloseWindow, request).operation
-            found += self._finished(operation.id, progress or (lambda _text: None))
+            found += finished(self._connection, self._operations, operation.id, progress or (lambda _text: None))
         return found
 
     def register(
@@ -156,11 +148,11 @@ class RemoteStore:
     ) -> Registration:
         """Ask for a PTK: ACTIVE, WAITING for its profile, or REJECTED with the reason and the nearest target."""
         request = ptk_pb2.RegisterPtkRequest(
-            request_id=_fresh_id(),
+            request_id=fresh_id(),
             name=name,
             stream=stream,
             kind=kind,
-            config_json=_json(config),
+            config_json=config_json(config),
             target=target,
             train_every=train_every,
         )
@@ -169,12 +161,12 @@ class RemoteStore:
 
     def deregister(self, name: str) -> None:
         """Retire a PTK: its versions stay, it trains no more."""
-        self._call(self._ptks.DeregisterPtk, ptk_pb2.DeregisterPtkRequest(request_id=_fresh_id(), name=name))
+        self._call(self._ptks.DeregisterPtk, ptk_pb2.DeregisterPtkRequest(request_id=fresh_id(), name=name))
 
     def update_config(self, name: str, config: Mapping[str, Any], *, etag: int | None = None) -> Registration:
         """Another configuration, profiled and planned anew; kept as it was where that is REJECTED."""
         request = ptk_pb2.UpdatePtkConfigRequest(
-            request_id=_fresh_id(), name=name, config_json=_json(config), etag="" if etag is None else str(etag)
+            request_id=fresh_id(), name=name, config_json=config_json(config), etag="" if etag is None else str(etag)
         )
         answer = self._call(self._ptks.UpdatePtkConfig, request, _LONG_SECONDS)
         return messages.registration_view(answer.registration)
@@ -182,7 +174,7 @@ class RemoteStore:
     def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
         """Another target, planned anew; kept as it was where that is REJECTED."""
         request = ptk_pb2.UpdatePtkPerformanceTargetRequest(
-            request_id=_fresh_id(), name=name, target=target, etag="" if etag is None else str(etag)
+            request_id=fresh_id(), name=name, target=target, etag="" if etag is None else str(etag)
         )
         answer = self._call(self._ptks.UpdatePtkPerformanceTarget, request, _LONG_SECONDS)
         return messages.registration_view(answer.registration)
@@ -193,8 +185,8 @@ class RemoteStore:
             raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number, got {limit}")
         request = ptk_pb2.ListPtksRequest(stream=stream or "")
         if status is not None:
-            request.status = _status(status)
-        pages = self._pages(self._ptks.ListPtks, request, size=min(limit or _PAGE, _PAGE))
+            request.status = ptk_status(status)
+        pages = self._connection.pages(self._ptks.ListPtks, request, page_size=min(limit or PAGE, PAGE))
         views = (messages.ptk_view(one) for page in pages for one in page.ptks)
         return list(islice(views, limit))
 
@@ -214,10 +206,10 @@ class RemoteStore:
             find=find,
             sort=sort,
             page=min(page, _LARGEST) if page > 0 else -1,
-            page_size=min(size, _PAGE + 1) if size > 0 else -1,
+            page_size=min(size, PAGE + 1) if size > 0 else -1,
         )
         if status is not None:
-            request.status = _status(status)
+            request.status = ptk_status(status)
         found = self._call(self._ptks.SearchPtks, request)
         return PtkPage(tuple(messages.ptk_view(one) for one in found.ptks), found.found, found.total, found.page)
 
@@ -229,7 +221,7 @@ class RemoteStore:
 
     def subscriptions(self, ptk: str) -> list[SubscriptionView]:
         """Who is told of a PTK's states by a call of the server, and how far."""
-        pages = self._pages(self._ptks.ListSubscriptions, ptk_pb2.ListSubscriptionsRequest(ptk=ptk))
+        pages = self._connection.pages(self._ptks.ListSubscriptions, ptk_pb2.ListSubscriptionsRequest(ptk=ptk))
         return [
             SubscriptionView(one.id, one.ptk, one.rpc_endpoint, one.delivered_version)
             for page in pages
@@ -252,28 +244,16 @@ class RemoteStore:
 
     def renew_profile(self, name: str) -> ProfileView:
         """Ask for a new profile in the next window; the old one counts until then."""
-        request = ptk_pb2.RenewPtkProfileRequest(request_id=_fresh_id(), name=name)
+        request = ptk_pb2.RenewPtkProfileRequest(request_id=fresh_id(), name=name)
         return messages.profile_view(name, self._call(self._ptks.RenewPtkProfile, request).profile)
 
     def get_state(self, reference: str, *, as_of_ms: int | None = None) -> State:
         """A state by name: the newest, ``name@v7``, or the newest as of a time. Its bytes are verified."""
-        name, version = parse_reference(reference, as_of_ms)
-        request = ptk_pb2.GetStateRequest(name=name)
-        if version is not None:
-            request.version = version
-        elif as_of_ms is not None:
-            moment = messages.moment(as_of_ms)
-            assert moment is not None
-            request.as_of.CopyFrom(moment)
-        found = self._call(self._ptks.GetState, request)
-        arrays = found.arrays if found.arrays_bytes == len(found.arrays) else self._read_arrays(name, found)
-        if digest_of(arrays, found.manifest) != found.state.digest:
-            raise StateDamaged("STATE_DAMAGED", f"the bytes of {reference!r:.80} are not those of its digest")
-        return State.from_bytes(arrays, found.manifest)
+        return read_state(self._connection, self._ptks, reference, as_of_ms)
 
     def states(self, name: str) -> list[StateView]:
         """All versions of a PTK, oldest first."""
-        pages = self._pages(self._ptks.ListStates, ptk_pb2.ListStatesRequest(name=name))
+        pages = self._connection.pages(self._ptks.ListStates, ptk_pb2.ListStatesRequest(name=name))
         return [messages.state_view(one) for page in pages for one in page.states]
 
     def subscribe(self, name: str, callback: Callable[[StateView], None]) -> Callable[[], None]:
@@ -301,7 +281,7 @@ class RemoteStore:
         asked = changes or Changes()
         request = plan_pb2.WhatIfRequest(
             stream=stream,
-            changes=_changes(asked),
+            changes=plan_changes(asked),
             epsilon="" if asked.epsilon is None else str(asked.epsilon),
             delta="" if asked.delta is None else str(asked.delta),
             composition=asked.composition or "",
@@ -313,13 +293,13 @@ class RemoteStore:
 
     def approve(self, stream: str, token: str, *, request_id: str = "") -> PlanView:
         """Carry out the changes of a what-if that gave this token, all of them or none; returns the plan that was approved."""
-        request = plan_pb2.ApprovePlanRequest(request_id=request_id or _fresh_id(), stream=stream, token=token)
+        request = plan_pb2.ApprovePlanRequest(request_id=request_id or fresh_id(), stream=stream, token=token)
         return messages.plan_view(self._call(self._plans.ApprovePlan, request, _LONG_SECONDS).plan)
 
     def budget(self, stream: str) -> BudgetView:
         """What the stream promises and what is left of it, block by block."""
         told = self.budget_summary(stream)
-        pages = self._pages(self._budgets.ListBlocks, budget_pb2.ListBlocksRequest(stream=stream))
+        pages = self._connection.pages(self._budgets.ListBlocks, budget_pb2.ListBlocksRequest(stream=stream))
         lines = tuple(messages.block_line(one) for page in pages for one in page.blocks)
         return BudgetView(stream, told.unit, told.epsilon, told.delta, told.composition, told.exposure, lines)
 
@@ -330,7 +310,7 @@ class RemoteStore:
 
     def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> BlockPage:
         """The blocks of a stream, oldest first: a page of at most ``limit`` (up to 1,000), and the token of the next."""
-        request = budget_pb2.ListBlocksRequest(stream=stream, page_size=_page_size(limit), page_token=page_token)
+        request = budget_pb2.ListBlocksRequest(stream=stream, page_size=page_size(limit), page_token=page_token)
         page = self._call(self._budgets.ListBlocks, request)
         return BlockPage(tuple(messages.block_line(one) for one in page.blocks), page.next_page_token)
 
@@ -347,7 +327,7 @@ class RemoteStore:
         """What the ledger wrote about a stream, oldest first: a page, and the token of the next."""
         request = budget_pb2.ListChargesRequest(
             stream=stream,
-            page_size=_page_size(limit),
+            page_size=page_size(limit),
             page_token=page_token,
             newest_first=newest_first,
             find=find,
@@ -367,11 +347,11 @@ class RemoteStore:
     def cycles(self, stream: str, *, newest: int | None = None, most_trained: int | None = None) -> list[CycleView]:
         """The cycles of a stream, or so many of the newest (up to 1,000); oldest first."""
         if newest is not None:
-            request = operation_pb2.ListCyclesRequest(stream=stream, newest=min(newest, _PAGE) if newest > 0 else -1)
+            request = operation_pb2.ListCyclesRequest(stream=stream, newest=min(newest, PAGE) if newest > 0 else -1)
             if most_trained is not None:
                 request.most_trained = max(0, min(most_trained, _LARGEST))
             return [messages.cycle_view(one) for one in self._call(self._operations.ListCycles, request).cycles]
-        pages = self._pages(self._operations.ListCycles, operation_pb2.ListCyclesRequest(stream=stream))
+        pages = self._connection.pages(self._operations.ListCycles, operation_pb2.ListCyclesRequest(stream=stream))
         return [messages.cycle_view(one) for page in pages for one in page.cycles]
 
     def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
@@ -380,7 +360,7 @@ class RemoteStore:
             raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number, got {limit}")
         found: list[EventView] = []
         while len(found) < limit:
-            size = min(_PAGE, limit - len(found))
+            size = min(PAGE, limit - len(found))
             request = operation_pb2.ListEventsRequest(after=after, page_size=size)
             page = self._call(self._events.ListEvents, request).events
             found += [messages.event_view(one) for one in page]
@@ -392,7 +372,7 @@ class RemoteStore:
     def newest_events(self, *, find: str = "", limit: int = 100, page_token: str = "") -> EventPage:
         """What happened, newest first: a page, and the token of the next. ``find`` are words of the kind or the subject."""
         request = operation_pb2.ListEventsRequest(
-            newest_first=True, find=find, page_size=_page_size(limit), page_token=page_token
+            newest_first=True, find=find, page_size=page_size(limit), page_token=page_token
         )
         page = self._call(self._events.ListEvents, request)
         return EventPage(tuple(messages.event_view(one) for one in page.events), page.next_page_token)
@@ -400,7 +380,7 @@ class RemoteStore:
     def operations(self, stream: str | None = None, *, limit: int = 100, page_token: str = "") -> OperationPage:
         """Long work that the server was asked for, newest first: a page, and the token of the next."""
         request = operation_pb2.ListOperationsRequest(
-            stream=stream or "", page_size=_page_size(limit), page_token=page_token
+            stream=stream or "", page_size=page_size(limit), page_token=page_token
         )
         page = self._call(self._operations.ListOperations, request)
         return OperationPage(tuple(messages.operation_view(one) for one in page.operations), page.next_page_token)
@@ -408,14 +388,14 @@ class RemoteStore:
     def deliveries(self, *, dead_only: bool = False, limit: int = 100, page_token: str = "") -> DeliveryPage:
         """Notifications that are late or given up, oldest first: a page, and the token of the next."""
         request = operation_pb2.ListDeliveriesRequest(
-            dead_only=dead_only, page_size=_page_size(limit), page_token=page_token
+            dead_only=dead_only, page_size=page_size(limit), page_token=page_token
         )
         page = self._call(self._events.ListDeliveries, request)
         return DeliveryPage(tuple(messages.delivery_view(one) for one in page.deliveries), page.next_page_token)
 
     def retry_delivery(self, delivery: str) -> DeliveryView:
         """Try a notification that was given up once more. Refused: DELIVERY_UNKNOWN."""
-        request = operation_pb2.RetryDeliveryRequest(request_id=_fresh_id(), id=delivery)
+        request = operation_pb2.RetryDeliveryRequest(request_id=fresh_id(), id=delivery)
         return messages.delivery_view(self._call(self._events.RetryDelivery, request).delivery)
 
     def audit_entries(
@@ -423,7 +403,7 @@ class RemoteStore:
     ) -> AuditPage:
         """Who asked the server for what, newest first: a page, and the token of the next."""
         request = operation_pb2.ListAuditEntriesRequest(
-            find=find, changes_only=changes_only, page_size=_page_size(limit), page_token=page_token
+            find=find, changes_only=changes_only, page_size=page_size(limit), page_token=page_token
         )
         page = self._call(self._events.ListAuditEntries, request)
         return AuditPage(tuple(messages.audit_view(one) for one in page.entries), page.next_page_token)
@@ -459,84 +439,3 @@ class RemoteStore:
 
     def _call(self, method: Any, request: Any, timeout_seconds: float | None = None) -> Any:
         return self._connection.call(method, request, timeout_seconds=timeout_seconds)
-
-    def _pages(self, method: Any, request: Any, *, size: int = _PAGE) -> Iterator[Any]:
-        request.page_size = size
-        while True:
-            page = self._call(method, request)
-            yield page
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
-
-    def _read_arrays(self, name: str, found: ptk_pb2.GetStateResponse) -> bytes:
-        """Arrays that were too large for one message."""
-        request = ptk_pb2.ReadStateRequest(name=name, digest=found.state.digest)
-        timeout, metadata = self._connection.timeout_seconds, self._connection.metadata
-
-        def once() -> bytes:
-            pieces = self._ptks.ReadState(request, timeout=timeout, metadata=metadata)
-            return b"".join(one.piece for one in pieces)
-
-        arrays: bytes = self._connection.patiently(once)
-        return arrays
-
-    def _finished(self, operation: str, progress: Callable[[str], None]) -> list[CycleView]:
-        """Wait for an operation, however long it takes and however often the server restarts meanwhile."""
-        request = operation_pb2.WatchOperationRequest(id=operation)
-        told, attempt = "", 0
-        while True:
-            try:
-                for one in self._operations.WatchOperation(request, metadata=self._connection.metadata):
-                    attempt = 0
-                    now = one.operation
-                    if now.progress and now.progress != told:
-                        told = now.progress
-                        progress(told)
-                    if now.status == operation_pb2.OPERATION_STATUS_FAILED:
-                        raise SageError(now.reason, now.message)
-                    if now.status == operation_pb2.OPERATION_STATUS_DONE:
-                        return [messages.cycle_view(cycle) for cycle in now.cycles]
-            except grpc.RpcError as failure:
-                attempt += 1
-                if failure.code() != grpc.StatusCode.UNAVAILABLE or attempt > _RESTART_ATTEMPTS:
-                    raise error_of(failure) from None
-            self._connection.wait(attempt)
-
-
-def _changes(asked: Changes) -> list[plan_pb2.PlanChange]:
-    added = [
-        plan_pb2.AddPtk(name=one.name, kind=one.kind, config_json=_json(one.config), target=one.target)
-        for one in asked.add
-    ]
-    retargeted = [plan_pb2.RetargetPtk(name=name, target=target) for name, target in asked.retarget.items()]
-    return [
-        *(plan_pb2.PlanChange(add=one) for one in added),
-        *(plan_pb2.PlanChange(remove=name) for name in asked.remove),
-        *(plan_pb2.PlanChange(retarget=one) for one in retargeted),
-    ]
-
-
-def _status(word: str) -> Any:
-    """The status of a PTK on the wire. Reason: VALUE_INVALID."""
-    try:
-        return messages.status_number(word)
-    except ValueError:
-        raise InvalidInput("VALUE_INVALID", f"status must be one that a PTK can have, got {word!r:.80}") from None
-
-
-def _page_size(limit: int) -> int:
-    """What fits the message and means the same."""
-    return max(-1, min(limit, _PAGE))
-
-
-def _json(config: Mapping[str, Any]) -> str:
-    """A configuration as JSON. Reason: JSON_INVALID."""
-    try:
-        return json.dumps(dict(config), allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInput("JSON_INVALID", "a configuration must be a JSON object") from None
-
-
-def _fresh_id() -> str:
-    return uuid.uuid4().hex

@@ -8,24 +8,23 @@ STORE_CLOSED, and those of `ptkstore.rpc.faults`.
 from __future__ import annotations
 
 import ipaddress
-import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 
 from ptklib.errors import InvalidInput
+from ptkstore.engine.patience import delay_seconds
 from ptkstore.references import is_address
+from ptkstore.remote_requests import PAGE
 from ptkstore.rpc.faults import ServerUnavailable, error_of
 
 __all__ = ["ATTEMPTS", "TIMEOUT_SECONDS", "Connection", "delay_seconds"]
 
 TIMEOUT_SECONDS = 30.0
 ATTEMPTS = 6
-_FIRST_DELAY_SECONDS = 0.1
-_LONGEST_DELAY_SECONDS = 2.0
 _MAX_MESSAGE_BYTES = 64 << 20
 
 
@@ -76,6 +75,23 @@ class Connection:
 
         return self.patiently(once, deadline=deadline)
 
+    def pages(self, method: Any, request: Any, *, page_size: int = PAGE) -> Iterator[Any]:
+        """All pages of a list, one call each."""
+        request.page_size = page_size
+        while True:
+            page = self.call(method, request)
+            yield page
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def streaming(self, method: Any, request: Any) -> Any:
+        """A call that streams, without a deadline: the server is asked from time to time whether it lives."""
+        try:
+            return method(request, metadata=self.metadata)
+        except ValueError:
+            raise _closed() from None
+
     def patiently(self, once: Callable[[], Any], *, deadline: float | None = None) -> Any:
         """``once()``, again after a while where it was UNAVAILABLE; the errors of the server as errors of ours."""
         for attempt in range(1, ATTEMPTS + 1):
@@ -89,8 +105,7 @@ class Connection:
                     raise error_of(failure) from None
                 time.sleep(delay)
             except ValueError:
-                # What grpc raises for a channel that was closed.
-                raise ServerUnavailable("STORE_CLOSED", "the store was closed: open it again") from None
+                raise _closed() from None
         raise AssertionError
 
     def wait(self, attempt: int) -> None:
@@ -102,10 +117,9 @@ class Connection:
         self.channel.close()
 
 
-def delay_seconds(attempt: int) -> float:
-    """How long to wait after so many tries, with jitter."""
-    most = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2.0 ** min(attempt - 1, 20))
-    return most * random.uniform(0.5, 1.0)  # noqa: S311
+def _closed() -> ServerUnavailable:
+    """What grpc's ValueError means: the channel was closed."""
+    return ServerUnavailable("STORE_CLOSED", "the store was closed: open it again")
 
 
 def _is_loopback(host: str) -> bool:

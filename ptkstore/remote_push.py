@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import grpc
 import pyarrow as pa
 
-from ptkstore.remote_channel import ATTEMPTS, Connection, delay_seconds
+from ptkstore.engine.patience import delay_seconds
+from ptkstore.remote_channel import ATTEMPTS, Connection
 from ptkstore.rpc.faults import error_of
 from ptkstore.rpc.messages import millis
 from ptkstore.rpc.wire import framed
@@ -63,7 +64,7 @@ class Push:
         append = self._connection.channel.stream_stream(
             _METHOD, response_deserializer=stream_pb2.AppendResponse.FromString
         )
-        call = append(sending.requests(), metadata=self._connection.metadata)
+        call = self._connection.streaming(append, sending.requests())
         try:
             for ack in call:
                 first, _ = self._unacknowledged.popleft()

@@ -46,7 +46,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "ptkstore.rpc.faults ptkstore.rpc.happenings ptkstore.rpc.messages ptkstore.rpc.pages ptkstore.rpc.permissions"
         " ptkstore.rpc.wire",
     ),
-    ("ptkstore.remote ptkstore.remote_channel ptkstore.remote_push ptkstore.remote_watch",),
+    (
+        "ptkstore.remote ptkstore.remote_channel ptkstore.remote_operations ptkstore.remote_push ptkstore.remote_requests"
+        " ptkstore.remote_states ptkstore.remote_watch",
+    ),
     ("ptkstore.client",),
     ("ptkstore.rpc",),
     ("ptkstore.settings",),

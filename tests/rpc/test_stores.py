@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ptkstore.remote
 from ptklib.errors import InvalidInput
 from ptkstore.client import Store
 from ptkstore.remote import RemoteStore
 from ptkstore.rpc.faults import ServerUnavailable
+from tests.engine.small import day
 from tests.rpc.small import serving
-from tests.rpc.store_suite import StoreSuite
+from tests.rpc.store_suite import StoreSuite, filled
 
 
 class TestEmbedded(StoreSuite):
@@ -72,6 +74,30 @@ def test_a_closed_store_says_so() -> None:
     store.close()
     with pytest.raises(ServerUnavailable, match="STORE_CLOSED"):
         store.streams()
+
+
+@pytest.mark.parametrize(
+    ("last", "act"),
+    [
+        ("rows_of", lambda store: store.push("rides", day(1), producer="depot", seq=1)),
+        ("finished", lambda store: store.run("rides")),
+    ],
+    ids=["push", "run"],
+)
+def test_so_does_one_that_is_closed_before_its_call_streams(
+    tmp_path: Path, last: str, act: Callable[[Store], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(tmp_path) as (server, _), Store(server.address) as store:
+        filled(store)
+        real = getattr(ptkstore.remote, last)
+
+        def close_first(*asked: Any, **rest: Any) -> Any:
+            store.close()
+            return real(*asked, **rest)
+
+        monkeypatch.setattr(ptkstore.remote, last, close_first)
+        with pytest.raises(ServerUnavailable, match="STORE_CLOSED"):
+            act(store)
 
 
 @pytest.mark.parametrize("options", [{"token": "sage_x"}, {"cert_file": "a"}, {"cert_file": "a", "key_file": "b"}])
