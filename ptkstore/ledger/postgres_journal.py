@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ptklib.errors import InvalidInput, JournalDamaged, JournalUnavailable
@@ -23,6 +22,7 @@ from ptklib.ledger.canonical import canonical_entries
 from ptklib.ledger.state import Entry
 from ptkstore.ledger.chain import Commit, Head, checked, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
 from ptkstore.ledger.postgres_schema import has_ledger, prepare
+from ptkstore.ledger.postgres_turns import NEXT, PAGE, Turns
 
 if TYPE_CHECKING:
     import psycopg
@@ -35,28 +35,9 @@ Connect = Callable[[], "psycopg.Connection[tuple[Any, ...]]"]
 _CONNECT_SECONDS = 10
 # A connection that was idle for so long is asked whether it is alive before something is trusted to it.
 _IDLE_SECONDS = 1.0
-_PAGE = 500
 _SNAPSHOTS_KEPT = 2
 _DURABLE = {"on", "remote_apply"}
-
-# What a turn begins with, in one message: the lock, and behind it what others have added. Each statement sees what was
-# committed before it began.
-_BEGIN = """
-BEGIN;
-SELECT 1 FROM sage_ledger.head FOR UPDATE;
-SELECT seq, body, mac FROM sage_ledger.commits WHERE seq > {seq:d} ORDER BY seq LIMIT {page:d}
-"""
-
-# The commit before must be there as we know it, and the newest: a journal that swallows commits is noticed at the next one.
-_NEXT = """
-WITH moved AS (
-    UPDATE sage_ledger.head SET seq = %(seq)s, mac = %(mac)s
-    WHERE seq = %(before)s AND mac = %(before_mac)s
-    AND (%(before)s = 0 OR EXISTS (SELECT 1 FROM sage_ledger.commits WHERE seq = %(before)s AND mac = %(before_mac)s))
-    RETURNING 1
-)
-INSERT INTO sage_ledger.commits (seq, body, mac) SELECT %(seq)s, %(body)s, %(mac)s FROM moved
-"""
+_NEXT = NEXT.format(**{name: f"%({name})s" for name in ("seq", "body", "mac", "before", "before_mac")})
 
 
 def connector(url: str) -> Connect:
@@ -97,6 +78,9 @@ def _set_up(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         connection.execute("SET synchronous_commit = on")
     connection.execute("SET default_transaction_isolation = 'read committed'")
     connection.execute(f"SET lock_timeout = {BUSY_MS}")
+    # Commits are looked up by number; a plan that was made while the table was small would read it whole for ever.
+    connection.execute("SET enable_seqscan = off")
+    connection.execute("SET enable_bitmapscan = off")
     # A server that stopped in the middle of its turn must not hold up the others for ever.
     connection.execute(f"SET idle_in_transaction_session_timeout = {BUSY_MS}")
 
@@ -115,9 +99,9 @@ class PostgresJournal:
 
         self._errors: type[Exception] = psycopg.Error
         self._idle = psycopg.pq.TransactionStatus.IDLE
-        self._can_pipeline = psycopg.Pipeline.is_supported()
         self._connect = connect
         self._db: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._prepared: tuple[object, Turns] | None = None
         self._used = 0.0
         self._in_turn = False
         # What `begin` found after the commit of that number.
@@ -140,18 +124,15 @@ class PostgresJournal:
         """Take the write lock; tried again on a new connection, for nothing has happened yet."""
         for attempt in (1, 2):
             try:
-                cursor = self._connection().execute(_BEGIN.format(seq=self.head.seq, page=_PAGE))
-                cursor.nextset()
-                locked = cursor.fetchone()
-                cursor.nextset()
-                self._found = (self.head.seq, cursor.fetchall())
+                locked, added = self._turns().begin(self.head.seq)
+                self._found = (self.head.seq, added)
             except self._errors as error:
                 broken = self._broken()
                 self.rollback()
                 if attempt == 2 or not broken:
                     raise _unavailable(error) from error
             else:
-                if locked is None:
+                if not locked:
                     self.rollback()
                     raise JournalDamaged("HISTORY_CUT", "the journal's head is gone")
                 self._in_turn = True
@@ -206,16 +187,13 @@ class PostgresJournal:
 
     def append_last(self, body: bytes) -> None:
         """Add one commit after `head` and end the turn, without waiting in between."""
-        mac, values = self._next(body)
+        mac = commit_mac(self._key, self.head, body)
         try:
-            # Prepared statements that are sent together: half the time of one message that has to be parsed.
-            with self._together():
-                cursor = self._run(_NEXT, values)
-                self._run("COMMIT")
+            added = self._turns().append_last(self.head.seq + 1, body, mac, self.head.mac)
         except self._errors as error:
             raise _unavailable(error) from error
         self._end_turn()
-        if not cursor.rowcount:
+        if not added:
             raise JournalDamaged("HISTORY_CUT", f"commit {self.head.seq} is gone or has a successor: nothing was added")
         self.head = Head(self.head.seq + 1, mac)
 
@@ -225,8 +203,9 @@ class PostgresJournal:
         ``body`` is the canonical form of its entries. False, and nothing added, if another server was faster, or if `head`
         itself is not in the journal any more.
         """
-        mac, values = self._next(body)
-        if not self._run(_NEXT, values).rowcount:
+        mac = commit_mac(self._key, self.head, body)
+        before = {"before": self.head.seq, "before_mac": self.head.mac}
+        if not self._run(_NEXT, {"seq": self.head.seq + 1, "body": body, "mac": mac, **before}).rowcount:
             return False
         self.head = Head(self.head.seq + 1, mac)
         return True
@@ -276,12 +255,12 @@ class PostgresJournal:
 
     def _read(self, last: int | None) -> Generator[list[Entry], None, None]:
         bound = "" if last is None else f" AND seq <= {last:d}"
-        statement = f"SELECT seq, body, mac FROM sage_ledger.commits WHERE seq > %s{bound} ORDER BY seq LIMIT {_PAGE}"  # noqa: S608
+        statement = f"SELECT seq, body, mac FROM sage_ledger.commits WHERE seq > %s{bound} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
         found, self._found = self._found, None
         ahead = found[1] if found is not None and found[0] == self.head.seq and last is None else None
         while rows := self._rows(statement, self.head.seq) if ahead is None else ahead:
             # In a turn nobody else adds anything: a page that is not full is the last.
-            ahead = [] if ahead is not None and len(ahead) < _PAGE else None
+            ahead = [] if ahead is not None and len(ahead) < PAGE else None
             for seq, body, mac in rows:
                 if not follows(self._key, self.head, seq, body, mac):
                     raise JournalDamaged(
@@ -305,15 +284,12 @@ class PostgresJournal:
         self._used = time.monotonic()
         return self._db
 
-    def _next(self, body: bytes) -> tuple[bytes, dict[str, object]]:
-        """The mac of the commit after `head`, and what `_NEXT` needs to add it."""
-        mac = commit_mac(self._key, self.head, body)
-        before = {"before": self.head.seq, "before_mac": self.head.mac}
-        return mac, {"seq": self.head.seq + 1, "body": body, "mac": mac, **before}
-
-    def _together(self) -> AbstractContextManager[object]:
-        """Statements are sent without waiting for the answers of those before, where the client library can."""
-        return self._connection().pipeline() if self._can_pipeline else nullcontext()
+    def _turns(self) -> Turns:
+        """What turns are taken with, on the connection of now."""
+        connection = self._connection()
+        if self._prepared is None or self._prepared[0] is not connection:
+            self._prepared = connection, Turns(connection)
+        return self._prepared[1]
 
     def _end_turn(self) -> None:
         self._in_turn = False
@@ -323,7 +299,7 @@ class PostgresJournal:
         return self._db is None or bool(self._db.closed)
 
     def _drop(self) -> None:
-        connection, self._db = self._db, None
+        connection, self._db, self._prepared = self._db, None, None
         if connection is not None:
             connection.close()
 

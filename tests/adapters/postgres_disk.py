@@ -49,18 +49,26 @@ class PostgresDisk:
         return PostgresDisk(self._url, rng, self._open)
 
     def execute(self, connection: psycopg.Connection[Any], statement: str, values: Any) -> Any:
+        reads = statement.startswith(("SELECT seq", "SELECT s.seq", "SELECT 1 FROM sage_ledger.c"))
+        dies = self.dies_now(counts=not reads)
+        found = connection.execute(statement, values)
+        if dies:
+            raise PowerCut
+        return found
+
+    def dies_now(self, *, counts: bool = True) -> bool:
+        """Right before a statement: raise if the process dies before it, return whether it dies right after it."""
         if self.crashed:
             raise psycopg.OperationalError("this process is dead")
-        if self._left is not None and not statement.startswith(
-            ("SELECT seq", "SELECT s.seq", "SELECT 1 FROM sage_ledger.c")
-        ):
-            self._left -= 1
-            if self._left <= 0:
-                self.crashed = True
-                if self._rng.random() < 0.5:
-                    connection.execute(statement, values)
-                raise PowerCut
-        return connection.execute(statement, values)
+        if self._left is None or not counts:
+            return False
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self.crashed = True
+        if self._rng.random() < 0.5:
+            raise PowerCut
+        return True
 
 
 class _Connection:
@@ -73,5 +81,31 @@ class _Connection:
     def execute(self, statement: str, values: Any = ()) -> Any:
         return self._disk.execute(self._connection, statement, values)
 
+    @property
+    def pgconn(self) -> Any:
+        return _Libpq(self._disk, self._connection.pgconn)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
+
+
+class _Libpq:
+    """libpq's connection: what is sent in one pipeline counts as one statement."""
+
+    def __init__(self, disk: PostgresDisk, libpq: Any) -> None:
+        self._disk = disk
+        self._libpq = libpq
+        self._dies = False
+
+    def enter_pipeline_mode(self) -> None:
+        self._dies = self._disk.dies_now()
+        self._libpq.enter_pipeline_mode()
+
+    def exit_pipeline_mode(self) -> None:
+        """All of it was answered."""
+        self._libpq.exit_pipeline_mode()
+        if self._dies:
+            raise PowerCut
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._libpq, name)

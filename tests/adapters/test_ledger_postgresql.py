@@ -21,6 +21,7 @@ from ptklib.privacy.costs import PureCost
 from ptkstore.ledger import Ledger, postgres_journal, postgres_schema
 from ptkstore.ledger.chain import Head
 from ptkstore.ledger.postgres_journal import PostgresJournal
+from ptkstore.ledger.postgres_turns import Turns
 from ptkstore.metadata import Metadata
 from tests.ledger.attack_suite import AttackSuite
 from tests.ledger.book_suite import BookSuite, spawn
@@ -287,32 +288,55 @@ def test_a_connection_that_was_cut_while_idle_is_replaced_unseen(book: str, monk
         assert ledger.left("s", ["a"]) * 10 == 9
 
 
-@pytest.mark.parametrize("moment", ["BEGIN", "COMMIT", "INSERT"])
-def test_a_connection_that_is_cut_in_a_turn_grants_nothing_and_recovers(book: str, moment: str) -> None:
+def test_a_connection_that_is_cut_before_a_turn_is_replaced_unseen(book: str) -> None:
     with open_ledger(book) as ledger, open_ledger(book) as other:
         other.charge("s", A, TENTH)
         ledger._writer._shared_until = time.monotonic() + 60  # so that it takes a turn
-        journal = journal_of(ledger)
-        run = journal._run
+        cut(ledger)
+        ledger.charge("s", A, TENTH)
+        assert ledger.left("s", ["a"]) * 10 == 8
+        ledger.verify()
 
-        def cutting(statement: str, values: Any = ()) -> Any:
-            if moment in statement and journal._in_turn:
-                journal._run = run  # type: ignore[method-assign]
-                cut(ledger)
-            return run(statement, values)
 
-        journal._run = cutting  # type: ignore[method-assign]
-        if moment == "BEGIN":
+def test_a_connection_that_is_cut_in_a_turn_grants_nothing_and_recovers(
+    book: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_ledger(book) as ledger, open_ledger(book) as other:
+        other.charge("s", A, TENTH)
+        ledger._writer._shared_until = time.monotonic() + 60  # so that it takes a turn
+        append_last = Turns.append_last
+
+        def cutting(self: Turns, *values: Any) -> bool:
             cut(ledger)
-            journal._run = run  # type: ignore[method-assign]
-            ledger.charge("s", A, TENTH)
-        else:
+            return append_last(self, *values)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Turns, "append_last", cutting)
             with pytest.raises(JournalUnavailable, match="JOURNAL_UNAVAILABLE"):
                 ledger.charge("s", A, TENTH)
-            ledger.charge("s", A, TENTH)
+        ledger.charge("s", A, TENTH)
         assert ledger.left("s", ["a"]) * 10 == 8
         ledger.verify()
         other.verify()
+
+
+def test_who_is_interrupted_while_waiting_for_a_turn_holds_nobody_up(
+    book: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_self: Turns) -> Any:
+        raise KeyboardInterrupt
+
+    with open_ledger(book) as ledger, open_ledger(book) as other:
+        other.charge("s", A, TENTH)
+        ledger._writer._shared_until = time.monotonic() + 60  # so that it takes a turn
+        with monkeypatch.context() as patch:
+            patch.setattr(Turns, "_answers", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.charge("s", A, TENTH)
+        other.charge("s", A, TENTH)
+        ledger.charge("s", A, TENTH)
+        assert ledger.left("s", ["a"]) * 10 == 7
+        ledger.verify()
 
 
 def test_a_server_that_is_killed_loses_no_spend(own_postgres: Postgres, tmp_path: Path) -> None:
@@ -428,7 +452,7 @@ def test_a_group_of_threads_shares_a_commit(address: str) -> None:
 
 
 def test_reading_goes_page_by_page(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_journal, "_PAGE", 3)
+    monkeypatch.setattr(postgres_journal, "PAGE", 3)
     with open_book(address) as ledger:
         for _ in range(10):
             ledger.charge("s", A, PureCost(epsilon="0.01"))
