@@ -208,22 +208,22 @@ class Store:
             config=config,
             target=target,
             train_every=train_every,
-            now_ms=self._home.now_ms(),
+            now_ms=self._home.public_ms(),
         )
 
     def deregister(self, name: str) -> None:
         """Retire a PTK: its versions stay, it trains no more."""
         with self._home.metadata.write() as tx:
-            registrations.deregister(tx, name, now_ms=self._home.now_ms())
+            registrations.deregister(tx, name, now_ms=self._home.public_ms())
 
     def update_config(self, name: str, config: Mapping[str, Any], *, etag: int | None = None) -> Registration:
         """Another configuration, profiled and planned anew; kept as it was where that is REJECTED."""
-        now_ms = self._home.now_ms()
+        now_ms = self._home.public_ms()
         return registrations.change(self._home.metadata, self.stream, name, config=config, etag=etag, now_ms=now_ms)
 
     def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
         """Another target, planned anew; kept as it was where that is REJECTED."""
-        now_ms = self._home.now_ms()
+        now_ms = self._home.public_ms()
         return registrations.change(self._home.metadata, self.stream, name, target=target, etag=etag, now_ms=now_ms)
 
     def ptks(self, stream: str | None = None, *, status: str | None = None, limit: int | None = None) -> list[PtkView]:
@@ -290,10 +290,11 @@ class Store:
         """Ask for a new profile in the next window; the old one counts until then. Reads no data, costs nothing now."""
         with self._home.metadata.write() as tx:
             row = tx.ptks.named(name)
-            return renew(tx, self.stream(row.stream), row, now_ms=self._home.now_ms())
+            return renew(tx, self.stream(row.stream), row, now_ms=self._home.public_ms())
 
     def get_state(self, reference: str, *, as_of_ms: int | None = None) -> State:
-        """A state by name: the newest, ``name@v7``, or the newest as of a time. Its bytes are verified.
+        """A state by name: the newest, ``name@v7``, or the newest as of a time, where states are made at whole minutes
+        (`ptkstore.public_time`). Its bytes are verified.
 
         ``name@v0`` is the best witness of the PTK's profile, if it was measured: a DP state that keeps the target.
         """

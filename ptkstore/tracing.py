@@ -3,7 +3,8 @@
 Whoever runs the process chooses where spans go, with OpenTelemetry's own variables and SDK; without one they go nowhere.
 A span says what was done, to which stream, in which window, and how it ended. It never carries a size, a number of
 records, a message or anything that was read. How long something takes that opens records depends on how many there are:
-such spans have no length. When a step ends is known to everybody who watches its operation, with and without spans.
+such spans have no length, and no span of a window says to the second when it ended, for what lies between two of them is a
+length as well.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from ptkstore.public_time import public_ms
+
 __all__ = ["QUIET_STEPS", "call_ended", "window"]
 
 # The steps of a cycle that open records, or whose work grows with them.
 QUIET_STEPS = frozenset(("sealed", "profiled", "trained", "expired"))
 _NANO = 1_000_000_000
+_NANO_OF_MS = 1_000_000
 
 
 def call_ended(method: str, code: str, seconds: float | None) -> None:
@@ -28,7 +32,7 @@ def call_ended(method: str, code: str, seconds: float | None) -> None:
         return
     service, _, name = method.removeprefix("/").rpartition("/")
     attributes = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": name, "sage.code": code}
-    _span(tracer, f"{service}/{name}", attributes, seconds or 0.0)
+    _span(tracer, f"{service}/{name}", attributes, seconds or 0.0, coarse=seconds is None)
 
 
 @contextmanager
@@ -48,7 +52,7 @@ def window(home: Any, stream: str, number: int) -> Iterator[None]:
         elif moment == "written" and step in begun:
             seconds = 0.0 if step in QUIET_STEPS else time.monotonic() - begun[step]
             attributes = {"sage.stream": stream, "sage.window": number, "sage.step": step}
-            _span(tracer, f"cycle/{step}", attributes, seconds)
+            _span(tracer, f"cycle/{step}", attributes, seconds, coarse=True)
 
     home.on_step = heard
     try:
@@ -57,9 +61,11 @@ def window(home: Any, stream: str, number: int) -> Iterator[None]:
         home.on_step = listening
 
 
-def _span(tracer: Any, name: str, attributes: Mapping[str, object], seconds: float) -> None:
-    """A span that ends now."""
+def _span(tracer: Any, name: str, attributes: Mapping[str, object], seconds: float, *, coarse: bool) -> None:
+    """A span that ends now, or ``coarse``: at the time of now that is public."""
     end = time.time_ns()
+    if coarse:
+        end = public_ms(end // _NANO_OF_MS) * _NANO_OF_MS
     span = tracer.start_span(name, attributes=attributes, start_time=end - int(seconds * _NANO))
     span.end(end)
 

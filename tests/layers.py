@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptkstore.ledger",),
     ("ptkstore.streams",),
     ("ptkstore.metadata", "ptkstore.lake", "ptkstore.bus"),
-    ("ptkstore.views", "ptkstore.workers"),
+    ("ptkstore.views", "ptkstore.workers", "ptkstore.public_time"),
     ("ptkstore.png", "ptkstore.pushing", "ptkstore.references", "ptkstore.tracing"),
     ("ptkstore.engine",),
     # What both ends of the wire share.

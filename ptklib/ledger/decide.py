@@ -178,7 +178,7 @@ def check_spend(state: LedgerState, command: Spend) -> None:
     if command.at_ms >= charge.expires_at_ms:
         raise GrantRefused(
             "GRANT_EXPIRED",
-            f"charge {charge.number} expired at {charge.expires_at_ms} ms, and it is {command.at_ms} ms: reserve again",
+            f"charge {charge.number} is too old to be spent: reserve again",
             charge=charge.number,
         )
     closed = [block.name for block in state.blocks_of(charge) if block.retired is not None]

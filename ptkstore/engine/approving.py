@@ -107,7 +107,7 @@ def _carry_out(
     home: Home, stream: str, changes: Changes, expected: str, within: Callable[[Transaction], object]
 ) -> None:
     """Retire, retarget and register, in one transaction."""
-    spec, judge, now_ms = home.specs[stream], home.judge(stream), home.now_ms()
+    spec, judge, now_ms = home.specs[stream], home.judge(stream), home.public_ms()
     made = [(new, registry.make(new.kind, new.config)) for new in changes.add]
     for _, ptk in made:
         check_fit(spec, ptk)

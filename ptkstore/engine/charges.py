@@ -2,7 +2,8 @@
 
 The journal knows commits, not streams; an index in the metadata says where a stream's entries lie. It is brought up to date
 from the commits that came since, before every read and after every window, and never trusted with the entries themselves:
-these are read from the journal and checked against its chain. All public: the book never depends on records.
+these are read from the journal and checked against its chain. All public: the book never depends on records, and when they
+were made is told as coarsely as everything (`ptkstore.public_time`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ptkstore.engine.home import Home
 from ptkstore.ledger.chain import Commit
 from ptkstore.metadata.charges import ChargeRow, IndexHead
 from ptkstore.metadata.store import Transaction
+from ptkstore.public_time import public_entry
 from ptkstore.views import ChargeLine
 
 __all__ = ["SHOWN", "index_charges", "list_charges", "search_charges"]
@@ -31,7 +33,7 @@ def list_charges(home: Home, stream: str, *, after: int | None, limit: int) -> l
     with home.metadata.read() as tx:
         rows = tx.charges.list(stream, limit=limit, after=after)
     commits = {one.seq: one.entries for one in home.ledger.commits(row.seq for row in rows)}
-    return [ChargeLine(row.number, row.kind, row.key, commits[row.seq][row.place]) for row in rows]
+    return [ChargeLine(row.number, row.kind, row.key, public_entry(commits[row.seq][row.place])) for row in rows]
 
 
 def search_charges(
@@ -55,7 +57,7 @@ def search_charges(
     for row in rows:
         entry = commits[row.seq][row.place]
         if places is None or _touches(entry, places):
-            lines.append(ChargeLine(row.number, row.kind, row.key, entry))
+            lines.append(ChargeLine(row.number, row.kind, row.key, public_entry(entry)))
             if len(lines) == limit:
                 return lines, row.number
     if len(rows) == looked:

@@ -31,7 +31,7 @@ def create_stream(home: Home, spec: StreamSpec, within: Callable[[Transaction], 
     for context, share in spec.quotas.items():
         home.ledger.set_quota(spec.name, context, share)
     with home.metadata.write() as tx:
-        tx.streams.create(spec.name, spec.as_json(), at_ms=home.now_ms())
-        tx.events.add("stream.created", spec.name, {"stream": spec.name}, at_ms=home.now_ms())
+        tx.streams.create(spec.name, spec.as_json(), at_ms=home.public_ms())
+        tx.events.add("stream.created", spec.name, {"stream": spec.name}, at_ms=home.public_ms())
         within(tx)
     home.specs[spec.name] = spec

@@ -52,7 +52,7 @@ class Cycle:
         self.window = window
         self.progress = progress
         with home.writing_step() as tx:
-            self.id = tx.cycles.start(stream, window, at_ms=home.now_ms())
+            self.id = tx.cycles.start(stream, window, at_ms=home.public_ms())
 
     def run(self) -> CycleView:
         """All steps that are not done."""
@@ -70,7 +70,7 @@ class Cycle:
             self._step("notified", self._notify)
             self._step("expired", lambda: self._expire(sealed))
             with self.home.writing_step() as tx:
-                tx.cycles.finish(self.id, "DONE", {"dp_records": sealed["dp_records"]}, at_ms=self.home.now_ms())
+                tx.cycles.finish(self.id, "DONE", {"dp_records": sealed["dp_records"]}, at_ms=self.home.public_ms())
         with self.home.metadata.read() as tx:
             return cycle_view(tx, self.id)
 
@@ -89,7 +89,7 @@ class Cycle:
         with self.home.writing_step() as tx:
             if publish is not None:
                 body = self._publish(tx, publish, body)
-            written = tx.cycles.add_step(self.id, name, body, at_ms=self.home.now_ms()).body
+            written = tx.cycles.add_step(self.id, name, body, at_ms=self.home.public_ms()).body
         self.home.on_step(name, "written")
         return written
 
@@ -144,10 +144,10 @@ class Cycle:
         }
         with self.home.writing_step() as tx:
             if tx.cycles.step(self.id, "planned") is None:
-                tx.plans.put(self.spec.name, self.window, body, status, at_ms=self.home.now_ms())
+                tx.plans.put(self.spec.name, self.window, body, status, at_ms=self.home.public_ms())
                 if status == "KEPT":
-                    tx.events.add("plan.kept", self.spec.name, view.as_json(), at_ms=self.home.now_ms())
-                return dict(tx.cycles.add_step(self.id, "planned", body, at_ms=self.home.now_ms()).body)
+                    tx.events.add("plan.kept", self.spec.name, view.as_json(), at_ms=self.home.public_ms())
+                return dict(tx.cycles.add_step(self.id, "planned", body, at_ms=self.home.public_ms()).body)
         return body
 
     def _reserve(self, sealed: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Cycle:
             except BudgetExceeded as refusal:
                 with self.home.writing_step() as tx:
                     body = {"reason": refusal.reason, "message": refusal.message}
-                    tx.events.add("plan.refused", self.spec.name, body, at_ms=self.home.now_ms())
+                    tx.events.add("plan.refused", self.spec.name, body, at_ms=self.home.public_ms())
                 return {"reserved": False, "reason": refusal.reason}
         return {"reserved": True}
 
@@ -184,7 +184,7 @@ class Cycle:
         def done(bodies: dict[str, dict[str, Any]]) -> None:
             with self.home.writing_step() as tx:
                 named = {prefix + name: body for name, body in bodies.items()}
-                for step in tx.cycles.add_steps(self.id, named, at_ms=self.home.now_ms()):
+                for step in tx.cycles.add_steps(self.id, named, at_ms=self.home.public_ms()):
                     lines[step.step.removeprefix(prefix)] = step.body
             self.home.on_step("train", "stored")
 
@@ -198,7 +198,7 @@ class Cycle:
         return {digest: json.loads(self.home.lake.get(digest)[1]) for digest in new}
 
     def _publish(self, tx: Any, trained: dict[str, Any], manifests: dict[str, Any]) -> dict[str, Any]:
-        now_ms = self.home.now_ms()
+        now_ms = self.home.public_ms()
         rows = {row.name: row for row in tx.ptks.list(self.spec.name)}
         published: dict[str, int] = {}
         states: dict[int, tuple[int, str, Any]] = {}

@@ -18,6 +18,7 @@ from ptkstore.engine.specs import Specs
 from ptkstore.lake import DirectoryLake, Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata, Transaction
+from ptkstore.public_time import public_ms
 from ptkstore.streams import StreamDamaged, StreamWriter
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
@@ -103,8 +104,12 @@ class Home:
         )
 
     def now_ms(self) -> int:
-        """The time, in milliseconds."""
+        """The time, in milliseconds, to reckon with. What is written down or told is `public_ms`."""
         return int(self.clock() * 1000)
+
+    def public_ms(self) -> int:
+        """The time as it is written down: see `ptkstore.public_time`."""
+        return public_ms(self.now_ms())
 
     def writer(self, stream: str) -> StreamWriter:
         """The writer of a stream, opened when first used: opening repairs what a crash left."""

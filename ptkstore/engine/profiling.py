@@ -72,7 +72,7 @@ def profile_due(
     with home.writing_step() as tx:
         wanted = due(home, tx, spec, sealed["dp_records"])
         body = {"ptks": list(wanted), "why": list(wanted.values())}
-        names = tx.cycles.add_step(cycle, "profiled:list", body, at_ms=home.now_ms()).body["ptks"]
+        names = tx.cycles.add_step(cycle, "profiled:list", body, at_ms=home.public_ms()).body["ptks"]
     found = {}
     for number, ptk in enumerate(names):
         with home.metadata.read() as tx:
@@ -172,7 +172,7 @@ class _Part:
 
         def write() -> None:
             with self.home.writing_step() as tx:
-                tx.cycles.add_step(self.cycle, self._step(result.level), body, at_ms=self.home.now_ms())
+                tx.cycles.add_step(self.cycle, self._step(result.level), body, at_ms=self.home.public_ms())
 
         patiently(write)
         self.home.on_step("profile", "level")
@@ -214,7 +214,7 @@ class _Part:
         return f"profiled:{self.one.row.id}:{show(level)}"
 
     def _write(self, found: MeasuredProfile, terms: Terms, before: Earlier) -> dict[str, Any]:
-        row, now_ms = self.one.row, self.home.now_ms()
+        row, now_ms = self.one.row, self.home.public_ms()
         # Something was found out, if only that no level is enough.
         known = found.status in (REACHED, NOT_REACHED, RISK_ABOVE_TARGET)
         body = found.as_json() | identity(self.spec, row, terms)

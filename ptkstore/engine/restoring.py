@@ -145,7 +145,7 @@ def _retire_living(home: Home, stream: str) -> int:
 
 def _close_books(home: Home, spec: StreamSpec) -> int:
     """In the metadata: blocks that are not there any more, and windows that will never be finished."""
-    now_ms = home.now_ms()
+    now_ms = home.public_ms()
     with home.metadata.write() as tx:
         gone = [one.name for one in tx.blocks.list(spec.name) if one.status != "expired"]
         tx.blocks.set_statuses(spec.name, gone, "expired")

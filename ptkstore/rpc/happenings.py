@@ -13,6 +13,7 @@ from ptkstore.engine.cycle import cycle_view
 from ptkstore.metadata import Transaction, rows
 from ptkstore.metadata.notifications import Notification
 from ptkstore.metadata.operations import OperationRow
+from ptkstore.public_time import public_ms
 from ptkstore.rpc.pages import Page
 from ptkstore.views import (
     AuditPage,
@@ -92,7 +93,8 @@ def delivery_view(tx: Transaction, one: Notification) -> DeliveryView:
         attempts=one.attempts,
         dead=one.status == "DEAD",
         reason=one.reason,
-        next_attempt_ms=None if one.status == "DEAD" else one.due_ms,
+        # It is tried by then. To the second it would tell when the state was made.
+        next_attempt_ms=None if one.status == "DEAD" else public_ms(one.due_ms),
     )
 
 

@@ -6,7 +6,7 @@ ENDED whether its records were taken or refused. Calls whose time grows with the
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
 from ptkstore.tracing import call_ended
 
@@ -20,6 +20,8 @@ class Metrics:
 
     def __init__(self) -> None:
         """All at zero."""
+        # Series that say to the millisecond when something was first counted.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.calls = Counter("sage_calls", "RPCs by method and gRPC code.", ["method", "code"], registry=self.registry)
         self.seconds = Histogram(

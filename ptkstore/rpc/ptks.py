@@ -67,7 +67,7 @@ class Ptks:
             config=json_object(request.config_json, "config_json"),
             target=request.target,
             train_every=request.train_every or 1,
-            now_ms=home.now_ms(),
+            now_ms=home.public_ms(),
             within=_keeping(answer, call),
         )
         return answer
@@ -77,7 +77,7 @@ class Ptks:
         home = self._store.home
         with home.metadata.write() as tx:
             if tx.ptks.named(request.name).status != "RETIRED":
-                registrations.deregister(tx, request.name, now_ms=home.now_ms())
+                registrations.deregister(tx, request.name, now_ms=home.public_ms())
             return call.once.keep(tx, ptk_pb2.DeregisterPtkResponse())
 
     def update_ptk_config(self, request: ptk_pb2.UpdatePtkConfigRequest, call: Call) -> ptk_pb2.UpdatePtkConfigResponse:
@@ -89,7 +89,7 @@ class Ptks:
             request.name,
             config=json_object(request.config_json, "config_json"),
             etag=_etag(request.etag),
-            now_ms=home.now_ms(),
+            now_ms=home.public_ms(),
             within=_keeping(answer, call),
         )
         return answer
@@ -105,7 +105,7 @@ class Ptks:
             request.name,
             target=request.target,
             etag=_etag(request.etag),
-            now_ms=home.now_ms(),
+            now_ms=home.public_ms(),
             within=_keeping(answer, call),
         )
         return answer
@@ -194,7 +194,7 @@ class Ptks:
         home = self._store.home
         with home.metadata.write() as tx:
             row = tx.ptks.named(request.name)
-            found = renew(tx, self._store.stream(row.stream), row, now_ms=home.now_ms())
+            found = renew(tx, self._store.stream(row.stream), row, now_ms=home.public_ms())
             return call.once.keep(tx, ptk_pb2.RenewPtkProfileResponse(profile=profile_message(found)))
 
     def list_states(self, request: ptk_pb2.ListStatesRequest, _call: Call) -> ptk_pb2.ListStatesResponse:

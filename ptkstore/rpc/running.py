@@ -58,7 +58,7 @@ class Runner:
         # Wrong times are refused here, to whoever asked.
         windows = self._store.due(stream, until_ms=due_ms)
         with home.metadata.write() as tx:
-            row = tx.operations.start(KIND, stream, until_ms=due_ms, at_ms=home.now_ms())
+            row = tx.operations.start(KIND, stream, until_ms=due_ms, at_ms=home.public_ms())
             row = tx.operations.add_windows(row.id, windows)
             within(tx, row)
         self._todo.put(row.id)
@@ -117,7 +117,7 @@ class Runner:
                 )
             end = ("FAILED", fault.reason, fault.message)
         with home.metadata.write() as tx:
-            tx.operations.end(operation, end[0], reason=end[1], message=end[2], at_ms=home.now_ms())
+            tx.operations.end(operation, end[0], reason=end[1], message=end[2], at_ms=home.public_ms())
         self._wake()
 
     def _tell(self, operation: int, text: str) -> None:

@@ -81,6 +81,30 @@ def test_the_known_revisions_are_those_that_ship(url: str) -> None:
     assert tuple(one.revision for one in reversed(shipped)) == schema.REVISIONS
 
 
+def test_times_that_were_exact_are_made_coarse(url: str) -> None:
+    with Metadata.open(url) as store, store.write() as tx:
+        tx.streams.create("s", {}, at_ms=1)
+        ptk = tx.ptks.create("p", "s", "k", {}, 0.5, 1, at_ms=60_000)
+        tx.profiles.put(ptk.id, 1, 0.5, ["1"], {"made_ms": 60_001, "n": 7}, "measured", at_ms=60_001)
+        tx.profiles.put(ptk.id, 1, 0.4, ["1"], {"n": 7}, "measured")
+        done = tx.operations.start("k", "s", at_ms=119_999)
+        tx.operations.end(done.id, "DONE", at_ms=120_001)
+        tx.operations.start("k", "s")
+    connection = sqlite3.connect(url)
+    with connection:
+        connection.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0005'")
+    connection.close()
+    with Metadata.open(url) as store, store.read() as tx:
+        assert (tx.streams.get("s").created_ms, tx.ptks.named("p").created_ms) == (60_000, 60_000)
+        found = tx.profiles.list(ptk.id)
+        assert [(one.created_ms, one.samples) for one in found] == [
+            (120_000, {"made_ms": 120_000, "n": 7}),
+            (None, {"n": 7}),
+        ]
+        times = {(one.created_ms, one.ended_ms) for one in tx.operations.list()}
+        assert times == {(120_000, 180_000), (None, None)}
+
+
 def test_a_newer_schema_is_refused_and_left_alone(url: str) -> None:
     Metadata.open(url).close()
     connection = sqlite3.connect(url)

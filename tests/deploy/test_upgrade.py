@@ -17,6 +17,7 @@ from ptklib.featurize import featurize
 from ptkstore.client import Store
 from ptkstore.metadata import Metadata, MetadataDamaged
 from ptkstore.metadata.schema import REVISIONS, VERSION_TABLE
+from ptkstore.public_time import GRAIN_MS
 from ptkstore.server import Server, open_store
 from ptkstore.settings import Settings
 from tests.engine.small import DAY_MS, FIRST_MS, day
@@ -41,6 +42,8 @@ def left(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
 def check(store: Store) -> None:
     """What was trained is served; what was pushed is trained on; what was spent is known."""
     assert [one.version for one in store.states("hour-speed")] == [1]
+    assert {one.created_ms % GRAIN_MS for one in store.states("hour-speed")} == {0}
+    assert {(one.at_ms or 1) % GRAIN_MS for one in store.events()} == {0}
     spent = {block.name: block.left for block in store.budget("rides").blocks}
     (cycle,) = store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
     assert cycle.trained[0].outcome == "PUBLISHED"

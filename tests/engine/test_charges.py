@@ -13,13 +13,14 @@ from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
 from ptkstore.client import Store
 from ptkstore.engine import charges as engine
+from ptkstore.public_time import public_entry
 from tests.engine.small import spec
 
 COST = PureCost(epsilon="0.01")
 
 
 def expected(store: Store, stream: str) -> list[tuple[int, str, str, Any]]:
-    """What the whole journal says, entry by entry."""
+    """What the whole journal says, entry by entry; its times as coarsely as all are told."""
     owners: dict[int, tuple[str, str]] = {}
     found = []
     for number, entry in enumerate(store.home.ledger.history(), 1):
@@ -27,7 +28,7 @@ def expected(store: Store, stream: str) -> list[tuple[int, str, str, Any]]:
             owners[entry["charge"]] = (entry["stream"], entry.get("key") or "")
         owner, key = owners[entry["charge"]] if "charge" in entry else (entry.get("stream"), "")
         if owner == stream and entry["kind"] in engine.SHOWN:
-            found.append((number, entry["kind"], key, entry))
+            found.append((number, entry["kind"], key, public_entry(entry)))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -25,6 +26,7 @@ from ptklib.ptk import Arrays, Batches, Tags, batches_of
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptkstore import Store
 from ptkstore.engine import profiling
+from ptkstore.public_time import GRAIN_MS
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
 from tests.profiler.small import Planted
 
@@ -441,10 +443,14 @@ class TestAgain:
             assert store.ptk("speed").status == "ACTIVE"
             before = len(charges(store)[1])
             store.push("rides", day(1, ROWS), producer="p", seq=1)
+            store.home.clock = lambda: time.time() + GRAIN_MS / 1000
             run(store, days=2)
             assert len(charges(store)[1]) > before, "measured, not reused"
             new = store.profile("speed")
-            assert (new.made_ms or 0) > (old.made_ms or 0)
+            assert new.made_ms is not None
+            assert old.made_ms is not None
+            assert new.made_ms > old.made_ms
+            assert new.made_ms % GRAIN_MS == old.made_ms % GRAIN_MS == 0
             assert new.reason == ""
             assert store.renew_profile("m").source == "analytic"
             store.deregister("speed")

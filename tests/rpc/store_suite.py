@@ -17,6 +17,7 @@ from ptklib.featurize import featurize
 from ptkstore.client import Store
 from ptkstore.engine.what_if import AddedPtk, Changes
 from ptkstore.metadata.audit import Decision
+from ptkstore.public_time import public_entry
 from ptkstore.views import StateView
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
 
@@ -249,7 +250,7 @@ class StoreSuite:
         assert summary == twin.budget_summary("rides")
         entries = list(twin.home.ledger.history())
         charges = store.charges("rides").charges
-        assert [one.entry for one in charges] == [entries[one.number - 1] for one in charges]
+        assert [one.entry for one in charges] == [public_entry(entries[one.number - 1]) for one in charges]
         assert len(charges) == sum(one["kind"] in ("reserve", "spend", "release", "retire") for one in entries)
         assert {one.key.partition("/")[2] for one in charges if one.kind == "spend"} == {"count", "hour-speed"}
 

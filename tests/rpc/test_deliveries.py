@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from ptkstore.client import Store
+from ptkstore.public_time import GRAIN_MS
 from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
 from ptkstore.rpc.faults import error_of
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2, ptk_pb2_grpc
@@ -111,6 +112,7 @@ def test_a_subscriber_that_comes_back_gets_what_it_missed_in_order(tmp_path: Pat
         (late,) = deliveries(channel)
         assert (late.version, late.dead, late.reason, late.rpc_endpoint) == (2, False, "UNAVAILABLE", endpoint)
         assert late.HasField("next_attempt_time")
+        assert late.next_attempt_time.ToMilliseconds() % GRAIN_MS == 0
         run(store, 3)
         with listening(subscriber, endpoint):
             until(lambda: subscriber.told[-2:] == [2, 3])

@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from ptkstore.client import Store
+from ptkstore.public_time import GRAIN_MS
 from ptkstore.rpc import messages
 from ptkstore.server import Server
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc, plan_pb2, plan_pb2_grpc, stream_pb2, stream_pb2_grpc
@@ -34,6 +35,8 @@ class TestOperations:
         assert seen[-1].status == operation_pb2.OPERATION_STATUS_DONE
         assert seen[-1].cycles[0].trained[0].outcome == "PUBLISHED"
         assert seen[-1].HasField("end_time")
+        for told in (seen[-1].create_time, seen[-1].end_time):
+            assert told.ToMilliseconds() % GRAIN_MS == 0, "to the millisecond it would tell how long the work took"
         assert stub.GetOperation(operation_pb2.GetOperationRequest(id=operation.id)).operation == seen[-1]
         for wrong in ("", "x", "1" * 30, "-1", "\u0661"):
             asked = operation_pb2.GetOperationRequest(id=wrong)

@@ -18,6 +18,7 @@ from ptklib.errors import SageError
 from ptkstore import tracing
 from ptkstore.client import Store
 from ptkstore.engine.cycle import STEPS
+from ptkstore.public_time import GRAIN_MS
 from ptkstore.rpc.permissions import PERMISSIONS
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
@@ -100,6 +101,14 @@ def test_what_opens_records_has_no_length(tmp_path: Path, exporter: InMemorySpan
     quiet |= {name.removeprefix("/") for name, one in PERMISSIONS.items() if one.records}
     assert not timed & quiet
     assert {"cycle/planned", "ptkstore.v1.PtkService/GetPtk"} <= timed
+
+
+def test_no_two_spans_of_a_window_tell_what_lies_between_them(tmp_path: Path, exporter: InMemorySpanExporter) -> None:
+    grain = GRAIN_MS * 1_000_000
+    quiet = {name.removeprefix("/") for name, one in PERMISSIONS.items() if one.records}
+    coarse = [one for one in told(tmp_path, day(0), exporter) if one.name.startswith("cycle/") or one.name in quiet]
+    assert len(coarse) > len(STEPS)
+    assert {(one.end_time or 1) % grain for one in coarse} == {0}
 
 
 def test_records_that_are_refused_or_few_give_the_same_spans(tmp_path: Path, exporter: InMemorySpanExporter) -> None:
