@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.bars import Report, Say, at_most
-from tests.rpc.chaos import VICTIMS, chaos, own_backends
+from tests.rpc.chaos import VICTIMS, chaos
+from tests.rpc.chaos_backends import own_backends
 from tests.rpc.chaos_verdict import judge
 
 SECONDS = 120

@@ -9,190 +9,33 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import grpc
-import yaml
 
 from ptkstore.client import Store
 from ptkstore.rpc.faults import error_of
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2, ptk_pb2_grpc, stream_pb2, stream_pb2_grpc
-from tests.cli.sage import environment
+from tests.rpc.chaos_backends import Backends, sage_server, troubles_in_log
+from tests.rpc.chaos_child import PATIENCE_SECONDS, Child
 from tests.rpc.chaos_load import ARCHIVE, DAY_MS, FIRST_MS, RIDES, is_unavailable
-from tests.servers.postgres import Postgres, start_postgres
-from tests.servers.redis import Redis, start_redis
-from tests.servers.running import Server, free_port
-from tests.servers.s3 import S3, start_minio
-from tests.servers.settings import sage_yaml
+from tests.rpc.chaos_told import LATE_PTK, PTKS, Told
+from tests.servers.running import Server
 
-__all__ = ["ENDPOINTS", "FOLLOWERS", "PTKS", "VICTIMS", "Backends", "Told", "chaos", "own_backends"]
+__all__ = ["ENDPOINTS", "FOLLOWERS", "VICTIMS", "chaos"]
 
 Say = Callable[[str], None]
 
 VICTIMS = ("server", "redis", "minio", "postgres")
 FOLLOWERS, ENDPOINTS = 5, 2
-_KEYS = [{"kind": "integers", "column": "hour", "first": 0, "last": 23}]
-PTKS: Mapping[str, dict[str, Any]] = {
-    "hour-speed": {"keys": _KEYS, "statistics": ["mean"], "value": "speed", "lower": 0.0, "upper": 60.0},
-    "hour-rides": {"keys": _KEYS, "statistics": ["count"]},
-}
-BUCKET = "chaos"
-# Registered while things are being killed.
-LATE_PTK = "late-rides"
-# What takes longer than this is not coming.
-PATIENCE_SECONDS = 90.0
 _CALL_SECONDS = 40.0
 # How many windows may wait to be worked on while the next is filled.
 _WAITING_WINDOWS = 3
-
-
-@dataclass(frozen=True)
-class Backends:
-    """The servers under the service, which may be killed."""
-
-    postgres: Postgres
-    minio: S3
-    redis: Redis
-    database: str = "sage"
-
-    def start_again(self) -> None:
-        """Start what was left dead, where the chaos ended early."""
-        for one in (self.postgres, self.minio, self.redis):
-            if not one.server.runs:
-                one.server.start()
-
-
-@contextmanager
-def own_backends(say: Say) -> Iterator[Backends]:
-    """New ones, for nobody else."""
-    with ExitStack() as stack:
-        postgres = start_postgres(say)
-        stack.callback(postgres.server.close)
-        postgres.execute("CREATE DATABASE sage")
-        minio = start_minio(say)
-        stack.callback(minio.server.close)
-        redis = start_redis(say)
-        stack.callback(redis.server.close)
-        yield Backends(postgres, minio, redis)
-
-
-@dataclass(kw_only=True)
-class Told:
-    """What everybody saw. ``wrong`` is what must never happen, in words."""
-
-    kills: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-    refused: Counter[str] = field(default_factory=Counter)
-    # Seconds from the moment a victim answers again until a read and a change succeed.
-    back_seconds: dict[str, list[float]] = field(default_factory=dict)
-    # The same from the kill on, with the time for which the victim was left dead and its start.
-    outage_seconds: dict[str, list[float]] = field(default_factory=dict)
-    down: list[tuple[str, float, float]] = field(default_factory=list)
-    calls: list[tuple[float, float, str]] = field(default_factory=list)
-    rows_by_day: Counter[int] = field(default_factory=Counter)
-    archived: list[int] = field(default_factory=list)
-    batches: int = 0
-    windows: int = 0
-    repeated: int = 0
-    heard: dict[str, list[int]] = field(default_factory=dict)
-    follows: dict[str, str] = field(default_factory=dict)
-    newest: dict[str, int] = field(default_factory=dict)
-
-
-class _Child:
-    """A process of the load: lines of JSON come out, lines of text go in."""
-
-    def __init__(self, name: str, *arguments: str) -> None:
-        self.name = name
-        self._lines: list[dict[str, Any]] = []
-        self._changed = threading.Condition()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.rpc.chaos_load", *arguments],
-            cwd=Path(__file__).parents[2],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def tell(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-    def wait_for(self, holds: Callable[[dict[str, Any]], bool], seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-        """The first line that fits."""
-        deadline = time.monotonic() + seconds
-        with self._changed:
-            while True:
-                found = next((one for one in self._lines if holds(one)), None)
-                if found is not None:
-                    return found
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._thread.is_alive():
-                    raise AssertionError(f"{self.name} did not say what was waited for; it said {self._lines[-3:]}")
-                self._changed.wait(min(left, 0.5))
-
-    def lines(self) -> list[dict[str, Any]]:
-        with self._changed:
-            return list(self._lines)
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._thread.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            with self._changed:
-                self._lines.append(json.loads(line))
-                self._changed.notify_all()
-
-
-def sage_server(folder: Path, backends: Backends) -> Server:
-    """``sage serve`` on these backends. Its store is ``folder/store``; its settings and log are elsewhere."""
-    port = free_port()
-    home = folder / "server"
-    home.mkdir()
-    sections = yaml.safe_load(
-        sage_yaml(backends.postgres, backends.minio, backends.redis, database=backends.database, bucket=BUCKET)
-    )
-    sections["server"] = {"address": f"127.0.0.1:{port}", "threads": 64, "watchers": 32, "drain_seconds": 5}
-    sections["workers"] = {"processes": 1}
-    sections["ledger"]["key_file"] = str(folder / "ledger.key")
-    (folder / "sage.yaml").write_text(yaml.safe_dump(sections))
-
-    def answers() -> None:
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            ptk_pb2_grpc.PtkServiceStub(channel).ListPtkKinds(ptk_pb2.ListPtkKindsRequest(), timeout=5)
-
-    serve = "from ptkstore.cli import main; main()"
-    return Server(
-        "sage",
-        port,
-        home,
-        [sys.executable, "-c", serve, "serve", "--config", str(folder / "sage.yaml"), "--store", str(folder / "store")],
-        answers,
-        environment={**environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
 
 
 def chaos(
@@ -217,20 +60,20 @@ def chaos(
             store.create_stream(spec)
         for name, config in PTKS.items():
             store.register(name, stream="rides", kind="statistics", config=config, target=0.1)
-        listeners = _Child("subscribers", "subscribers", address, ",".join(PTKS), str(FOLLOWERS), str(ENDPOINTS))
+        listeners = Child("subscribers", "subscribers", address, ",".join(PTKS), str(FOLLOWERS), str(ENDPOINTS))
         stack.callback(listeners.close)
         run = _Run(told, address, sage, backends, chosen=victims, rng=random.Random(seed), say=say)
         stack.callback(run.close)
         run.subscribe(listeners)
         producers = [
-            _Child(f"producer {number}", "producer", address, str(number), style)
+            Child(f"producer {number}", "producer", address, str(number), style)
             for number, style in enumerate(("streams", "one by one"))
         ]
         for one in producers:
             stack.callback(one.close)
         run.go(seconds, window_seconds, producers)
         run.settle(store, listeners)
-    told.wrong += _log_of(sage)
+    told.wrong += troubles_in_log(sage)
     return told
 
 
@@ -273,7 +116,7 @@ class _Run:
         self._over.set()
         self._channel.close()
 
-    def subscribe(self, listeners: _Child) -> None:
+    def subscribe(self, listeners: Child) -> None:
         """Wait until everybody listens, and let the endpoints be called."""
         for number in range(ENDPOINTS):
             who = f"endpoint-{number}"
@@ -286,7 +129,7 @@ class _Run:
             who = f"follower-{number}"
             self._told.follows[who] = listeners.wait_for(lambda line, who=who: line.get("who") == who)["ptk"]  # type: ignore[misc]
 
-    def go(self, seconds: float, window_seconds: float, producers: list[_Child]) -> None:
+    def go(self, seconds: float, window_seconds: float, producers: list[Child]) -> None:
         """Load and kills, from the moment at which records flow."""
         for one in producers:
             one.wait_for(lambda line: line.get("day") == 0)
@@ -304,7 +147,7 @@ class _Run:
             for thread in threads:
                 thread.join()
 
-    def settle(self, store: Store, listeners: _Child) -> None:
+    def settle(self, store: Store, listeners: Child) -> None:
         """Wait until every subscriber is on the newest version."""
         told = self._told
         told.newest = {name: len(store.states(name)) for name in PTKS}
@@ -397,7 +240,7 @@ class _Run:
         if answer != again:
             self._told.wrong.append("the same registration was answered in two ways")
 
-    def _close_windows(self, window_seconds: float, producers: list[_Child]) -> None:
+    def _close_windows(self, window_seconds: float, producers: list[Child]) -> None:
         day, running = 0, []
         while not self._over.is_set():
             self._over.wait(window_seconds)
@@ -472,16 +315,3 @@ class _Run:
         except Exception as error:
             self._told.wrong.append(f"{work.__name__}: {type(error).__name__}: {error}"[:400])
             self._say(self._told.wrong[-1])
-
-
-def _log_of(sage: Server) -> list[str]:
-    """Lines of the server's log that tell of errors that are not ours."""
-    wrong = []
-    for line in sage.log.read_text(errors="replace").splitlines():
-        if line.startswith("{"):
-            told = json.loads(line)
-            if told["event"] == "failed":
-                wrong.append(f"in the log: {line:.300}")
-        elif "Traceback" in line:
-            wrong.append(f"in the log: {line:.300}")
-    return wrong

@@ -21,8 +21,8 @@ from ptkstore.server import open_store
 from ptkstore.settings import Settings
 from ptkstore.streams import StreamReader
 from ptkstore.views import CycleView
-from tests.rpc.chaos import LATE_PTK, PTKS, Told
 from tests.rpc.chaos_load import ARCHIVE, DAY_MS, FIRST_MS, numbers_of
+from tests.rpc.chaos_told import LATE_PTK, PTKS, Told
 
 __all__ = ["Verdict", "judge"]
 

@@ -9,8 +9,10 @@ from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
 from ptkstore.server import open_store
 from ptkstore.settings import Settings
-from tests.rpc.chaos import BUCKET, VICTIMS, Backends, Told, chaos
+from tests.rpc.chaos import VICTIMS, chaos
+from tests.rpc.chaos_backends import BUCKET, Backends
 from tests.rpc.chaos_load import ROWS
+from tests.rpc.chaos_told import Told
 from tests.rpc.chaos_verdict import Verdict, judge
 from tests.servers.cache import tell
 

@@ -1,4 +1,4 @@
-"""One suite over both stores, and what a remote one promises beyond it."""
+"""The suites over both stores, and what a remote one promises beyond it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from ptklib.errors import InvalidInput
 from ptkstore.client import Store
 from ptkstore.remote import RemoteStore
 from ptkstore.rpc.faults import ServerUnavailable
-from tests.engine.small import day
+from tests.engine.small import FIRST_MS, day
+from tests.rpc.budgets_suite import BudgetsSuite
+from tests.rpc.events_suite import EventsSuite
+from tests.rpc.plans_suite import PlansSuite
+from tests.rpc.ptks_suite import PtksSuite
 from tests.rpc.small import serving
 from tests.rpc.store_suite import StoreSuite, filled
 
 
-class TestEmbedded(StoreSuite):
+class TestEmbedded(StoreSuite, PtksSuite, PlansSuite, BudgetsSuite, EventsSuite):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:
         with Store(tmp_path, workers=0) as store:
@@ -30,7 +34,7 @@ class TestEmbedded(StoreSuite):
         return store
 
 
-class TestRemote(StoreSuite):
+class TestRemote(StoreSuite, PtksSuite, PlansSuite, BudgetsSuite, EventsSuite):
     @pytest.fixture
     def twin(self, tmp_path: Path) -> Iterator[Store]:
         with serving(tmp_path) as (server, store):
@@ -80,7 +84,7 @@ def test_a_closed_store_says_so() -> None:
     ("last", "act"),
     [
         ("rows_of", lambda store: store.push("rides", day(1), producer="depot", seq=1)),
-        ("finished", lambda store: store.run("rides")),
+        ("finished", lambda store: store.run("rides", until_ms=FIRST_MS)),
     ],
     ids=["push", "run"],
 )
