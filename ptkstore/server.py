@@ -49,6 +49,7 @@ from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
 from ptkstore.rpc.plans import Plans
 from ptkstore.rpc.ptks import Ptks, watch_message
+from ptkstore.rpc.reflecting import Symbols
 from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
 from ptkstore.rpc.streams import Streams
@@ -355,7 +356,8 @@ class Server:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         for name in ("", *names):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        reflected = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(reflected, server, pool=Symbols())
         return server
 
     def _bound(self) -> str:

@@ -91,6 +91,13 @@ def test_the_newer_reflection_is_declined_so_that_tools_fall_back(channel: grpc.
     assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED  # type: ignore[attr-defined, unused-ignore]
 
 
-def test_what_is_not_there_is_not_found(channel: grpc.Channel) -> None:
-    answer = Explorer(channel).ask(file_containing_symbol="ptkstore.v1.Nothing")
+def test_a_method_is_found_by_its_name(channel: grpc.Channel) -> None:
+    explorer = Explorer(channel)
+    explorer.learn(explorer.ask(file_containing_symbol="ptkstore.v1.PtkService.GetPtk"))
+    assert "GetPtk" in explorer.pool.FindServiceByName("ptkstore.v1.PtkService").methods_by_name
+
+
+@pytest.mark.parametrize("name", ["Nothing", "PtkService.Nothing", "Nothing.GetPtk", ""])
+def test_what_is_not_there_is_not_found(channel: grpc.Channel, name: str) -> None:
+    answer = Explorer(channel).ask(file_containing_symbol=f"ptkstore.v1.{name}")
     assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
