@@ -9,6 +9,7 @@ Reasons: REQUEST_UNREADABLE, DEADLINE_PASSED, RPC_UNKNOWN.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import traceback
@@ -283,8 +284,17 @@ def _blameless(fault: SageError) -> bool:
 def _subject(request: Any, permission: Permission) -> str:
     """What a request is about, for the log: a name of ours, or nothing that could be mistaken for one."""
     field = permission.ptk or permission.stream
-    found = str(getattr(request, field)) if field else ""
+    found = str(getattr(request, field)) if field else _name_in(getattr(request, "spec_json", ""))
     return found if len(found) <= _MAX_SUBJECT and found.isprintable() else "(no name)"
+
+
+def _name_in(spec_json: str) -> str:
+    """The name in what describes a new stream, as far as it can be read."""
+    try:
+        described = json.loads(spec_json) if spec_json else None
+    except (ValueError, RecursionError):
+        return ""
+    return str(described.get("name", "")) if isinstance(described, dict) else ""
 
 
 def _unknown(callers: Callers, context: Any) -> Caller:

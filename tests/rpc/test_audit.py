@@ -10,7 +10,7 @@ import pytest
 from ptkstore.metadata import Metadata
 from ptkstore.metadata.audit import Decision
 from ptkstore.rpc.auditing import Auditor
-from ptkstore.v1 import ptk_pb2
+from ptkstore.v1 import ptk_pb2, stream_pb2
 from tests.rpc.calling import Clients
 
 
@@ -32,6 +32,23 @@ def test_every_decision_is_in_the_audit_log(clients: Clients) -> None:
         ("unknown", "GetPtk", "", "DENIED"),
         ("ann", "GetPtk", "(no name)", "PTK_UNKNOWN"),
     } <= set(log)
+
+
+@pytest.mark.parametrize(
+    ("spec_json", "subject"),
+    [
+        ('{"name": "fresh"}', "fresh"),
+        ("{", ""),
+        ("[1]", ""),
+        ("[" * 100_000, ""),
+        ('{"name": "x\\u0000"}', "(no name)"),
+    ],
+)
+def test_who_makes_a_stream_is_logged_with_its_name(clients: Clients, spec_json: str, subject: str) -> None:
+    token = clients.token("root", "operator")
+    request = stream_pb2.CreateStreamRequest(request_id="r-1", spec_json=spec_json)
+    clients.call("/ptkstore.v1.StreamService/CreateStream", token, request)
+    assert ("root", "CreateStream", subject, "ALLOWED") in clients.audit()
 
 
 def test_nothing_is_done_that_cannot_be_logged(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
