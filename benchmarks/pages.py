@@ -140,15 +140,20 @@ def fill(store: Store, say: Say) -> None:
             slices=(Slice((name,)),),
             cost=cost,
             expires_at_ms=2,
+            contexts=("door:ptk", f"ptk:p{1 + (number * CHARGES_PER_BLOCK + place) % PTKS}"),
             key=f"cycle-{place}/{name}",
             spend_at_ms=1,
         )
-        for name in names
+        for number, name in enumerate(names)
         for place in range(CHARGES_PER_BLOCK)
     ]
-    for begin in range(0, len(asked), 1000):
-        _apply(store, asked[begin : begin + 1000])
-    _apply(store, [Retire(STREAM, tuple(names[:-ALIVE]), "window expired")])
+    # Blocks are closed as time goes on: what the book keeps of quotas is of those that live.
+    turn = 1000 // CHARGES_PER_BLOCK
+    for begin in range(0, len(names), turn):
+        _apply(store, asked[begin * CHARGES_PER_BLOCK : (begin + turn) * CHARGES_PER_BLOCK])
+        old = tuple(names[max(0, begin - ALIVE) : max(0, min(begin + turn, len(names)) - ALIVE)])
+        if old:
+            _apply(store, [Retire(STREAM, old, "window expired")])
     say("indexing the charges")
     index_charges(home)
     with home.metadata.write() as tx:

@@ -413,7 +413,7 @@ class Store:
 
     def ledger_map(self, stream: str, *, begin: int | None = None, count: int = COLUMNS) -> LedgerMap:
         """What was spent at some blocks, range of tags by range of tags, from place ``begin`` on or of the newest ones; and who
-        spent it of late."""
+        spent most over all time."""
         return ledger_map(self._home, self.stream(stream).name, begin=begin, count=count)
 
     def cycles(self, stream: str, *, newest: int | None = None, most_trained: int | None = None) -> list[CycleView]:

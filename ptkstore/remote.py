@@ -337,7 +337,7 @@ class RemoteStore:
         return ChargePage(tuple(messages.charge_line(one) for one in page.charges), page.next_page_token)
 
     def ledger_map(self, stream: str, *, begin: int | None = None, count: int = COLUMNS) -> LedgerMap:
-        """What was spent at some blocks, range of tags by range of tags, and who spent it of late."""
+        """What was spent at some blocks, range of tags by range of tags, and who spent most over all time."""
         # What fits the message and means the same; 0 would be the default.
         asked = min(count, MOST_BLOCKS + 1) if count > 0 else -1
         place = None if begin is None else max(-1, min(begin, _LONGEST))

@@ -2,17 +2,19 @@
 
 The journal knows commits, not streams; an index in the metadata says where a stream's entries lie. It is brought up to date
 from the commits that came since, before every read and after every window, and never trusted with the entries themselves:
-these are read from the journal and checked against its chain. All public: the book never depends on records, and when they
-were made is told as coarsely as everything (`ptkstore.public_time`).
+these are read from the journal and checked against its chain. Who spent what is added up with it. All public: the book never
+depends on records, and when they were made is told as coarsely as everything (`ptkstore.public_time`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ptklib.ledger.state import Entry
 from ptkstore.engine.home import Home
+from ptkstore.engine.spending import sums_of
 from ptkstore.ledger.chain import Commit
 from ptkstore.metadata.charges import ChargeRow, IndexHead
-from ptkstore.metadata.store import Transaction
 from ptkstore.public_time import public_entry
 from ptkstore.views import ChargeLine
 
@@ -91,24 +93,40 @@ def _index_some(home: Home) -> bool:
         commits = commits[1:]
     if not commits:
         return False
+    fresh = {entry["charge"]: entry for one in commits for entry in one.entries if entry["kind"] == "reserve"}
+    numbers = {entry["charge"] for one in commits for entry in one.entries if "charge" in entry}
+    with home.metadata.read() as tx:
+        if tx.charges.head() != head:
+            return True
+        older = tx.charges.reserved(numbers - set(fresh))
+    rows, entries = _rows(commits, head.entries, fresh, older)
+    sums = sums_of(home, fresh.values(), _given_back(home, commits, fresh, older))
     with home.metadata.write() as tx:
         # Another server may have been faster between our look and our lock.
         if tx.charges.head() == head:
-            rows, entries = _rows(tx, commits, head.entries)
-            tx.charges.add(rows, IndexHead(commits[-1].seq, commits[-1].mac.hex(), entries))
+            tx.charges.add(rows, IndexHead(commits[-1].seq, commits[-1].mac.hex(), entries), sums)
     return True
 
 
-def _rows(tx: Transaction, commits: list[Commit], number: int) -> tuple[list[ChargeRow], int]:
+def _given_back(
+    home: Home, commits: list[Commit], fresh: Mapping[int, Entry], older: Mapping[int, ChargeRow]
+) -> list[Entry]:
+    """The reservations that these commits released, as they were made."""
+    released = [entry["charge"] for one in commits for entry in one.entries if entry["kind"] == "release"]
+    places = [older[one] for one in released if one not in fresh]
+    before = {one.seq: one.entries for one in home.ledger.commits(row.seq for row in places)} if places else {}
+    return [
+        *(fresh[one] for one in released if one in fresh),
+        *(before[row.seq][row.place] for row in places),
+    ]
+
+
+def _rows(
+    commits: list[Commit], number: int, fresh: Mapping[int, Entry], older: Mapping[int, ChargeRow]
+) -> tuple[list[ChargeRow], int]:
     """What concerns charges, and the number of the last entry. Entries about a charge follow its stream and key."""
-    reserved = {
-        entry["charge"]: (entry["stream"], entry.get("key") or "")
-        for one in commits
-        for entry in one.entries
-        if entry["kind"] == "reserve"
-    }
-    numbers = {entry["charge"] for one in commits for entry in one.entries if "charge" in entry}
-    owners = reserved | tx.charges.owners(numbers - set(reserved))
+    owners = {one: (row.stream, row.key) for one, row in older.items()}
+    owners |= {one: (entry["stream"], entry.get("key") or "") for one, entry in fresh.items()}
     rows = []
     for one in commits:
         for place, entry in enumerate(one.entries):

@@ -57,6 +57,8 @@ class Home:
     cycles: dict[int, CycleView] = field(default_factory=dict)
     # What was read of the journal for the map of the ledger, by stream, until there is more.
     newest_charges: dict[str, tuple[object, Any]] = field(default_factory=dict)
+    # Who spent what, by stream, until there is more.
+    spenders: dict[str, tuple[object, Any]] = field(default_factory=dict)
     # Shares of the epsilon that losses amount to, by stream: see the map of the ledger.
     shares: dict[str, dict[tuple[int, ...], float]] = field(default_factory=dict)
     opening: threading.Lock = field(default_factory=threading.Lock)

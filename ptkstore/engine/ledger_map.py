@@ -1,4 +1,4 @@
-"""The ledger as a map: what was spent at blocks and ranges of tags, and who spent it of late. Reason: PAGE_INVALID.
+"""The ledger as a map: what was spent at blocks and ranges of tags, and who spent it. Reason: PAGE_INVALID.
 
 All public: the book never depends on records. Several blocks that share a column are told by the largest loss of them, and a
 range of tags by the largest loss in it, so that nothing looks less spent than it is.
@@ -11,7 +11,7 @@ one that the book kept. Where they do not, the column is ``flat``: its highest l
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,9 +24,10 @@ from ptklib.ledger.slices import TAG_SPACE, TagRange
 from ptklib.ledger.state import Charge
 from ptkstore.engine.charges import index_charges
 from ptkstore.engine.home import Home
+from ptkstore.engine.spending import Share, share_of, spenders
 from ptkstore.ledger.book import BlockLoss
 from ptkstore.metadata.charges import ChargeRow
-from ptkstore.views import LedgerColumn, LedgerMap, Spender
+from ptkstore.views import LedgerColumn, LedgerMap
 
 __all__ = ["COLUMNS", "MOST_BLOCKS", "ROWS", "ledger_map"]
 
@@ -35,12 +36,9 @@ ROWS = 32
 MOST_BLOCKS = 2000
 # Entries of the journal that are looked at, and reserved ones among them that are put together.
 _ENTRIES = 1000
-_MOST_SPENDERS = 50
-_PURPOSES = {"door:count": "count", "door:profile": "profile", "door:ptk": "training"}
 _EDGES = np.linspace(0.0, float(TAG_SPACE), ROWS + 1)
-Share = Callable[[tuple[int, ...]], float]
 _Row = NDArray[np.float64]
-_Newest = tuple[list[tuple[Charge, str]], int, int]
+_Newest = tuple[list[Charge], int, int]
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,8 @@ def ledger_map(home: Home, stream: str, *, begin: int | None, count: int) -> Led
         )
     total, first, blocks = home.ledger.losses(stream, begin, count)
     charges, entries, oldest = _newest(home, stream)
-    share = _share_of(home, stream)
+    share = share_of(home, stream)
+    most, purposes, holders = spenders(home, stream)
     rebuilt = _Rebuilt(charges, home.judge(stream).width, range(first, first + len(blocks)))
     memory: dict[tuple[tuple[int, ...], bytes], _Shares] = {}
 
@@ -81,9 +80,11 @@ def ledger_map(home: Home, stream: str, *, begin: int | None, count: int) -> Led
         count=len(blocks),
         blocks=total,
         columns=_columns(found, windows),
-        spenders=_spenders(charges, share),
+        spenders=most,
         entries=entries,
         oldest_entry=oldest,
+        purposes=purposes,
+        holders=holders,
     )
 
 
@@ -137,27 +138,10 @@ def _read(home: Home, rows: Sequence[ChargeRow]) -> _Newest:
     released = {row.charge for row in rows if row.kind == "release"}
     standing = [row for row in reversed(rows) if row.kind == "reserve" and row.charge not in released]
     return (
-        [(Charge.from_json(commits[row.seq][row.place]), row.key) for row in standing],
+        [Charge.from_json(commits[row.seq][row.place]) for row in standing],
         len(rows),
         min((row.number for row in rows), default=0),
     )
-
-
-def _share_of(home: Home, stream: str) -> Share:
-    """The share of the stream's epsilon that a loss amounts to; remembered, for equal losses come again and again."""
-    judge = home.judge(stream)
-    epsilon = float(judge.epsilon)
-    known = home.shares.setdefault(stream, {})
-    if len(known) > 100_000:
-        known.clear()
-
-    def share(loss: tuple[int, ...]) -> float:
-        found = known.get(loss)
-        if found is None:
-            found = known[loss] = judge.spent(loss)[0] / epsilon
-        return found
-
-    return share
 
 
 def _judge(loss: LossMap, share: Share) -> _Shares:
@@ -174,11 +158,11 @@ def _judge(loss: LossMap, share: Share) -> _Shares:
 class _Rebuilt:
     """Losses of blocks put together from charges. Charges that cover the same run of blocks are laid on one map."""
 
-    def __init__(self, charges: Sequence[tuple[Charge, str]], width: int, places: range) -> None:
+    def __init__(self, charges: Sequence[Charge], width: int, places: range) -> None:
         self._width = width
         self._over: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._runs: dict[tuple[int, int], LossMap] = {}
-        for charge, _ in charges:
+        for charge in charges:
             for runs, tags in charge.slices:
                 for run in runs:
                     if run[0] >= places.stop or run[0] + run[1] <= places.start:
@@ -208,32 +192,3 @@ class _Rebuilt:
             for (start, stop), row in zip(pairwise([*one.starts, TAG_SPACE]), one.rows, strict=True):
                 whole.add(TagRange(start, stop), row)
         return whole
-
-
-def _spenders(charges: Sequence[tuple[Charge, str]], share: Share) -> tuple[Spender, ...]:
-    """Those who spent most, first."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    most: dict[tuple[str, str], float] = defaultdict(float)
-    areas: dict[tuple[str, str], float] = defaultdict(float)
-    for charge, key in charges:
-        who = _who(charge, key)
-        took = share(tuple(charge.demand.tolist()))
-        counts[who] += 1
-        most[who] = max(most[who], took)
-        for runs, tags in charge.slices:
-            areas[who] += took * sum(number for _, number in runs) * (tags.stop - tags.start) / TAG_SPACE
-    total = sum(areas.values()) or 1.0
-    ordered = sorted(areas, key=lambda who: (-areas[who], who))
-    return tuple(
-        Spender(*who, counts[who], round(most[who], 6), round(areas[who] / total, 6))
-        for who in ordered[:_MOST_SPENDERS]
-    )
-
-
-def _who(charge: Charge, key: str) -> tuple[str, str]:
-    """The PTK, or what was done; and the purpose."""
-    purpose = next((_PURPOSES[one] for one in charge.contexts if one in _PURPOSES), "")
-    ptk = next((one.removeprefix("ptk:") for one in charge.contexts if one.startswith("ptk:")), "")
-    if purpose == "count":
-        return "counts of blocks", purpose
-    return ptk or key.rpartition("/")[2] or f"charge {charge.number}", purpose or "other"

@@ -42,6 +42,7 @@ __all__ = [
     "ptk_configs",
     "ptks",
     "requests",
+    "spent",
     "states",
     "steps",
     "streams",
@@ -344,6 +345,18 @@ charges_head = Table(
     Column("seq", BigInteger, nullable=False),
     Column("mac", _text(64), nullable=False),
     Column("entries", BigInteger, nullable=False),
+)
+
+# Charges that stand, added up: what one took is in billionths of the stream's epsilon, where in 2^-20 of a block.
+spent = Table(
+    "spent",
+    METADATA,
+    Column("stream", _NAME, primary_key=True),
+    Column("who", _NAME, primary_key=True),
+    Column("purpose", _text(20), primary_key=True),
+    Column("took_nano", BigInteger, primary_key=True, autoincrement=False),
+    Column("charges", BigInteger, nullable=False),
+    Column("area", BigInteger, nullable=False),
 )
 
 leases = Table(

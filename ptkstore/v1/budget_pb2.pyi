@@ -164,7 +164,7 @@ class GetLedgerMapRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., begin: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class GetLedgerMapResponse(_message.Message):
-    __slots__ = ("stream", "begin", "count", "blocks", "columns", "spenders", "entries", "oldest_entry")
+    __slots__ = ("stream", "begin", "count", "blocks", "columns", "spenders", "entries", "oldest_entry", "purposes", "holders")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     BEGIN_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -173,6 +173,8 @@ class GetLedgerMapResponse(_message.Message):
     SPENDERS_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     OLDEST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    PURPOSES_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
     stream: str
     begin: int
     count: int
@@ -181,7 +183,9 @@ class GetLedgerMapResponse(_message.Message):
     spenders: _containers.RepeatedCompositeFieldContainer[Spender]
     entries: int
     oldest_entry: int
-    def __init__(self, stream: _Optional[str] = ..., begin: _Optional[int] = ..., count: _Optional[int] = ..., blocks: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[LedgerColumn, _Mapping]]] = ..., spenders: _Optional[_Iterable[_Union[Spender, _Mapping]]] = ..., entries: _Optional[int] = ..., oldest_entry: _Optional[int] = ...) -> None: ...
+    purposes: _containers.RepeatedCompositeFieldContainer[Spender]
+    holders: int
+    def __init__(self, stream: _Optional[str] = ..., begin: _Optional[int] = ..., count: _Optional[int] = ..., blocks: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[LedgerColumn, _Mapping]]] = ..., spenders: _Optional[_Iterable[_Union[Spender, _Mapping]]] = ..., entries: _Optional[int] = ..., oldest_entry: _Optional[int] = ..., purposes: _Optional[_Iterable[_Union[Spender, _Mapping]]] = ..., holders: _Optional[int] = ...) -> None: ...
 
 class LedgerColumn(_message.Message):
     __slots__ = ("first", "last", "window", "blocks", "retired", "shares", "mean", "flat")

@@ -95,7 +95,7 @@ class BudgetServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetLedgerMap(self, request, context):
-        """The ledger as a map: what was spent at some blocks, range of tags by range of tags, and who spent it of late.
+        """The ledger as a map: what was spent at some blocks, range of tags by range of tags, and who spent most over all time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

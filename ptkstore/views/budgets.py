@@ -135,8 +135,11 @@ class Spender(View):
 
 @dataclass(frozen=True)
 class LedgerMap(View):
-    """The ledger at ``count`` of the stream's ``blocks`` from place ``begin`` on; ``spenders`` come from the newest ``entries``
-    of the book, back to number ``oldest_entry``."""
+    """The ledger at ``count`` of the stream's ``blocks`` from place ``begin`` on. Closed blocks are put together from the
+    newest ``entries`` of the book, back to number ``oldest_entry``.
+
+    ``spenders`` are those of the ``holders`` who spent most over all time, ``purposes`` what all of them spent it for.
+    """
 
     stream: str
     begin: int
@@ -146,3 +149,5 @@ class LedgerMap(View):
     spenders: tuple[Spender, ...]
     entries: int
     oldest_entry: int
+    purposes: tuple[Spender, ...] = ()
+    holders: int = 0

@@ -12,6 +12,7 @@ import pytest
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.metadata import Metadata, MetadataUnavailable, Ptk, Transaction
+from ptkstore.metadata.charges import IndexHead, SpentRow, SpentSum
 from ptkstore.metadata.checks import MAX_JSON_BYTES
 
 DIGEST = "a" * 64
@@ -425,6 +426,43 @@ class MetadataSuite:
                 ("bus", ids[1], 50),
             ]
             assert [one.subscriber for one in tx.events.deliveries(limit=1, after="api")] == ["bus"]
+
+    def test_what_was_spent_is_added_up(self, metadata: Metadata) -> None:
+        def add(seq: int, *sums: SpentRow) -> None:
+            with metadata.write() as tx:
+                tx.charges.add([], IndexHead(seq, "m", seq), sums)
+
+        add(1, SpentRow("s", "p", "training", 10, 2, 5), SpentRow("s", "p", "training", 30, 1, 2))
+        add(2, SpentRow("s", "p", "training", 10, 1, 5), SpentRow("s", "q", "profile", 7, 1, 1 << 50))
+        add(3, SpentRow("other", "p", "training", 10, 1, 1), SpentRow("s", "p", "profile", 1, 1, 1))
+        with metadata.read() as tx:
+            assert tx.charges.spent("s", limit=10) == (
+                SpentSum("q", "profile", 1, 7, 7.0 * (1 << 50)),
+                SpentSum("p", "training", 4, 30, 160.0),
+                SpentSum("p", "profile", 1, 1, 1.0),
+            )
+            assert len(tx.charges.spent("s", limit=2)) == 2
+            assert tx.charges.spent_by_purpose("s") == (
+                (SpentSum("", "profile", 2, 7, 7.0 * (1 << 50) + 1), SpentSum("", "training", 4, 30, 160.0)),
+                3,
+            )
+        # The largest one is given back: what is left has the next one.
+        add(4, SpentRow("s", "p", "training", 30, -1, -2), SpentRow("s", "q", "profile", 7, -1, -(1 << 50)))
+        with metadata.read() as tx:
+            assert tx.charges.spent("s", limit=10) == (
+                SpentSum("p", "training", 3, 10, 100.0),
+                SpentSum("p", "profile", 1, 1, 1.0),
+            )
+        many = [SpentRow("s", f"p{number}", "training", 1, 1, number) for number in range(2000)]
+        add(5, *many)
+        add(6, *many)
+        with metadata.read() as tx:
+            assert [one.charges for one in tx.charges.spent("s", limit=50)] == [2] * 50
+            assert tx.charges.spent_by_purpose("s")[1] == 2002
+        with metadata.write() as tx:
+            tx.charges.clear()
+            assert tx.charges.spent("s", limit=10) == ()
+            assert tx.charges.spent_by_purpose("s") == ((), 0)
 
     def test_subscriptions(self, metadata: Metadata) -> None:
         with metadata.write() as tx:

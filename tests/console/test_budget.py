@@ -57,7 +57,7 @@ def test_who_spent_what_adds_up(shown: tuple[Running, Store]) -> None:
     running, store = shown
     text = words(running.signed_in().get("budget?stream=rides").text)
     book = store.ledger_map("rides")
-    assert f"newest {book.entries} entries of the ledger" in text
+    assert f"Over all time: {sum(one.charges for one in book.spenders)} charges that stand." in text
     for one in book.spenders:
         assert f"{one.who} {one.purpose} {one.charges} {100 * one.most:.1f} % of ε" in text
     counts = next(one for one in book.spenders if one.purpose == "count")

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from ptklib.errors import JournalDamaged
-from ptklib.ledger.slices import Slice
+from ptklib.ledger.slices import WHOLE, Slice, TagRange
 from ptklib.privacy.costs import PureCost
 from ptkstore.client import Store
 from ptkstore.engine import charges as engine
+from ptkstore.engine import ledger_map
 from ptkstore.public_time import public_entry
 from tests.engine.small import spec
 
@@ -75,6 +76,78 @@ def test_every_entry_is_found_under_its_stream(store: Store, monkeypatch: pytest
     assert [kinds.count(kind) for kind in engine.SHOWN] == [4, 3, 1, 1]
 
 
+def took(store: Store, stream: str) -> dict[tuple[str, str], tuple[int, float, float]]:
+    """Who spent what, by hand from the whole journal: charges, the largest share of epsilon, share times blocks times tags."""
+    judge = store.stream(stream).policy.filter()
+    standing: dict[int, Any] = {}
+    for entry in store.home.ledger.history():
+        if entry["kind"] == "reserve" and entry["stream"] == stream:
+            standing[entry["charge"]] = entry
+        if entry["kind"] == "release":
+            standing.pop(entry["charge"], None)
+    found: dict[tuple[str, str], tuple[int, float, float]] = {}
+    for entry in standing.values():
+        contexts = entry.get("contexts", [])
+        who = ("counts of blocks", "count") if "door:count" in contexts else ("charges of no PTK", "other")
+        if "door:ptk" in contexts:
+            who = (next(one[4:] for one in contexts if one.startswith("ptk:")), "training")
+        share = judge.spent(tuple(entry["demand"]))[0] / float(judge.epsilon)
+        wide = sum(sum(n for _, n in runs) * (stop - start) / 2**64 for runs, start, stop in entry["slices"])
+        charges, most, area = found.get(who, (0, 0.0, 0.0))
+        found[who] = (charges + 1, max(most, share), area + share * wide)
+    return found
+
+
+def test_who_spent_what_is_added_up_over_all_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_TURN", 3)
+    monkeypatch.setattr(ledger_map, "_ENTRIES", 2)
+    ledger = store.home.ledger
+
+    def charge(contexts: tuple[str, ...], epsilon: str, blocks: tuple[str, ...], tags: TagRange = WHOLE) -> Any:
+        return ledger.reserve("a", [Slice(blocks, tags)], PureCost(epsilon=epsilon), contexts=contexts)
+
+    def same() -> None:
+        book = store.ledger_map("a")
+        wanted = took(store, "a")
+        total = sum(area for _, _, area in wanted.values())
+        assert {(one.who, one.purpose) for one in book.spenders} == set(wanted)
+        assert book.holders == len(wanted)
+        for one in book.spenders:
+            charges, most, area = wanted[one.who, one.purpose]
+            assert one.charges == charges
+            assert (one.most, one.part) == pytest.approx((most, area / total), abs=2e-6)
+        assert [one.part for one in book.spenders] == sorted((one.part for one in book.spenders), reverse=True)
+        for purpose in {purpose for _, purpose in wanted}:
+            (told,) = [one for one in book.purposes if one.purpose == purpose]
+            mine = [one for (_, its), one in wanted.items() if its == purpose]
+            assert told.charges == sum(one[0] for one in mine)
+            assert told.part == pytest.approx(sum(one[2] for one in mine) / total, abs=2e-6)
+
+    ledger.spend(charge(("door:count",), "0.01", ("a0", "a1")))
+    ledger.spend(charge(("door:ptk", "ptk:p"), "0.1", ("a0",)))
+    same()
+    half = TagRange(0, 2**63)
+    large = charge(("door:ptk", "ptk:p"), "0.2", ("a0", "a1"), half)
+    gone = charge(("door:ptk", "ptk:q"), "0.1", ("a2",))
+    spend(store, "a", "a3", "cycle-1/by-hand")
+    same()
+    assert {one.who: one.most for one in store.ledger_map("a").spenders}["p"] == pytest.approx(0.2, abs=1e-4)
+    # What is given back is not spent: neither the sum nor the largest one of p is what it was, and q spent nothing.
+    ledger.release(large)
+    ledger.release(gone)
+    ledger.spend(charge(("door:ptk", "ptk:p"), "0.05", ("a2",), half))
+    same()
+    told = {one.who: one for one in store.ledger_map("a").spenders}
+    assert told["p"].most == pytest.approx(0.1, abs=1e-4)
+    assert "q" not in told
+    # Given back in the turn in which it was made.
+    ledger.release(charge(("door:ptk", "ptk:r"), "0.05", ("a3",)))
+    same()
+    with store.home.metadata.write() as tx:
+        tx.charges.clear()
+    same()
+
+
 def test_several_who_index_at_once_add_every_entry_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         spend(store, "a", f"a{number}")
@@ -91,6 +164,7 @@ def test_several_who_index_at_once_add_every_entry_once(store: Store, monkeypatc
     monkeypatch.setattr(store.home.ledger, "commits", slow)
     engine.index_charges(store.home)
     assert listed(store, "a") == expected(store, "a")
+    assert [one.charges for one in store.ledger_map("a").spenders] == [3]
 
 
 def test_an_index_of_another_journal_is_made_anew(tmp_path: Path, store: Store) -> None:

@@ -99,6 +99,9 @@ class BudgetsSuite:
         assert max(max(one.shares) for one in found.columns) > min(min(one.shares) for one in found.columns)
         assert {one.who for one in found.spenders} >= {"counts of blocks", "hour-speed"}
         assert sum(one.part for one in found.spenders) == pytest.approx(1, abs=1e-4)
+        assert {one.purpose for one in found.purposes} == {"count", "training"}
+        assert sum(one.part for one in found.purposes) == pytest.approx(1, abs=1e-4)
+        assert found.holders == len(found.spenders)
         part = twin.ledger_map("rides", begin=1, count=1)
         assert [one.first for one in part.columns] == [found.columns[1].first]
         assert part.columns[0] == found.columns[1]

@@ -19,7 +19,7 @@ from ptkstore.console.spreadsheet import csv_stream
 from ptkstore.console.visit import Page, Visit
 from ptkstore.console.wording import amount, moment, percent, whole
 from ptkstore.streams import StreamSpec
-from ptkstore.views import BudgetSummary, ChargeLine, LedgerMap, PlanView, Spender
+from ptkstore.views import BudgetSummary, ChargeLine, LedgerMap, PlanView
 
 __all__ = ["PAGES", "Forecast", "forecasts"]
 
@@ -94,7 +94,8 @@ def budget(visit: Visit) -> Response:
         burn=burn_down(book),
         forecasts=forecasts(spec, summary, book, _plan(visit, spec.name)),
         spenders=book.spenders[:_FEW],
-        purposes=_by_purpose(book.spenders),
+        purposes=[(_PURPOSES.get(one.purpose, one.purpose), one.charges, one.part) for one in book.purposes],
+        charges=sum(one.charges for one in book.purposes),
         find=find,
         blocks=blocks,
         after=visit.asked("after"),
@@ -208,17 +209,6 @@ def _where(entry: dict[str, Any]) -> str:
     share = sum((stop - start) / _TAGS for _, start, stop in entry["slices"])
     tags = "all tags" if share >= 1 else f"{percent(share, 1)} of the tags"
     return f"{whole(count)} block{'' if count == 1 else 's'}, {tags}"
-
-
-def _by_purpose(spenders: tuple[Spender, ...]) -> list[tuple[str, int, float]]:
-    charges: dict[str, int] = defaultdict(int)
-    parts: dict[str, float] = defaultdict(float)
-    for one in spenders:
-        charges[one.purpose] += one.charges
-        parts[one.purpose] += one.part
-    return [
-        (_PURPOSES.get(name, name), charges[name], parts[name]) for name in sorted(parts, key=lambda name: -parts[name])
-    ]
 
 
 def _plan(visit: Visit, stream: str) -> PlanView | None:

@@ -105,6 +105,8 @@ def ledger_map_message(one: views.LedgerMap) -> budget_pb2.GetLedgerMapResponse:
         spenders=[budget_pb2.Spender(**spender.as_json()) for spender in one.spenders],
         entries=one.entries,
         oldest_entry=one.oldest_entry,
+        purposes=[budget_pb2.Spender(**purpose.as_json()) for purpose in one.purposes],
+        holders=one.holders,
     )
 
 
@@ -116,14 +118,19 @@ def ledger_map(message: budget_pb2.GetLedgerMapResponse) -> views.LedgerMap:
         )
         for one in message.columns
     )
-    spenders = (views.Spender(one.who, one.purpose, one.charges, one.most, one.part) for one in message.spenders)
+    spenders, purposes = (
+        tuple(views.Spender(one.who, one.purpose, one.charges, one.most, one.part) for one in some)
+        for some in (message.spenders, message.purposes)
+    )
     return views.LedgerMap(
         message.stream,
         message.begin,
         message.count,
         message.blocks,
         tuple(columns),
-        tuple(spenders),
+        spenders,
         message.entries,
         message.oldest_entry,
+        purposes,
+        message.holders,
     )
