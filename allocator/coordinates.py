@@ -36,6 +36,7 @@ __all__ = [
     "Settled",
     "admits",
     "beyond_side",
+    "check_widths",
     "distance",
     "least_side",
     "nothing",
@@ -90,14 +91,20 @@ def problem_at(
 ) -> Problem:
     """The scalar problem in one coordinate."""
     room = room_of(privacy_filter, loss)
+    check_widths(privacy_filter, ptks)
     rows = []
+    for ptk in ptks:
+        options = tuple(Option(one.level, one.demand[coordinate], one.samples) for one in ptk.offers)
+        rows.append(PtkOptions(ptk.id, options))
+    return Problem(capacity=max(0, room[coordinate]), n_max=n_max, ptks=tuple(rows))
+
+
+def check_widths(privacy_filter: Filter, ptks: Sequence[PtkOffers]) -> None:
+    """Every demand has as many integers as the filter. Reason: LOSS_INVALID."""
     for ptk in ptks:
         for offer in ptk.offers:
             if len(offer.demand) != privacy_filter.width:
                 raise _width(f"the demand of {ptk.id} at {offer.level}", privacy_filter, offer.demand)
-        options = tuple(Option(one.level, one.demand[coordinate], one.samples) for one in ptk.offers)
-        rows.append(PtkOptions(ptk.id, options))
-    return Problem(capacity=max(0, room[coordinate]), n_max=n_max, ptks=tuple(rows))
 
 
 def roles(privacy_filter: Filter) -> tuple[tuple[int, ...], int | None]:

@@ -14,28 +14,32 @@ Reasons: those of `allocator.coordinates` and `allocator.solve`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from allocator.coordinates import (
     PtkOffers,
     Settled,
     admits,
     beyond_side,
+    check_widths,
     distance,
     least_side,
     nothing,
     printer,
     problem_at,
     roles,
-    total_demand,
+    room_of,
     usable_coordinates,
 )
 from allocator.plan import Explanation, Plan
 from allocator.problem import Problem
+from allocator.reach import exact_sum, least_in_each
 from allocator.resolve import resolve
 from allocator.solve import solve
-from allocator.verify import faults, least_possible
+from allocator.verify import faults
 from ptklib.privacy.filters import Demand, Filter
 
 __all__ = ["TRIED", "Current", "settle_many"]
@@ -70,19 +74,18 @@ def settle_many(
     ``seconds`` is the work for one coordinate, counted as a machine of the reference speed would take; None: as much as the
     size deserves. ``Settled.demand`` is the largest demand of any partition, component by component.
     """
-    problems = {
-        one: problem_at(privacy_filter, loss, ptks, one, n_max=n_max)
-        for one in usable_coordinates(privacy_filter, loss)
-    }
-    bounds = {one: least_possible(problem) for one, problem in problems.items()}
+    check_widths(privacy_filter, ptks)
+    usable = usable_coordinates(privacy_filter, loss)
+    bounds = least_in_each(privacy_filter, room_of(privacy_filter, loss), ptks, usable)
     best: Settled | None = None
     failed: list[Settled] = []
-    order = sorted(problems, key=lambda one: (bounds[one] is None, bounds[one] or 0, one))
+    order = sorted(usable, key=lambda one: (bounds[one] is None, bounds[one] or 0, one))
     for coordinate in order[:TRIED]:
         bound = bounds[coordinate]
         if best is not None and (bound is None or bound >= (best.plan.total_samples or 0)):
             break
-        found = _in_one(privacy_filter, loss, ptks, problems[coordinate], coordinate, current, seconds)
+        problem = problem_at(privacy_filter, loss, ptks, coordinate, n_max=n_max)
+        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, seconds)
         if found.plan.total_samples is None:
             failed.append(found)
         elif best is None or found.plan.total_samples < (best.plan.total_samples or 0):
@@ -135,11 +138,14 @@ def _planned(
 
 def _peak(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], plan: Plan) -> Demand | None:
     """The largest demand of any partition, per component; None when the filter does not admit one of them."""
-    mine = {one.id: one for one in plan.assignments}
+    demands = {(ptk.id, one.level): one.demand for ptk in ptks for one in ptk.offers}
+    rows = np.array([demands[one.id, one.level] for one in plan.assignments], dtype=np.int64)
+    place = {one.id: k for k, one in enumerate(plan.assignments)}
     peak = nothing(privacy_filter)
     for partition in plan.partitions:
-        members = replace(plan, assignments=tuple(mine[name] for name in partition.members))
-        total = total_demand(privacy_filter, ptks, members)
+        summed = exact_sum(rows[[place[name] for name in partition.members]])
+        # Saturated like any demand: the ceiling is above the capacity, and int64 holds it.
+        total = tuple(map(min, summed, privacy_filter.ceiling))
         if not admits(privacy_filter, loss, total):
             return None
         peak = tuple(max(a, b) for a, b in zip(peak, total, strict=True))
