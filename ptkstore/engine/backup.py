@@ -88,9 +88,10 @@ def read_backup(path: Path) -> tuple[Backup, Sequence[str]]:
 
 def _copy_database(source: Path, target: Path) -> None:
     """A SQLite database as of one moment, durable, whoever else is writing."""
+    # Nobody else may read it while it is being written, either.
+    target.touch(mode=0o600)
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
-    target.chmod(0o600)
     descriptor = os.open(target, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -16,6 +16,7 @@ the metadata; docs/guides/operate says what to do about them. Reasons: BACKUP_IN
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +58,18 @@ def put_back_databases(backup: Path, path: Path) -> Backup:
     path.mkdir(parents=True, exist_ok=True)
     begin_restoring(path)
     for name in made.databases:
-        shutil.copyfile(backup / name, path / name)
-        (path / name).chmod(0o600)
+        _copy_durably(backup / name, path / name)
     sync_directory(path)
     return made
+
+
+def _copy_durably(source: Path, target: Path) -> None:
+    """A copy that nobody else may read."""
+    made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with source.open("rb") as old, open(made, "wb") as new:
+        shutil.copyfileobj(old, new)
+        new.flush()
+        os.fsync(new.fileno())
 
 
 def put_back_states(backup: Path, home: Home) -> int:
