@@ -312,6 +312,9 @@ class Server:
             ("grpc.enable_retries", 0),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1_000),
+            # A stream has no deadline: a leader that vanished without a word is noticed all the same.
+            ("grpc.keepalive_time_ms", 30_000),
+            ("grpc.keepalive_timeout_ms", 20_000),
         ]
 
         def connect(address: str) -> grpc.Channel:

@@ -29,7 +29,7 @@ from ptkstore.console.sessions import OneTimeKeys, Session, Sessions
 from ptkstore.console.settings import ConsoleSettings
 from ptkstore.console.sources import Source
 from ptkstore.console.visit import Page, Visit, theme_of
-from ptkstore.rpc.faults import told
+from ptkstore.rpc.faults import place_of, told
 
 __all__ = ["Console", "make_app"]
 
@@ -145,11 +145,7 @@ class Console:
     def _failed(self, request: Request, visit: Visit | None, error: Exception) -> Response:
         """The page of an error. What is not ours is logged by kind and place alone: its text may quote data."""
         if not isinstance(error, SageError):
-            place = error.__traceback__
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else "?"
-            _LOG.error("a page failed with %s at %s", type(error).__name__, where)
+            _LOG.error("a page failed with %s at %s", type(error).__name__, place_of(error))
         fault = fault_of(told(error))
         if fault.status == 401 and visit is not None:
             # The token was revoked or has expired meanwhile: there is nothing left to see.

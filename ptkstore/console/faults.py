@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptklib.errors import InvalidInput, JournalUnavailable, Refused, SageError
-from ptkstore.rpc.faults import AccessDenied, LimitExceeded, ServerUnavailable
+import grpc
+
+from ptklib.errors import InvalidInput, Refused, SageError
+from ptkstore.rpc.faults import AccessDenied, LimitExceeded, code_of
 
 __all__ = ["Fault", "fault_of"]
 
@@ -13,8 +15,6 @@ _STATUSES: tuple[tuple[type[SageError], int], ...] = (
     (InvalidInput, 400),
     (AccessDenied, 403),
     (LimitExceeded, 429),
-    (ServerUnavailable, 503),
-    (JournalUnavailable, 503),
     (Refused, 409),
 )
 _BY_REASON = {"CREDENTIALS_MISSING": 401, "CREDENTIALS_INVALID": 401}
@@ -73,4 +73,7 @@ def _status(error: SageError) -> int:
         return _BY_REASON[error.reason]
     if error.reason.endswith("_UNKNOWN") and isinstance(error, Refused):
         return 404
+    # Whatever part of the store is away: metadata, lake, ledger, streams or the server itself.
+    if code_of(error) == grpc.StatusCode.UNAVAILABLE:
+        return 503
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)

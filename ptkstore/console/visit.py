@@ -18,7 +18,7 @@ from ptkstore.console.rendering import link, templates
 from ptkstore.console.sessions import Session
 from ptkstore.rpc.faults import AccessDenied
 
-__all__ = ["THEMES", "THEME_COOKIE", "Page", "Visit", "safe_way_back"]
+__all__ = ["THEMES", "THEME_COOKIE", "Page", "Visit", "safe_way_back", "theme_of"]
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "sage_theme"

@@ -63,6 +63,7 @@ class Election:
         self._beginning: threading.Thread | None = None
         self._changed = threading.Condition()
         self._ready = False
+        self._losing = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sage-election", daemon=True)
 
@@ -132,8 +133,8 @@ class Election:
         while not self._stopping.wait(min(_LONGEST_POLL_SECONDS, self._lease_seconds / 4)):
             try:
                 self.step()
-            except SageError as error:
-                _LOG.warning("waiting", reason=error.reason)
+            except Exception as error:  # not only ours: a directory may be away, and without this thread nobody leads
+                _LOG.warning("waiting", reason=_reason(error))
 
     def _renew(self, term: int) -> None:
         before = self._clock()
@@ -187,14 +188,15 @@ class Election:
         for stream in sorted(self._home.specs):
             try:
                 self._home.writer(stream)
-            except SageError as error:
+            except Exception as error:
                 # It is tried again by whoever wants to write; the other streams are no worse for it.
-                _LOG.error("stream", stream=stream, reason=error.reason)
-        while not self._stopping.is_set():
+                _LOG.error("stream", stream=stream, reason=_reason(error))
+        while not self._stopping.is_set() and not self._losing:
             try:
                 self._gained()
-            except SageError as error:
-                _LOG.warning("waiting", reason=error.reason)
+            except Exception as error:
+                # Not only ours: a server that has the lease and never begins would keep everybody else from leading.
+                _LOG.warning("waiting", reason=_reason(error))
                 self._stopping.wait(_LONGEST_POLL_SECONDS)
                 continue
             with self._changed:
@@ -204,8 +206,9 @@ class Election:
 
     def _lose(self) -> None:
         """End what the leader does, then let its lock go: the next one begins when this is over."""
-        # A window that is under way begins no further step.
+        # A window that is under way begins no further step, and what could not be begun is not tried any more.
         self._trusted_until = 0.0
+        self._losing = True
         if self._beginning is not None:
             self._beginning.join()
             self._beginning = None
@@ -216,3 +219,9 @@ class Election:
         self._seen = None
         self._home.close_writers()
         self._lock.release()
+        self._losing = False
+
+
+def _reason(error: Exception) -> str:
+    """For the log: the text of an error that is not ours may quote data."""
+    return error.reason if isinstance(error, SageError) else type(error).__name__

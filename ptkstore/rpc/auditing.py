@@ -91,3 +91,5 @@ class Auditor:
                 self.flush()
             except SageError as error:
                 _LOG.warning("the audit log cannot be written now: %s", error.reason)
+            except Exception as error:  # a defect; without this thread readings would wait until there is no room
+                _LOG.error("the audit log cannot be written now: %s", type(error).__name__)

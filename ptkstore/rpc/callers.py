@@ -24,7 +24,17 @@ from ptkstore.metadata.tokens import TokenRow
 from ptkstore.rpc.faults import AccessDenied, LimitExceeded
 from ptkstore.rpc.permissions import ROLES, Permission
 
-__all__ = ["ANONYMOUS", "HANDED_ON", "TOKEN_SECONDS", "Allowance", "Caller", "Callers", "check_roles", "make_token"]
+__all__ = [
+    "ANONYMOUS",
+    "HANDED_ON",
+    "TOKEN_SECONDS",
+    "Allowance",
+    "Caller",
+    "Callers",
+    "check_roles",
+    "denied",
+    "make_token",
+]
 
 TOKEN_SECONDS = 2.0
 # The header of a call that came to another server of the store first.

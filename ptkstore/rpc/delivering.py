@@ -124,6 +124,7 @@ class Deliverer:
             for each in tx.notifications.list(status="LATE"):
                 late.setdefault(each.subscription, []).append(each)
             marks = tx.notifications.marks()
+        self._close_unused({one.endpoint for one in subscriptions})
         for one in subscriptions:
             waiting = late.get(one.id, [])
             fresh = one.ptk in newest and newest[one.ptk].version > marks.get(one.id, 0)
@@ -222,6 +223,14 @@ class Deliverer:
         except grpc.RpcError as failure:
             return str(failure.code().name)
         return None
+
+    def _close_unused(self, endpoints: set[str]) -> None:
+        """Close the channels to endpoints that nobody subscribes any more, at a moment when no channel is used."""
+        with self._lock:
+            over = [] if self._busy else [one for one in self._channels if one not in endpoints]
+            channels = [self._channels.pop(one) for one in over]
+        for channel in channels:
+            channel.close()
 
     def _channel(self, endpoint: str) -> grpc.Channel:
         with self._lock:

@@ -12,10 +12,8 @@ from __future__ import annotations
 import json
 import re
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
@@ -28,7 +26,7 @@ from ptklib.errors import InvalidInput, SageError
 from ptkstore.metadata.audit import Decision
 from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.callers import ANONYMOUS, Allowance, Caller, Callers, denied
-from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, code_of, status_of, told
+from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, code_of, place_of, status_of, told
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.permissions import ANYONE, PERMISSIONS, Permission
 from ptkstore.rpc.repeats import UNKEPT, Once, Repeats
@@ -221,8 +219,7 @@ class Dispatcher:
         if fault is error:
             _LOG.info("refused", **note)
         else:
-            # The text of an error that is not ours may quote data: its kind and place do not.
-            _LOG.error("failed", **note, error=type(error).__name__, where=_where(error))
+            _LOG.error("failed", **note, error=type(error).__name__, where=place_of(error))
         context.abort_with_status(status_of(fault))
 
 
@@ -303,11 +300,6 @@ def _unknown(callers: Callers, context: Any) -> Caller:
         return callers.identify(context)
     except Exception:
         return replace(ANONYMOUS, name="unknown", roles=frozenset())
-
-
-def _where(error: Exception) -> str:
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    return f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""
 
 
 def _snake(name: str) -> str:

@@ -11,7 +11,9 @@ RPC_UNKNOWN.
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -37,6 +39,7 @@ __all__ = [
     "ServerUnavailable",
     "code_of",
     "error_of",
+    "place_of",
     "status_of",
     "told",
 ]
@@ -120,6 +123,12 @@ def told(error: BaseException) -> SageError:
     if isinstance(error, SageError):
         return error
     return SageError("INTERNAL_ERROR", "something went wrong inside the server; its log knows where")
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error was raised, for the log. The text of one that is not ours may quote data: its kind and place do not."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""
 
 
 def code_of(error: SageError) -> Any:

@@ -150,7 +150,8 @@ class Forwarder:
     @contextmanager
     def _tracked(self, call: Any) -> Iterator[Callable[[], None]]:
         def moved() -> None:
-            self._relays[call] = time.monotonic()
+            with self._lock:
+                self._relays[call] = time.monotonic()
 
         moved()
         try:

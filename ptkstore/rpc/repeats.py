@@ -23,6 +23,8 @@ __all__ = ["KEPT_MS", "UNKEPT", "Once", "Repeats"]
 
 # How long answers are kept.
 KEPT_MS = 7 * 24 * 3600 * 1000
+# How often older ones are forgotten.
+_SWEEP_MS = 3600 * 1000
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -81,8 +83,8 @@ class Repeats:
         self._now_ms = now_ms
         self._guard = threading.Lock()
         self._busy: dict[tuple[str, str], tuple[threading.Lock, int]] = {}
-        with metadata.write() as tx:
-            tx.requests.sweep(now_ms() - KEPT_MS)
+        self._sweep_ms = now_ms()
+        self._sweep(self._sweep_ms)
 
     def once(self, who: str, method: str, request: Any, work: Callable[[Once], bytes]) -> bytes:
         """The first answer to a request. ``work`` does it and returns the answer."""
@@ -91,6 +93,7 @@ class Repeats:
             return work(UNKEPT)
         digest = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
         key, at_ms = (who, number, method, digest), self._now_ms()
+        self._sweep(at_ms)
         with self._alone(who, number):
             with self._metadata.write() as tx:
                 begun = tx.requests.begin(*key, at_ms=at_ms)
@@ -118,6 +121,15 @@ class Repeats:
                 found = tx.requests.answer(who, number)
             assert found is not None
             return found
+
+    def _sweep(self, now_ms: int) -> None:
+        """Forget old answers, once in a while."""
+        with self._guard:
+            if now_ms < self._sweep_ms:
+                return
+            self._sweep_ms = now_ms + _SWEEP_MS
+        with self._metadata.write() as tx:
+            tx.requests.sweep(now_ms - KEPT_MS)
 
     @contextmanager
     def _alone(self, who: str, number: str) -> Iterator[None]:

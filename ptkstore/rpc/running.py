@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import traceback
 from collections.abc import Callable
 
 import structlog
@@ -19,7 +18,7 @@ from ptkstore.engine.lead import LeadLost
 from ptkstore.engine.patience import NOT_NOW, delay_seconds
 from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
-from ptkstore.rpc.faults import told
+from ptkstore.rpc.faults import place_of, told
 
 __all__ = ["KIND", "Runner"]
 
@@ -78,6 +77,8 @@ class Runner:
             except SageError as error:
                 # It stays RUNNING, and the next start takes it up.
                 _LOG.error("stuck", operation=operation, reason=error.reason)
+            except Exception as error:  # a defect; without this thread no window would be closed any more
+                _LOG.error("stuck", operation=operation, error=type(error).__name__, where=place_of(error))
 
     def _do_patiently(self, operation: int) -> None:
         """Again while something it needs is away: a window goes on where it was, and no operation fails for that."""
@@ -111,10 +112,7 @@ class Runner:
         except Exception as error:
             fault = told(error)
             if fault is not error:
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                _LOG.error(
-                    "failed", operation=operation, error=type(error).__name__, where=f"{last.name}:{last.lineno}"
-                )
+                _LOG.error("failed", operation=operation, error=type(error).__name__, where=place_of(error))
             end = ("FAILED", fault.reason, fault.message)
         with home.metadata.write() as tx:
             tx.operations.end(operation, end[0], reason=end[1], message=end[2], at_ms=home.public_ms())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -145,6 +147,54 @@ def test_a_leader_that_was_replaced_writes_nothing_more_and_lets_go(
     assert one.calls == ["gained", "lost"]
     assert not one.store.home.writers
     assert StoreLock(one.store.home.path).take()
+
+
+@pytest.mark.parametrize("error", [LeadLost("LEAD_LOST", "not now"), RuntimeError("a defect")], ids=["ours", "another"])
+def test_a_leader_that_cannot_begin_lets_go_when_it_is_replaced(
+    apart: tuple[Candidate, Candidate], clock: Clock, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    one, two = apart
+    begun = threading.Event()
+
+    def fail() -> None:
+        begun.set()
+        raise error
+
+    monkeypatch.setattr(one.election, "_gained", fail)
+    one.election.step()
+    assert begun.wait(WAIT)
+    assert not one.election.ready
+    with two.store.home.metadata.write() as tx:
+        assert tx.leases.take(LEASE, tx.leases.get(LEASE), holder="x", address="x:1", place="elsewhere", lease_ms=1)
+    clock.now += LEASE_SECONDS / 2
+    step = threading.Thread(target=one.election.step, daemon=True)
+    step.start()
+    step.join(WAIT)
+    assert not step.is_alive()
+    assert one.calls == ["lost"]
+    assert StoreLock(one.store.home.path).take()
+
+
+def test_a_directory_that_is_away_for_a_moment_keeps_nobody_from_leading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[str] = []
+    take = StoreLock.take
+
+    def away(lock: StoreLock) -> bool:
+        tries.append("take")
+        if len(tries) in (2, 3):
+            raise OSError("Stale file handle")
+        return len(tries) > 3 and take(lock)
+
+    monkeypatch.setattr(StoreLock, "take", away)
+    with Store(tmp_path, workers=0) as store:
+        election = Candidate(store, time.monotonic, "one:1").election  # type: ignore[arg-type]
+        election.start()
+        try:
+            assert election.wait(WAIT)
+        finally:
+            election.stop()
 
 
 def test_a_step_is_not_begun_where_the_lease_is_not_trusted(apart: tuple[Candidate, Candidate], clock: Clock) -> None:

@@ -20,6 +20,9 @@ from ptkstore.client import Store
 from ptkstore.engine import patience
 from ptkstore.lake import LakeUnavailable
 from ptkstore.metadata import Metadata, MetadataUnavailable
+from ptkstore.metadata.operations import Operations
+from ptkstore.rpc import messages
+from ptkstore.v1 import stream_pb2, stream_pb2_grpc
 from tests.engine.small import DAY_MS, FIRST_MS
 from tests.rpc.small import PACE, serving
 from tests.rpc.store_suite import filled
@@ -204,6 +207,24 @@ def test_deliveries_and_hints_go_on_after_an_error_that_is_not_ours(
             until(lambda: away.failed == 6)
         remote.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
         until(lambda: subscriber.told == [1, 2] and heard == [1, 2])
+
+
+def test_windows_are_closed_after_an_error_that_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = Away(RuntimeError("a defect"), times=1)
+    with two_days(tmp_path) as (store, remote):
+        streams = stream_pb2_grpc.StreamServiceStub(remote._connection.channel)  # type: ignore[attr-defined]
+
+        def close(day: int) -> None:
+            until_ms = messages.moment(FIRST_MS + day * DAY_MS)
+            streams.CloseWindow(stream_pb2.CloseWindowRequest(stream="rides", until=until_ms))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Operations, "end", away.around(Operations.end))
+            away.arm()
+            close(1)
+            until(lambda: away.failed == 1)
+        close(2)
+        until(lambda: [one.status for one in store.cycles("rides")] == ["DONE", "DONE"])
 
 
 def test_the_log_is_json_and_quotes_nobody_else() -> None:

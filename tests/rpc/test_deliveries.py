@@ -95,6 +95,9 @@ def test_new_states_are_told_in_order_and_old_ones_are_not(tmp_path: Path) -> No
         time.sleep(0.5)
         assert subscriber.told == [2, 3]
         assert not stub.ListSubscriptions(ptk_pb2.ListSubscriptionsRequest(ptk="hour-speed")).subscriptions
+        deliverer = server._deliverer
+        assert deliverer is not None
+        until(lambda: not deliverer._channels)  # to whom nobody subscribes any more
         assert deliveries(channel) == []
 
 

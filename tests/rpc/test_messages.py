@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from ptklib.errors import InvalidInput
 from ptkstore import views
 from ptkstore.rpc import messages
-from ptkstore.v1 import ptk_pb2
+from ptkstore.v1 import operation_pb2, ptk_pb2
 from tests.engine.small import spec
 
 FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
@@ -76,6 +76,28 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         messages.cycle_view,
     ),
     (views.EventView(1, "ptk.state", "a", {"x": 1}, 5), messages.event_message, messages.event_view),
+    (
+        views.OperationView(
+            "7",
+            "CloseWindow",
+            "s",
+            "FAILED",
+            "3 of 4",
+            (views.CycleView("s", 3, "DONE", (), "OPTIMAL", 10, ()),),
+            "LEAD_LOST",
+            "why",
+            60_000,
+            120_000,
+        ),
+        messages.operation_message,
+        messages.operation_view,
+    ),
+    (
+        views.DeliveryView("7", "a", "host:1", 3, 12, True, "UNAVAILABLE", 5),
+        messages.delivery_message,
+        messages.delivery_view,
+    ),
+    (views.AuditView(7, 5, "ann", "what", "a", "DENIED"), messages.audit_message, messages.audit_view),
 ]
 EMPTY: list[Any] = [
     views.Registration("a", "ACTIVE"),
@@ -86,6 +108,9 @@ EMPTY: list[Any] = [
     views.PlanView("s", -1, "INFEASIBLE", None, None, "", 0.0, ()),
     views.CycleView("s", 0, "RUNNING", (), "", 0, (views.TrainedLine("a", "SKIPPED"),)),
     views.EventView(1, "k", "a", {}, None),
+    views.OperationView("7", "CloseWindow", "s", "RUNNING", "", (), "", "", None, None),
+    views.DeliveryView("7", "a", "", 1, 0, False, "", None),
+    views.AuditView(0, None, "", "", "a", ""),
 ]
 
 
@@ -124,6 +149,12 @@ def test_every_status_has_its_number() -> None:
     words = ("WAITING", "ACTIVE", "REJECTED", "RETIRED", "FAILED")
     assert [messages.status_word(messages.status_number(word)) for word in words] == list(words)
     assert [messages.status_word(number) for number in (0, 99, -1)] == ["", "", ""]
+
+
+def test_an_operation_of_a_newer_server_is_read() -> None:
+    newer = operation_pb2.Operation.FromString(operation_pb2.Operation(id="7").SerializeToString() + b"\x20\x63")
+    assert newer.status == 99
+    assert messages.operation_view(newer).status == ""
 
 
 @pytest.mark.parametrize("ms", [0, 1, -1, 1_767_225_600_123, -62_135_596_800_000, 253_402_300_799_999])

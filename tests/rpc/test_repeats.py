@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import grpc
 from ptklib.errors import Refused
 from ptkstore.client import Store
 from ptkstore.metadata import Metadata
-from ptkstore.rpc.repeats import Once, Repeats
+from ptkstore.rpc.repeats import KEPT_MS, Once, Repeats
 from ptkstore.server import Server
 from ptkstore.v1 import (
     budget_pb2,
@@ -55,6 +56,27 @@ class TestRepeats:
             first = create(stream_pb2_grpc.StreamServiceStub(channel), "r1")
         with serving(tmp_path) as (server, _), channel_to(server) as channel:
             assert create(stream_pb2_grpc.StreamServiceStub(channel), "r1") == first
+
+    def test_answers_are_forgotten_after_a_while_without_a_restart(self, tmp_path: Path) -> None:
+        now = [KEPT_MS]
+        with closing(Metadata.open(tmp_path / "meta.db")) as metadata:
+            repeats = Repeats(metadata, lambda: now[0])
+
+            def ask(number: str) -> bytes:
+                asked = ptk_pb2.DeregisterPtkRequest(request_id=number, name="a")
+                return repeats.once("ann", "Deregister", asked, lambda _once: number.encode())
+
+            def kept() -> list[bool]:
+                with metadata.read() as tx:
+                    return [tx.requests.answer("ann", number) is not None for number in ("r1", "r2")]
+
+            assert (ask("r1"), ask("r1")) == (b"r1", b"r1")
+            now[0] += KEPT_MS - 1
+            ask("r2")
+            assert kept() == [True, True]
+            now[0] += 24 * 3600 * 1000
+            ask("r3")
+            assert kept() == [False, True]
 
     def test_two_servers_that_are_asked_the_same_make_one_change(self, tmp_path: Path) -> None:
         request = ptk_pb2.DeregisterPtkRequest(request_id="r", name="a")

@@ -1,4 +1,4 @@
-"""Times, JSON texts and optional fields of messages. Reasons: TIME_INVALID, JSON_INVALID."""
+"""Times, JSON texts, enums and optional fields of messages. Reasons: TIME_INVALID, JSON_INVALID."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from ptklib.errors import InvalidInput
 
-__all__ = ["json_object", "millis", "moment", "optional"]
+__all__ = ["enum_word", "json_object", "millis", "moment", "optional"]
 
 # The years 1 to 9999, as in google.protobuf.Timestamp.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
@@ -39,6 +39,11 @@ def json_object(text: str, what: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidInput("JSON_INVALID", f"{what} must be a JSON object")
     return body
+
+
+def enum_word(kind: Any, number: int, prefix: str) -> str:
+    """The word of an enum's number; empty for none, or for one that is newer than this release."""
+    return kind.Name(number).removeprefix(prefix) if number in kind.values() and number != 0 else ""
 
 
 def optional(message: Any, field: str) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ptkstore import views
-from ptkstore.rpc.messages.fields import millis, moment, optional
+from ptkstore.rpc.messages.fields import enum_word, millis, moment, optional
 from ptkstore.v1 import operation_pb2
 
 __all__ = ["cycle_message", "cycle_view", "operation_message", "operation_view"]
+
+_STATUS = "OPERATION_STATUS_"
 
 
 def cycle_message(one: views.CycleView) -> operation_pb2.Cycle:
@@ -64,7 +66,7 @@ def operation_message(one: views.OperationView) -> operation_pb2.Operation:
         id=one.id,
         kind=one.kind,
         stream=one.stream,
-        status="OPERATION_STATUS_" + one.status,
+        status=_STATUS + one.status,
         progress=one.progress,
         cycles=[cycle_message(cycle) for cycle in one.cycles],
         reason=one.reason,
@@ -80,7 +82,7 @@ def operation_view(message: operation_pb2.Operation) -> views.OperationView:
         id=message.id,
         kind=message.kind,
         stream=message.stream,
-        status=operation_pb2.OperationStatus.Name(message.status).removeprefix("OPERATION_STATUS_"),
+        status=enum_word(operation_pb2.OperationStatus, message.status, _STATUS),
         progress=message.progress,
         cycles=tuple(cycle_view(one) for one in message.cycles),
         reason=message.reason,

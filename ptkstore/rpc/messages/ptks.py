@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ptkstore import views
-from ptkstore.rpc.messages.fields import json_object, millis, moment, optional
+from ptkstore.rpc.messages.fields import enum_word, json_object, millis, moment, optional
 from ptkstore.v1 import ptk_pb2
 
 __all__ = [
@@ -32,8 +32,7 @@ def status_number(word: str) -> Any:
 
 def status_word(number: int) -> str:
     """The status of an enum; empty for none, or for one that is newer than this release."""
-    known = number in ptk_pb2.PtkStatus.values() and number != 0
-    return ptk_pb2.PtkStatus.Name(number).removeprefix(_STATUS) if known else ""
+    return enum_word(ptk_pb2.PtkStatus, number, _STATUS)
 
 
 def registration_message(one: views.Registration) -> ptk_pb2.Registration:
