@@ -52,10 +52,10 @@ def fingerprint(tx: Transaction, stream: str) -> str:
     """A digest of what a plan of the stream depends on."""
     plan = tx.plans.latest(stream, status="ADOPTED")
     rows = tx.ptks.list(stream)
-    profiles = [tx.profiles.latest(row.id, row.config_version, row.target) for row in rows]
+    profiles = tx.profiles.newest_of_stream(stream)
     facts = [
         [[row.id, row.etag] for row in rows],
-        [None if one is None else one.id for one in profiles],
+        [profiles.get((row.id, row.config_version, float(row.target))) for row in rows],
         None if plan is None else plan.id,
     ]
     return hashlib.sha256(canonical(facts)).hexdigest()

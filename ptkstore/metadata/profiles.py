@@ -10,7 +10,7 @@ from ptkstore.metadata.checks import check_json, check_name, check_real, check_w
 from ptkstore.metadata.ptks import Ptks
 from ptkstore.metadata.rows import Profile
 from ptkstore.metadata.session import Session
-from ptkstore.metadata.tables import profiles
+from ptkstore.metadata.tables import profiles, ptks
 
 __all__ = ["Profiles"]
 
@@ -62,6 +62,17 @@ class Profiles:
         query = _of(ptk).where(profiles.c.config_version == config_version, profiles.c.target == float(target))
         row = self._session.one(query.order_by(profiles.c.id.desc()))
         return None if row is None else Profile(**row)
+
+    def newest_of_stream(self, stream: str) -> dict[tuple[int, int, float], int]:
+        """The id of the newest profile of every key of a stream's PTKs."""
+        key = (profiles.c.ptk, profiles.c.config_version, profiles.c.target)
+        query = (
+            sa.select(*key, sa.func.max(profiles.c.id).label("newest"))
+            .join(ptks, ptks.c.id == profiles.c.ptk)
+            .where(ptks.c.stream == stream)
+            .group_by(*key)
+        )
+        return {(row["ptk"], row["config_version"], row["target"]): row["newest"] for row in self._session.all(query)}
 
     def list(self, ptk: int, *, limit: int | None = None, after: int | None = None) -> tuple[Profile, ...]:
         """Every profile of a PTK, oldest first; ``after`` is the last id of the page before."""

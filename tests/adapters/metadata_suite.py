@@ -427,6 +427,20 @@ class MetadataSuite:
             ]
             assert [one.subscriber for one in tx.events.deliveries(limit=1, after="api")] == ["bus"]
 
+    def test_the_newest_profiles_of_a_stream_are_those_of_its_ptks(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            tx.streams.create("t", {})
+            first, other = new_ptk(tx), tx.ptks.create("q", "t", "mean", {}, 0.5, 1)
+            for ptk, target in ((first, 0.25), (first, 0.25), (first, 0.1), (other, 0.5)):
+                tx.profiles.put(ptk.id, 1, target, ["1"], [len(tx.profiles.list(ptk.id))], "measured")
+            keys = [(first.id, 1, 0.25), (first.id, 1, 0.1)]
+            newest = {key: tx.profiles.latest(*key) for key in keys}
+            found = tx.profiles.newest_of_stream("s")
+            assert found == {key: one.id for key, one in newest.items() if one is not None}
+            assert len(found) == 2
+            assert list(tx.profiles.newest_of_stream("t")) == [(other.id, 1, 0.5)]
+            assert tx.profiles.newest_of_stream("nowhere") == {}
+
     def test_what_was_spent_is_added_up(self, metadata: Metadata) -> None:
         def add(seq: int, *sums: SpentRow) -> None:
             with metadata.write() as tx:
