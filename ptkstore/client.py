@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from ptklib import registry
-from ptklib.errors import InvalidInput, Refused, SageError
+from ptklib.errors import InvalidInput, Refused
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
@@ -42,6 +42,7 @@ from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.engine.what_if import Changes
 from ptkstore.engine.witness import require_newest
+from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
 from ptkstore.references import is_address, parse_reference
@@ -91,10 +92,7 @@ class Store:
             try:
                 from ptkstore.remote import RemoteStore
             except ModuleNotFoundError as missing:
-                advice = "pip install 'ptkstore[server]'"
-                raise SageError(
-                    "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
-                ) from None
+                raise package_missing(missing.name, "server") from None
 
             return cast(Self, RemoteStore(path, **options))
         return super().__new__(cls)

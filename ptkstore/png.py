@@ -10,6 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from ptklib.errors import SageError
+from ptkstore.extras import package_missing
 
 __all__ = ["PNG_SCALE", "can_draw_png", "png_of"]
 
@@ -27,8 +28,7 @@ def can_draw_png() -> bool:
 def png_of(svg: str) -> bytes:
     """An SVG document as a PNG file, `PNG_SCALE` times its size."""
     if not can_draw_png():
-        advice = "pip install 'ptkstore[png]'"
-        raise SageError("PACKAGE_MISSING", f"the package {_PACKAGE} is not installed: {advice}", package=_PACKAGE)
+        raise package_missing(_PACKAGE, "png")
     if not _has_font():
         raise SageError(
             "FONT_MISSING",

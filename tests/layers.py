@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptklib.errors",),
+    ("ptkstore.extras",),
     # Generated from proto/.
     ("ptkstore.v1",),
     ("ptklib.privacy.amounts",),

@@ -19,6 +19,7 @@ import click
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.cli.output import print_error
 from ptkstore.cli.session import Session
+from ptkstore.extras import package_missing
 
 __all__ = ["TRACEBACK_VARIABLE", "LazyGroup", "SageGroup", "exit_code"]
 
@@ -128,8 +129,7 @@ def _told(error: Exception) -> SageError:
         named = f": {error.filename}" if error.filename else ""
         return SageError("SYSTEM_ERROR", f"{error.strerror}{named}")
     if isinstance(error, ModuleNotFoundError):
-        advice = "pip install 'ptkstore[store]'"
-        return SageError("PACKAGE_MISSING", f"the package {error.name} is not installed: {advice}", package=error.name)
+        return package_missing(error.name, "store")
     # The text of an error that is not ours may quote data: only its kind is told.
     kind = type(error).__name__
     advice = f"set {TRACEBACK_VARIABLE}=1 to see where, and report it"

@@ -10,6 +10,7 @@ import click
 from ptklib.errors import SageError
 from ptkstore.cli.output import show
 from ptkstore.cli.session import CA_VARIABLE, Session, pass_session, shared_options
+from ptkstore.extras import package_missing
 
 __all__ = ["health"]
 
@@ -49,10 +50,7 @@ def health(session: Session, address: str | None, config: Path | None, timeout: 
         from ptkstore.rpc.faults import error_of
         from ptkstore.settings import Settings
     except ModuleNotFoundError as missing:
-        advice = "pip install 'ptkstore[server]'"
-        raise SageError(
-            "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
-        ) from None
+        raise package_missing(missing.name, "server") from None
     if address is None:
         from ptkstore.cli.serve import found_settings
 

@@ -11,10 +11,10 @@ from types import FrameType
 
 import click
 
-from ptklib.errors import SageError
 from ptkstore.cli.memory import keep_freed_memory
 from ptkstore.cli.output import show
 from ptkstore.cli.session import Session, pass_session, shared_options
+from ptkstore.extras import package_missing
 
 __all__ = ["found_settings", "serve"]
 
@@ -45,10 +45,7 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
         from ptkstore.server import Server, configure_logs, open_store
         from ptkstore.settings import Settings
     except ModuleNotFoundError as missing:
-        advice = "pip install 'ptkstore[server]'"
-        raise SageError(
-            "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
-        ) from None
+        raise package_missing(missing.name, "server") from None
 
     settings = Settings.read(config if config is not None else found_settings(session))
     if address is not None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptklib.errors import InvalidInput, SageError
+from ptklib.errors import InvalidInput
 from ptkstore.cli.groups import LazyGroup
 from ptkstore.cli.output import Table, moment, show
 from ptkstore.cli.session import STORE_VARIABLE, Session, pass_session, shared_options
+from ptkstore.extras import package_missing
 
 if TYPE_CHECKING:
     from ptkstore.metadata import Metadata
@@ -65,10 +66,7 @@ def create(
     try:
         from ptkstore.rpc.callers import make_token
     except ModuleNotFoundError as missing:
-        advice = "pip install 'ptkstore[server]'"
-        raise SageError(
-            "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
-        ) from None
+        raise package_missing(missing.name, "server") from None
 
     now_ms = int(time.time() * 1000)
     expires_ms = None if days is None else now_ms + int(days * _DAY_MS)

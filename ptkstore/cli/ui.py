@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptklib.errors import InvalidInput, SageError
+from ptklib.errors import InvalidInput
 from ptkstore.cli.output import show
 from ptkstore.cli.session import CA_VARIABLE, TOKEN_VARIABLE, Session, opened, pass_session, shared_options
+from ptkstore.extras import package_missing
 from ptkstore.references import is_address
 
 if TYPE_CHECKING:
@@ -52,10 +53,7 @@ def ui(session: Session, server: str | None, address: str, behind_proxy: bool, r
         from ptkstore.console.sessions import OneTimeKeys
         from ptkstore.console.settings import LOOPBACK_HOSTS, ConsoleSettings, require_protection
     except ModuleNotFoundError as missing:
-        advice = "pip install 'ptkstore[console]'"
-        raise SageError(
-            "PACKAGE_MISSING", f"the package {missing.name} is not installed: {advice}", package=missing.name
-        ) from None
+        raise package_missing(missing.name, "console") from None
 
     if server is not None:
         session.store = server
