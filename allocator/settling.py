@@ -1,9 +1,11 @@
 """Plans with many partitions that a stream's filter admits.
 
-`settle_many` solves in one main coordinate after the other (`allocator.coordinates`), those with the least bound first, and
-keeps the plan of fewest samples; it stops where no other coordinate can be better, or after `TRIED` of them. **A plan is
-accepted only if `Filter.admits` says yes to every partition**: the sum of its members' demands on top of the loss. Where the
-side coordinate stands in the way, PTKs are held to their options of least side demand and solved again.
+`settle_many` solves in one main coordinate after the other (`allocator.coordinates`): with up to `FEW` PTKs first in the one
+where one partition for all would be smallest, then in those with the least bound. It keeps the plan of fewest samples, and
+leaves out coordinates that cannot be better; with more PTKs than that it tries `TRIED` of them. The certificate is for all
+of them: the lower bound is the least of what was proven in the coordinates that were tried and of the quick bounds of the
+others. **A plan is accepted only if `Filter.admits` says yes to every partition**: the sum of its members' demands on top of
+the loss. Where the side coordinate stands in the way, PTKs are held to their options of least side demand and solved again.
 
 *Stable.* Where there is a ``current`` plan, PTKs keep their options as far as that costs at most `allocator.resolve.LOSS`, so
 one newcomer does not change everybody. The same question gets the same answer: work is counted, not timed.
@@ -14,7 +16,7 @@ Reasons: those of `allocator.coordinates` and `allocator.solve`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from allocator.coordinates import (
     room_of,
     usable_coordinates,
 )
+from allocator.exact import least_exposure
 from allocator.plan import Explanation, Plan
 from allocator.problem import Problem
 from allocator.reach import exact_sum, least_in_each
@@ -42,9 +45,15 @@ from allocator.solve import solve
 from allocator.verify import faults
 from ptklib.privacy.filters import Demand, Filter
 
-__all__ = ["TRIED", "Current", "settle_many"]
+__all__ = ["FEW", "TRIED", "Current", "settle_many"]
 
 TRIED = 3
+# So few PTKs are planned in every coordinate.
+FEW = 32
+# Coordinates beyond the first `TRIED` get this part of the work, one in so many.
+_BRIEF = 10
+# More samples than any plan holds.
+_NEVER = 1 << 80
 
 
 @dataclass(frozen=True)
@@ -76,27 +85,56 @@ def settle_many(
     """
     check_widths(privacy_filter, ptks)
     usable = usable_coordinates(privacy_filter, loss)
-    bounds = least_in_each(privacy_filter, room_of(privacy_filter, loss), ptks, usable)
+    quick = least_in_each(privacy_filter, room_of(privacy_filter, loss), ptks, usable)
+    bounds = {one: bound for one, bound in quick.items() if bound is not None}
     best: Settled | None = None
     failed: list[Settled] = []
-    order = sorted(usable, key=lambda one: (bounds[one] is None, bounds[one] or 0, one))
-    for coordinate in order[:TRIED]:
-        bound = bounds[coordinate]
-        if best is not None and (bound is None or bound >= (best.plan.total_samples or 0)):
-            break
-        problem = problem_at(privacy_filter, loss, ptks, coordinate, n_max=n_max)
-        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, seconds)
+
+    def problem_in(coordinate: int) -> Problem:
+        return problem_at(privacy_filter, loss, ptks, coordinate, n_max=n_max)
+
+    few = len(ptks) <= FEW
+    alone = {one: least_exposure(problem_in(one)) or _NEVER for one in usable} if few else {}
+    order = _promising(usable, bounds, alone)
+    for place, coordinate in enumerate(order if few else order[:TRIED]):
+        if best is not None and bounds.get(coordinate, _NEVER) >= (best.plan.total_samples or 0):
+            continue
+        problem = problem_in(coordinate)
+        work = seconds if place < TRIED or seconds is None else seconds / _BRIEF
+        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, work)
         if found.plan.total_samples is None:
             failed.append(found)
-        elif best is None or found.plan.total_samples < (best.plan.total_samples or 0):
+            if found.problem is not None:
+                # Nothing fits here; where only the side coordinate is in the way, that is not proven.
+                bounds.pop(coordinate, None)
+            continue
+        if found.plan.lower_bound is not None and found.problem is problem:
+            bounds[coordinate] = max(bounds.get(coordinate, 0), found.plan.lower_bound)
+        if best is None or found.plan.total_samples < (best.plan.total_samples or 0):
             best = found
     if best is not None:
-        return best
+        return replace(best, plan=_certified(best.plan, min(bounds.values(), default=0)))
     if failed:
         return min(failed, key=distance)
     told = "Nothing is left of the privacy budget at these points: wait for new blocks or shorten the window."
     none = Plan("INFEASIBLE", None, None, None, (), (), "strip", explanation=Explanation(told))
     return Settled(none, None, None, nothing(privacy_filter))
+
+
+def _promising(usable: Sequence[int], bounds: Mapping[int, int], alone: Mapping[int, int]) -> list[int]:
+    """The coordinates in the order in which they are tried. ``alone``: what one partition for all would hold, if known."""
+    order = sorted(usable, key=lambda one: (bounds.get(one, _NEVER), alone.get(one, _NEVER), one))
+    first = min(order, key=lambda one: alone.get(one, _NEVER), default=None)
+    return sorted(order, key=lambda one: one != first)
+
+
+def _certified(plan: Plan, bound: int) -> Plan:
+    """The plan with what is proven about plans in any coordinate."""
+    total = plan.total_samples
+    assert total is not None
+    bound = min(bound, total)
+    status = "OPTIMAL" if bound == total else "FEASIBLE"
+    return replace(plan, status=status, lower_bound=bound, gap=(total - bound) / bound if bound else 0.0)
 
 
 def _in_one(
@@ -132,7 +170,11 @@ def _planned(
     if held is not None:
         kept = resolve(problem, held)
         if kept.total_samples is not None and not faults(problem, kept):
-            return kept
+            if kept.status == "OPTIMAL" or len(problem.ptks) > FEW:
+                return kept
+            # Kept because it is nearly as good as the best: how nearly, the best one tells.
+            best = solve(problem, time_limit_seconds=seconds)
+            return _certified(kept, max(kept.lower_bound or 0, best.lower_bound or 0))
     return solve(problem, time_limit_seconds=seconds, show=printer(privacy_filter, coordinate))
 
 

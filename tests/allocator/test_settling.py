@@ -7,11 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from allocator import settling
+from allocator.coordinates import problem_at, usable_coordinates
 from allocator.currency import Offer, PtkOffers, settle
 from allocator.settling import Current, settle_many
+from allocator.solve import solve
 from allocator.verify import faults, least_possible
 from ptklib.errors import InvalidInput
-from ptklib.privacy.costs import ApproxCost, Cost
+from ptklib.privacy.costs import ApproxCost, Cost, PureCost
 from ptklib.privacy.filters import Filter, make_filter
 from tests.allocator.test_currency import CASES, offers, pure
 
@@ -102,3 +105,48 @@ def test_strong_composition_is_refused() -> None:
     with pytest.raises(InvalidInput) as error:
         settle_many(judge, (0,) * judge.width, [])
     assert error.value.reason == "PLAN_COMPOSITION"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_coordinate_has_a_better_plan_than_the_certificate_says(seed: int) -> None:
+    """Few PTKs at high levels: orders differ much in what they have room for, and their quick bounds hardly."""
+    judge = promise("renyi", "1e-6")
+    loss = judge.demand(PureCost(epsilon="0.01"))
+    rng = np.random.default_rng(seed)
+    levels = ("0.13", "0.22", "0.36", "0.6", "1")
+
+    def offered(name: str, needed: int) -> PtkOffers:
+        found = (Offer(one, round(needed / float(one)), judge.demand(PureCost(epsilon=one))) for one in levels)
+        return PtkOffers(name, tuple(found))
+
+    ptks = [offered(f"p{k}", int(rng.integers(500, 2000))) for k in range(2)]
+    found = settle_many(judge, loss, ptks, seconds=SECONDS).plan
+    assert found.total_samples is not None
+    assert found.lower_bound is not None
+    totals = [
+        plan.total_samples
+        for one in usable_coordinates(judge, loss)
+        if (plan := solve(problem_at(judge, loss, ptks, one))).total_samples is not None
+    ]
+    assert found.lower_bound <= min(totals)
+    assert found.total_samples == min(totals)
+    assert found.status == "OPTIMAL" or found.gap
+
+
+def test_with_many_ptks_the_certificate_counts_coordinates_that_were_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = promise("renyi", "1e-6")
+    loss = judge.demand(PureCost(epsilon="0.01"))
+    ptks = [
+        PtkOffers(f"p{k}", (Offer("0.36", 1000 + 7 * k, judge.demand(PureCost(epsilon="0.36"))),)) for k in range(5)
+    ]
+    monkeypatch.setattr(settling, "FEW", 0)
+    monkeypatch.setattr(settling, "TRIED", 1)
+    found = settle_many(judge, loss, ptks, seconds=SECONDS).plan
+    bounds = [least_possible(problem_at(judge, loss, ptks, one)) for one in usable_coordinates(judge, loss)]
+    assert found.lower_bound is not None
+    assert found.total_samples is not None
+    assert found.lower_bound <= sorted(one for one in bounds if one is not None)[1], "all but one are bounded quickly"
+    assert found.lower_bound < found.total_samples
+    assert found.status == "FEASIBLE"
