@@ -360,7 +360,7 @@ def test_roles_and_the_audit_log(tmp_path: Path) -> None:
             ]
         assert ("limited", "ApprovePlan", "rides", "ALLOWED") in entries
         assert ("limited", "CreateStream", "", "DENIED") in entries
-        assert ("operator", "CreateStream", "", "ALLOWED") in entries
+        assert ("operator", "CreateStream", "rides-12h", "ALLOWED") in entries
 
 
 def test_nothing_raw_is_shown(running: Running) -> None:
