@@ -4,7 +4,8 @@
 then insert, with no upsert of any dialect. ``read`` transactions see one moment and wait for nobody. This file is the only one
 that knows dialects. SQLite: WAL, synchronous=FULL, foreign keys on, BEGIN IMMEDIATE. PostgreSQL: see ``postgresql``.
 
-Reasons: METADATA_UNAVAILABLE, METADATA_CONFLICT, METADATA_CLOSED, METADATA_URL_INVALID, NOT_METADATA, TRANSACTION_NESTED.
+Reasons: METADATA_UNAVAILABLE, METADATA_CONFLICT, METADATA_CLOSED, METADATA_URL_INVALID, NOT_METADATA, TRANSACTION_NESTED,
+VALUE_INVALID.
 """
 
 from __future__ import annotations
@@ -172,6 +173,9 @@ def _translated() -> Iterator[None]:
             raise MetadataConflict(
                 "METADATA_CONFLICT", f"the database took the transaction back: {type(cause).__name__}"
             ) from error
+        if isinstance(error, exc.DataError) and not state:
+            # The driver itself refused it: PostgreSQL has no text with NUL. Its words quote the value.
+            raise InvalidInput("VALUE_INVALID", "a name or text must not have NUL characters") from None
         not_now = isinstance(error, exc.OperationalError | exc.TimeoutError | exc.InterfaceError)
         if not_now or state.startswith(_NOT_NOW):
             raise MetadataUnavailable(

@@ -18,6 +18,8 @@ from ptkstore.metadata.tables import states
 
 __all__ = ["States"]
 
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
 
 class States:
     """The versions of the PTKs: 1, 2, 3 and so on for each, immutable, one for each cycle at most."""
@@ -91,6 +93,11 @@ class States:
             raise Refused("STATE_UNKNOWN", f"PTK {ptk} has no version {version}", ptk=ptk, version=version)
         return StateRow(**row)
 
+    def has_digest(self, ptk: int, digest: str) -> bool:
+        """True when a version of the PTK has that digest; whatever the text is."""
+        known = _DIGEST.fullmatch(digest) and self._session.one(_of(ptk).where(states.c.digest == digest))
+        return bool(known)
+
     def of_cycle(self, ptk: int, cycle: int) -> StateRow | None:
         """The state that cycle gave the PTK, or None."""
         row = self._session.one(_of(ptk).where(states.c.cycle == cycle))
@@ -136,7 +143,7 @@ class States:
 
 def _checked(version: int | None, digest: str, manifest: object) -> str:
     """The manifest as it is stored."""
-    if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise InvalidInput("VALUE_INVALID", f"a digest must be 64 hex digits, got {digest!r:.80}")
     if version is not None:
         check_whole(version, "version", at_least=1)

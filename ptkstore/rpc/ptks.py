@@ -229,8 +229,7 @@ class Ptks:
         """See the contract."""
         with self._store.home.metadata.read() as tx:
             ptk = tx.ptks.named(request.name)
-            known = any(row.digest == request.digest for row in tx.states.list(ptk.id))
-            known = known or request.digest == _witness(tx, ptk)
+            known = tx.states.has_digest(ptk.id, request.digest) or request.digest == _witness(tx, ptk)
         if not known:
             raise Refused("STATE_UNKNOWN", f"PTK {request.name!r} has no state with this digest")
         arrays = self._states.get(request.digest)[0]

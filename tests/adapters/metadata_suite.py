@@ -158,6 +158,12 @@ class MetadataSuite:
     def test_what_is_refused(self, metadata: Metadata, act: Callable[[Transaction], object], expected: str) -> None:
         assert reason(metadata, act) == expected
 
+    def test_a_name_with_nul_is_an_error_of_ours(self, metadata: Metadata) -> None:
+        for nouns in ("ptks", "newest"):
+            with pytest.raises(SageError) as refusal, metadata.read() as tx:
+                getattr(tx, nouns).named("a\0b")
+            assert refusal.value.reason in ("VALUE_INVALID", "PTK_UNKNOWN")
+
     def test_streams_come_in_pages_by_name(self, metadata: Metadata) -> None:
         with metadata.write() as tx:
             for name in ("c", "a", "b"):
@@ -316,6 +322,13 @@ class MetadataSuite:
             assert tx.states.list(ptk, limit=5, after=1) == (second,)
             assert tx.states.of_cycle(ptk, cycles[2]) is None
             assert tx.states.digests() == {DIGEST, OTHER}
+            assert [tx.states.has_digest(ptk, digest) for digest in (DIGEST, OTHER, "2" * 64, "\0")] == [
+                True,
+                True,
+                False,
+                False,
+            ]
+            assert not tx.states.has_digest(other, OTHER)
 
         def add(digest: str, version: int | None, cycle: int) -> str:
             return reason(metadata, lambda tx: tx.states.add(ptk, version, digest, {}, 0, 300, cycle=cycle))
