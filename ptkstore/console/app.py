@@ -24,7 +24,7 @@ from ptkstore.console.faults import fault_of
 from ptkstore.console.forgery import require_our_page, require_secret
 from ptkstore.console.frame import Frame
 from ptkstore.console.pages import PAGES
-from ptkstore.console.rendering import STATIC, link, templates
+from ptkstore.console.rendering import STATIC, link, static, templates
 from ptkstore.console.sessions import OneTimeKeys, Session, Sessions
 from ptkstore.console.settings import ConsoleSettings
 from ptkstore.console.sources import Source
@@ -35,8 +35,9 @@ __all__ = ["Console", "make_app"]
 
 _LOG = logging.getLogger(__name__)
 _MOST_FORM_BYTES = 1 << 18
-# A page that renews itself says so, and keeps no session alive.
+# A page that renews itself says so, and keeps no session alive. Neither does a browser that takes up a stream of events again.
 _BACKGROUND = "x-background"
+_EVENTS = "text/event-stream"
 
 
 def make_app(
@@ -79,6 +80,8 @@ class Console:
             exception_handlers={404: self._not_here, 405: self._not_here},
             lifespan=self._living,
         )
+        # It would make an absolute address of whatever the visitor calls us, and forget the prefix.
+        inside.router.redirect_slashes = False
         self.app: ASGIApp = Frame(inside, settings)
 
     @asynccontextmanager
@@ -134,7 +137,8 @@ class Console:
 
     def _session(self, request: Request) -> Session | None:
         number = request.cookies.get(COOKIE, "")
-        return self.sessions.find(number, touch=_BACKGROUND not in request.headers) if number else None
+        by_itself = _BACKGROUND in request.headers or request.headers.get("accept", "") == _EVENTS
+        return self.sessions.find(number, touch=not by_itself) if number else None
 
     async def _not_here(self, request: Request, _error: Exception) -> Response:
         session = self._session(request)
@@ -162,7 +166,9 @@ class _KeptFiles(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
         """One file."""
         found = await super().get_response(path, scope)
-        kept = "v=" in scope.get("query_string", b"").decode("latin-1")
+        # The right address alone: the next one may be asked for before its file is here.
+        asked = f"static/{path}?{scope.get('query_string', b'').decode('latin-1')}"
+        kept = found.status_code in (200, 304) and asked == static(path)
         found.headers["cache-control"] = "public, max-age=31536000, immutable" if kept else "no-cache"
         return found
 

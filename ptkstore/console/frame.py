@@ -7,11 +7,11 @@ unescaped still does nothing. Reason: HOST_UNKNOWN.
 from __future__ import annotations
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ptklib.errors import InvalidInput
-from ptkstore.console.settings import ConsoleSettings
+from ptkstore.console.settings import PREFIX, ConsoleSettings
 
 __all__ = ["CONTENT_POLICY", "Frame"]
 
@@ -53,7 +53,7 @@ class Frame:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = self._seen(scope)
+        prefix, scope = self._seen(scope)
         host = Headers(scope=scope).get("host", "")
 
         async def sealed(message: Message) -> None:
@@ -71,26 +71,30 @@ class Frame:
             error = InvalidInput("HOST_UNKNOWN", "this console does not answer to that name")
             await PlainTextResponse(f"{error}\n", status_code=421)(scope, receive, sealed)
             return
+        if prefix and scope["path"] == prefix:
+            # Without the slash our links would lead out of the prefix.
+            await RedirectResponse(prefix.rpartition("/")[2] + "/", status_code=303)(scope, receive, sealed)
+            return
+        if scope["path"].startswith(prefix + "/"):
+            scope["path"] = scope["path"][len(prefix) :]
         await self._app(scope, receive, sealed)
 
-    def _seen(self, scope: Scope) -> Scope:
-        """The request as the browser made it."""
+    def _seen(self, scope: Scope) -> tuple[str, Scope]:
+        """The prefix, and the request as the browser made it."""
         prefix = self._settings.root_path
         scope = dict(scope)
         if self._settings.trust_proxy:
             told = Headers(scope=scope)
-            if told.get("x-forwarded-proto") in ("http", "https"):
-                scope["scheme"] = told["x-forwarded-proto"]
-            prefix = prefix or _clean(told.get("x-forwarded-prefix", ""))
-            if "x-forwarded-for" in told:
-                # The last one is whom the proxy itself saw.
-                scope["client"] = (told["x-forwarded-for"].rpartition(",")[2].strip(), 0)
-            if "x-forwarded-host" in told:
+            scheme, host, visitor = (_last(told, name) for name in ("proto", "host", "for"))
+            if scheme in ("http", "https"):
+                scope["scheme"] = scheme
+            prefix = prefix or _clean(_last(told, "prefix"))
+            if visitor:
+                scope["client"] = (visitor, 0)
+            if host:
                 kept = [one for one in scope["headers"] if one[0] != b"host"]
-                scope["headers"] = [*kept, (b"host", told["x-forwarded-host"].encode("latin-1"))]
-        if prefix and (scope["path"] == prefix or scope["path"].startswith(prefix + "/")):
-            scope["path"] = scope["path"][len(prefix) :] or "/"
-        return scope
+                scope["headers"] = [*kept, (b"host", host.encode("latin-1"))]
+        return prefix, scope
 
 
 def _name(host: str) -> str:
@@ -99,7 +103,13 @@ def _name(host: str) -> str:
     return (name if colon and port.isdigit() else host).lower()
 
 
+def _last(told: Headers, name: str) -> str:
+    """What the proxy itself says. What a visitor sent under the same name comes before it, in the same line or in one of its
+    own: proxies do both."""
+    return ",".join(told.getlist(f"x-forwarded-{name}")).rpartition(",")[2].strip()
+
+
 def _clean(prefix: str) -> str:
     """A prefix that is one, else none."""
     trimmed = prefix.rstrip("/")
-    return trimmed if trimmed.startswith("/") and not trimmed.startswith("//") else ""
+    return trimmed if PREFIX.fullmatch(trimmed) else ""

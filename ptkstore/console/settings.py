@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ptklib.errors import InvalidInput
 from ptkstore.settings import is_loopback
 
-__all__ = ["LOOPBACK_HOSTS", "ConsoleSettings", "require_protection"]
+__all__ = ["LOOPBACK_HOSTS", "PREFIX", "ConsoleSettings", "require_protection"]
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class ConsoleSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        if not _PREFIX.fullmatch(self.root_path):
+        if not PREFIX.fullmatch(self.root_path):
             raise InvalidInput("VALUE_INVALID", "root_path must be like /sage, without a slash at its end")
         if not 0 < self.idle_seconds <= self.longest_seconds:
             raise InvalidInput("VALUE_INVALID", "idle_seconds must be positive and at most longest_seconds")

@@ -1,10 +1,11 @@
 """Where the console gets a store for a session: the one directory, or a server as the bearer of a token.
 
-Reason: CREDENTIALS_MISSING.
+Reasons: CREDENTIALS_MISSING, CREDENTIALS_INVALID.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +13,8 @@ from ptkstore.client import Store
 from ptkstore.rpc.faults import AccessDenied
 
 __all__ = ["DirectorySource", "ServerSource", "Source"]
+
+_HEADER_TEXT = re.compile(r"[!-~]{1,1000}")
 
 
 class Source(Protocol):
@@ -76,6 +79,9 @@ class ServerSource:
         """As the bearer."""
         if not token:
             raise AccessDenied("CREDENTIALS_MISSING", "signing in takes a token: `sage token create` makes one")
+        if not _HEADER_TEXT.fullmatch(token):
+            # Nothing else can be in the header that carries it.
+            raise AccessDenied("CREDENTIALS_INVALID", "this is no token: one has letters, digits, '-' and '_'")
         return Store(self.place, token=token, ca_file=self._ca_file)
 
     def give_back(self, store: Store) -> None:

@@ -1,4 +1,8 @@
-"""Tables as CSV files. A cell that a spreadsheet would take for a formula is made a text."""
+"""Tables as CSV files. A cell that a spreadsheet would take for a formula is made a text.
+
+Names and reasons in them are the words of whoever called. Every cell is in quotation marks: where a spreadsheet separates cells
+by semicolons, or by tabs, one that is not would end at the first of these, and the next could be a formula.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,9 @@ from ptkstore.console.downloading import attachment
 __all__ = ["csv_file", "csv_stream"]
 
 _AT_ONCE = 500
-_FORMULA = re.compile(r"^[=+\-@\t\r]")
-_NUMBER = re.compile(r"^-?[0-9.]+([eE][+-]?[0-9]+)?$")
+# Also after spaces, which some programs take away, and the wide forms that some take for the narrow ones.
+_FORMULA = re.compile(r"^\s*[=+\-@＝＋－＠]|^[\t\r\n]")
+_NUMBER = re.compile(r"-?[0-9.]+([eE][+-]?[0-9]+)?")
 
 
 def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
@@ -39,10 +44,10 @@ def csv_stream(name: str, columns: Sequence[str], rows: Iterable[Sequence[object
 
 def _lines(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(rows)
     return text.getvalue()
 
 
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.match(text) else text
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

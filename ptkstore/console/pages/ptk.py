@@ -14,6 +14,7 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from ptklib.errors import InvalidInput, SageError
+from ptkstore.console.downloading import attachment
 from ptkstore.console.listing import listed
 from ptkstore.console.profile_picture import draw
 from ptkstore.console.visit import Page, Visit
@@ -85,8 +86,8 @@ def certificate(visit: Visit) -> Response:
         raise InvalidInput("VALUE_INVALID", "version must be the number of a version, such as 3")
     told = json.loads(visit.store.get_state(f"{name}@v{version}").manifest.to_bytes())
     body = json.dumps(told, indent=2, sort_keys=True)
-    headers = {"content-disposition": f'attachment; filename="{name}-v{version}-certificate.json"'}
-    return Response(body + "\n", media_type="application/json", headers=headers)
+    file = attachment(f"{name}-v{version}-certificate.json")
+    return Response(body + "\n", media_type="application/json", headers=file)
 
 
 def retire(visit: Visit) -> Response:
