@@ -4,7 +4,8 @@ Works for any form of plan: ``solve`` is asked about changed problems, in memory
 was found. With a method that proves its answers the values are the least; otherwise a little less might do as well.
 
 ==========  =====================================================================================================
-capacity    by halving between what every PTK needs at least by itself and what all need in one partition
+capacity    by halving between what every PTK needs at least by itself and what all need in one partition; of many PTKs
+            first close to what their areas need
 n_max       what the plan without that limit holds
 option      for a PTK that has none: any within the capacity would do if the others have a plan without it
 remove      for each PTK that stands in the way alone; with n_max, for those of most area first
@@ -24,6 +25,10 @@ __all__ = ["remedies"]
 Solve = Callable[[Problem], Plan]
 
 _TRIED = 8
+# From so many PTKs on every look takes long, and what is found lies close to what areas need.
+_MANY = 1000
+_TRIED_OF_MANY = 2
+_NEAR = 7
 
 
 def remedies(
@@ -72,14 +77,29 @@ def _capacity(problem: Problem, solve: Solve, steps: int) -> int | None:
         return max(cheapest) if max(cheapest) > problem.capacity else None
     if high > MAX_AMOUNT or high <= problem.capacity:
         return None
+    far = high
+    if len(problem.ptks) >= _MANY:
+        low = max(low, _needed(problem) - 1)
+        far = max(1, low >> _NEAR)
     while high - low > 1 and steps > 0:
         steps -= 1
-        middle = (low + high) // 2
+        middle = min((low + high) // 2, low + far)
+        far *= 4
         if solve(replace(problem, capacity=middle)).total_samples is None:
             low = middle
         else:
             high = middle
     return high
+
+
+def _needed(problem: Problem) -> int:
+    """No smaller capacity is enough: n_max records carry at most n_max times it."""
+    most = problem.n_max or 1
+    areas = (
+        min(one.samples * one.demand for one in ptk.options if one.samples <= most)  # each has one, or nothing helps
+        for ptk in problem.ptks
+    )
+    return -(-sum(areas) // most)
 
 
 def _heaviest(problem: Problem) -> list[str]:
@@ -90,4 +110,4 @@ def _heaviest(problem: Problem) -> list[str]:
         (-min((one.samples * one.demand for one in _usable(problem, ptk.options)), default=0), ptk.id)
         for ptk in problem.ptks
     ]
-    return [name for _, name in sorted(areas)[:_TRIED]]
+    return [name for _, name in sorted(areas)[: _TRIED if len(areas) < _MANY else _TRIED_OF_MANY]]

@@ -52,6 +52,8 @@ TRIED = 3
 FEW = 32
 # Coordinates beyond the first `TRIED` get this part of the work, one in so many.
 _BRIEF = 10
+# From so many PTKs on it takes long to say what would help.
+_MANY = 1000
 # More samples than any plan holds.
 _NEVER = 1 << 80
 
@@ -107,6 +109,9 @@ def settle_many(
             if found.problem is not None:
                 # Nothing fits here; where only the side coordinate is in the way, that is not proven.
                 bounds.pop(coordinate, None)
+            if len(ptks) >= _MANY and n_max is not None and (quick[coordinate] or _NEVER) > n_max:
+                # The others need no fewer samples.
+                break
             continue
         if found.plan.lower_bound is not None and found.problem is problem:
             bounds[coordinate] = max(bounds.get(coordinate, 0), found.plan.lower_bound)

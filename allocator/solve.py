@@ -32,8 +32,8 @@ from allocator.remedies import remedies
 from allocator.resolve import changed, kept
 from allocator.shelf import effort_for, solve_shelf
 from allocator.single import solve as solve_single
+from allocator.strip import GAP, solve_strip
 from allocator.strip import effort_for as strip_effort_for
-from allocator.strip import solve_strip
 from allocator.verify import faults
 from ptklib.errors import InvalidInput
 
@@ -43,6 +43,9 @@ METHODS = ("strip", "shelf", "fig4")
 _FIG4_SECONDS = 60.0
 # A quick look at a changed problem.
 _LOOK = 1e8
+# From so many PTKs on a look takes seconds: it need not be as good.
+_MANY = 1000
+_LOOK_GAP = 0.01
 # A strip plan that is not proven is held against a quick shelf plan; beyond so many PTKs it never is longer.
 _COMPARED = 80
 
@@ -125,7 +128,13 @@ def _ours(problem: Problem, method: str, limit: float | None, current: Plan | No
 def _explained(problem: Problem, plan: Plan, method: str, show: Callable[[int], str]) -> Plan:
     """The changes that would help, found with quick looks."""
     assert plan.explanation is not None
-    look = solve_shelf if method != "strip" else solve_strip
-    steps = 24 if len(problem.ptks) <= 100 else 10
-    found = remedies(problem, lambda one: look(one, effort=Effort(_LOOK)), show=show, steps=steps)
+    many = len(problem.ptks) >= _MANY
+    steps = 3 if many else 24 if len(problem.ptks) <= 100 else 10
+
+    def look(one: Problem) -> Plan:
+        if method != "strip":
+            return solve_shelf(one, effort=Effort(_LOOK))
+        return solve_strip(one, effort=Effort(_LOOK), gap=_LOOK_GAP if many else GAP)
+
+    found = remedies(problem, look, show=show, steps=steps)
     return replace(plan, explanation=Explanation(plan.explanation.text, found))
