@@ -102,10 +102,12 @@ def settle_many(
         if best is not None and bounds.get(coordinate, _NEVER) >= (best.plan.total_samples or 0):
             continue
         problem = problem_in(coordinate)
-        work = seconds if place < TRIED or seconds is None else seconds / _BRIEF
-        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, work)
+        late = place >= TRIED
+        work = seconds / _BRIEF if late and seconds is not None else seconds
+        # Those that came first explain why there is no plan.
+        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, work, remedy=not late)
         if found.plan.total_samples is None:
-            failed.append(found)
+            failed += [] if late else [found]
             if found.problem is not None:
                 # Nothing fits here; where only the side coordinate is in the way, that is not proven.
                 bounds.pop(coordinate, None)
@@ -150,11 +152,13 @@ def _in_one(
     coordinate: int,
     current: Current | None,
     seconds: float | None,
+    *,
+    remedy: bool,
 ) -> Settled:
     """The plan in one coordinate; once more with the least side demands if the filter does not admit the first."""
     _, side = roles(privacy_filter)
     held = current.plan if current is not None and current.coordinate == coordinate else None
-    plan = _planned(privacy_filter, problem, coordinate, held, seconds)
+    plan = _planned(privacy_filter, problem, coordinate, held, seconds, remedy=remedy)
     if plan.total_samples is None:
         return Settled(plan, coordinate, problem, nothing(privacy_filter))
     peak = _peak(privacy_filter, loss, ptks, plan)
@@ -162,7 +166,7 @@ def _in_one(
         return Settled(plan, coordinate, problem, peak)
     lean = least_side(ptks, side)
     again = problem_at(privacy_filter, loss, lean, coordinate, n_max=problem.n_max)
-    plan = _planned(privacy_filter, again, coordinate, None, seconds)
+    plan = _planned(privacy_filter, again, coordinate, None, seconds, remedy=remedy)
     peak = None if plan.total_samples is None else _peak(privacy_filter, loss, lean, plan)
     if peak is not None:
         return Settled(plan, coordinate, again, peak)
@@ -170,7 +174,7 @@ def _in_one(
 
 
 def _planned(
-    privacy_filter: Filter, problem: Problem, coordinate: int, held: Plan | None, seconds: float | None
+    privacy_filter: Filter, problem: Problem, coordinate: int, held: Plan | None, seconds: float | None, *, remedy: bool
 ) -> Plan:
     if held is not None:
         kept = resolve(problem, held)
@@ -178,9 +182,9 @@ def _planned(
             if kept.status == "OPTIMAL" or len(problem.ptks) > FEW:
                 return kept
             # Kept because it is nearly as good as the best: how nearly, the best one tells.
-            best = solve(problem, time_limit_seconds=seconds)
+            best = solve(problem, time_limit_seconds=seconds, remedy=False)
             return _certified(kept, max(kept.lower_bound or 0, best.lower_bound or 0))
-    return solve(problem, time_limit_seconds=seconds, show=printer(privacy_filter, coordinate))
+    return solve(problem, time_limit_seconds=seconds, show=printer(privacy_filter, coordinate), remedy=remedy)
 
 
 def _peak(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], plan: Plan) -> Demand | None:

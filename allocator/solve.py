@@ -59,11 +59,13 @@ def solve(
     current: Plan | None = None,
     clock: Clock | None = None,
     show: Callable[[int], str] = str,
+    remedy: bool = True,
 ) -> Plan:
     """The best plan found, with its certificate.
 
     ``time_limit_seconds`` shortens the work; None: as much as the size of the problem deserves. ``clock`` tells seconds.
-    ``solver`` is asked by fig4 alone. ``show`` prints amounts in explanations.
+    ``solver`` is asked by fig4 alone. ``show`` prints amounts in explanations. Without ``remedy`` nobody looks for the changes
+    that would help where there is no plan, which takes longer than to find that there is none.
     """
     if method not in METHODS:
         raise InvalidInput("METHOD_UNKNOWN", f"method must be one of {', '.join(METHODS)}, got {method!r:.60}")
@@ -79,7 +81,7 @@ def solve(
         plan = solve_fig4(problem, solver=solver, time_limit_seconds=limit or _FIG4_SECONDS, clock=clock)
     else:
         plan = _ours(problem, method, limit, current, clock)
-    if plan.total_samples is None:
+    if plan.total_samples is None and remedy:
         plan = _explained(problem, plan, method, show)
     wrong = faults(problem, plan)
     assert not wrong, wrong
