@@ -34,7 +34,7 @@ from ptkstore.ledger import Ledger
 from ptkstore.ledger.writer import SHARED_SECONDS
 
 CLIENTS = 16
-ROUNDS = 5
+ROUNDS = 9
 BLOCKS = 8
 POLICY = Policy(epsilon=1, delta="1e-6")
 # Some 2,000 of these fit into a block.
