@@ -6,8 +6,7 @@ Only what is searched and sorted by is read of all PTKs; the configurations and 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from sqlalchemy import RowMapping
+from operator import attrgetter
 
 from ptklib.errors import InvalidInput
 from ptkstore.metadata import rows
@@ -41,15 +40,15 @@ def find_ptks(
         check_choice(status, "status", STATUSES)
     if not 1 <= size <= MAX_SIZE or page < 1:
         raise InvalidInput("PAGE_INVALID", f"size must be from 1 to {MAX_SIZE} and page from 1, got {size} and {page}")
-    every = [one for one in tx.ptks.outlines(stream) if sees(one["name"], one["stream"])]
+    every = [one for one in tx.ptks.outlines(stream) if sees(one.name, one.stream)]
     words = find.lower().split()
-    found = [one for one in every if (status is None or one["status"] == status) and _has(one, words)]
-    found.sort(key=lambda one: (one[by], one["name"]), reverse=sort.startswith("-"))
+    found = [one for one in every if (status is None or one.status == status) and (not words or _has(one, words))]
+    found.sort(key=attrgetter(by, "name"), reverse=sort.startswith("-"))
     page = min(page, max(1, -(-len(found) // size)))
-    part = tx.ptks.some([one["id"] for one in found[(page - 1) * size : page * size]])
+    part = tx.ptks.some([one.id for one in found[(page - 1) * size : page * size]])
     return part, tx.states.newest([one.id for one in part]), len(found), len(every), page
 
 
-def _has(one: RowMapping, words: list[str]) -> bool:
-    text = f"{one['name']} {one['kind']} {one['stream']}".lower() if words else ""
+def _has(one: rows.Outline, words: list[str]) -> bool:
+    text = f"{one.name} {one.kind} {one.stream}".lower()
     return all(word in text for word in words)

@@ -7,13 +7,14 @@ told them; None where it did not. ``id`` is given by the store and grows within 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "Block",
     "Cycle",
     "Delivery",
     "Event",
+    "Outline",
     "Plan",
     "Profile",
     "Ptk",
@@ -64,6 +65,17 @@ class Ptk:
     etag: int
     created_ms: int | None
     updated_ms: int | None
+
+
+class Outline(NamedTuple):
+    """What a PTK is searched and sorted by."""
+
+    id: int
+    name: str
+    stream: str
+    kind: str
+    status: str
+    target: float
 
 
 @dataclass(frozen=True, slots=True)
