@@ -106,6 +106,10 @@ def _curve(case: tuple[str, str]) -> Row:
         "full_grid": trainings[0],
         "trainings": trainings[1],
         "within_25%": _within(logs),
+        # Of single levels as they were measured, without a curve: they differ as much from those of another run.
+        "within_25%_of_single_levels": _within(np.array(curve) - np.array(raw)),
+        "single_levels_again_within_25%": _within(np.array(raw) - np.roll(raw, 1, axis=0)),
+        "within_25%_of_another_run": _within(np.array(curve) - np.roll(grid, 1, axis=0)),
         "full_grid_again_within_25%": _within(np.array(grid) - np.roll(grid, 1, axis=0)),
         "error": round(float(np.sqrt(np.nanmean((np.array(curve) - middle) ** 2))), 3),
         "full_grid_error": round(float(np.sqrt(np.nanmean((np.array(raw) - middle) ** 2))), 3),

@@ -53,5 +53,5 @@ def require_secret(request: Request, form: Mapping[str, str], secret: str) -> No
 def _forged() -> AccessDenied:
     return AccessDenied(
         "FORM_FORGED",
-        "this form did not come from a page of this session, or from one that is too old: nothing was done",
+        "this form did not come from a page that you were shown, or from one that is too old: nothing was done",
     )
