@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Any
 
-__all__ = ["canonical", "canonical_entries", "entry_texts", "joined_entries"]
+__all__ = ["ReserveEntry", "canonical", "canonical_entries", "entry_texts", "joined_entries", "spelled_reserve"]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _MAX_RECENT = 1024
@@ -38,8 +38,37 @@ def joined_entries(texts: Iterable[str]) -> bytes:
     return ("[" + ",".join([text for text in texts if text]) + "]").encode()
 
 
+class ReserveEntry(dict[str, Any]):
+    """A ``reserve`` entry; ``spelled`` is the text of its fields after ``charge``, made before its number was known.
+
+    Nobody changes it.
+    """
+
+    __slots__ = ("spelled",)
+    spelled: str
+
+
+def spelled_reserve(fields: dict[str, Any]) -> str:
+    """The canonical text of the fields of a ``reserve`` entry that come after ``charge``, without the braces."""
+    if "contexts" in fields or "key" in fields:
+        return _fields(fields)
+    # The most frequent form of all by far.
+    spent = f'"spent_at_ms":{fields["spent_at_ms"]},' if "spent_at_ms" in fields else ""
+    return (
+        f'"cost":{_remembered(fields["cost"])},"demand":{_remembered(fields["demand"])},'
+        f'"expires_at_ms":{fields["expires_at_ms"]},"kind":"reserve","slices":{_field("slices", fields["slices"])},'
+        f'{spent}"stream":{encode_basestring(fields["stream"])}'
+    )
+
+
 def _entry(entry: dict[str, Any]) -> str:
-    return "{" + ",".join([f'"{name}":{_field(name, entry[name])}' for name in sorted(entry)]) + "}"
+    if type(entry) is ReserveEntry:
+        return f'{{"charge":{entry["charge"]},{entry.spelled}}}'
+    return "{" + _fields(entry) + "}"
+
+
+def _fields(fields: dict[str, Any]) -> str:
+    return ",".join([f'"{name}":{_field(name, fields[name])}' for name in sorted(fields)])
 
 
 def _field(name: str, value: Any) -> str:
@@ -56,6 +85,8 @@ def _field(name: str, value: Any) -> str:
 
 
 def _slice(runs: list[list[int]], start: int, stop: int) -> str:
+    if len(runs) == 1:
+        return f"[[[{runs[0][0]},{runs[0][1]}]],{start},{stop}]"
     return f"[[{','.join([f'[{first},{count}]' for first, count in runs])}],{start},{stop}]"
 
 

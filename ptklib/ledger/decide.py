@@ -30,7 +30,7 @@ Every refusal depends on the book alone, never on the records, so it tells nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -49,22 +49,20 @@ from ptklib.ledger.commands import (
     SetQuota,
     Spend,
 )
+from ptklib.ledger.drafts import drafted
+from ptklib.ledger.lookup import MAX_SHOWN, blocks_of, named, retired, stream_of
 from ptklib.ledger.loss_map import LossMap, Rows
 from ptklib.ledger.slices import TAG_SPACE, TagRange
 from ptklib.ledger.state import RESERVED, SPENT, Block, Charge, Entry, LedgerState, Stream, runs_of
 from ptklib.privacy.amounts import show
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.filters import Filter
 
-__all__ = ["MAX_RANGES", "MAX_SHOWN", "apply", "check_spend"]
+__all__ = ["MAX_RANGES", "apply", "check_spend"]
 
 # A block is cut only where charges begin and end; this many ranges mean that somebody cuts at random.
 MAX_RANGES = 4096
-_MAX_RECENT = 1024
 # From so many blocks on a first look at their ceilings pays.
 _MANY = 8
-# How many blocks a refusal names.
-MAX_SHOWN = 10
 
 
 def apply(state: LedgerState, command: Command) -> list[Entry]:
@@ -86,7 +84,7 @@ def _create_stream(command: CreateStream, state: LedgerState) -> list[Entry]:
 
 
 def _set_quota(command: SetQuota, state: LedgerState) -> list[Entry]:
-    stream = _stream(state, command.stream)
+    stream = stream_of(state, command.stream)
     share = Fraction(command.share)
     quota = stream.filter.scaled(share).as_json()
     entry = {"kind": "quota", "stream": stream.name, "context": command.context, "share": show(share), "filter": quota}
@@ -94,16 +92,16 @@ def _set_quota(command: SetQuota, state: LedgerState) -> list[Entry]:
 
 
 def _add_blocks(command: AddBlocks, state: LedgerState) -> list[Entry]:
-    stream = _stream(state, command.stream)
+    stream = stream_of(state, command.stream)
     taken = [name for name in command.blocks if name in stream.by_name]
     if taken or len(set(command.blocks)) != len(command.blocks):
-        raise Refused("BLOCK_EXISTS", f"blocks must have new names: {_names(taken or command.blocks)}", blocks=taken)
+        raise Refused("BLOCK_EXISTS", f"blocks must have new names: {named(taken or command.blocks)}", blocks=taken)
     return _fold(state, {"kind": "blocks", "stream": stream.name, "blocks": list(command.blocks)})
 
 
 def _retire(command: Retire, state: LedgerState) -> list[Entry]:
-    stream = _stream(state, command.stream)
-    blocks = _blocks(stream, command.blocks)
+    stream = stream_of(state, command.stream)
+    blocks = blocks_of(stream, command.blocks)
     runs = runs_of(block.index for block in blocks)
     return _fold(state, {"kind": "retire", "stream": stream.name, "runs": runs, "why": command.why})
 
@@ -121,32 +119,12 @@ def _reserve_all(command: ReserveAll, state: LedgerState) -> list[Entry]:
 
 
 def _reserve(command: Reserve, state: LedgerState) -> list[Entry]:
-    stream = _stream(state, command.stream)
-    alive = stream.alive
-    try:
-        slices = [([alive[name] for name in one.blocks], one.tags) for one in command.slices]
-    except KeyError:
-        raise _missing(stream, [name for one in command.slices for name in one.blocks]) from None
-    _check_overlap(slices)
-    row = stream.filter.demand_row(command.cost)
-    entry: Entry = {
-        "kind": "reserve",
-        "charge": len(state.fates),
-        "stream": stream.name,
-        "slices": [[runs_of(block.index for block in blocks), tags.start, tags.stop] for blocks, tags in slices],
-        "cost": _cost_json(command.cost),
-        "demand": _listed(row),
-        "expires_at_ms": command.expires_at_ms,
-    }
-    if command.contexts:
-        entry["contexts"] = list(command.contexts)
-    if command.spend_at_ms is not None:
-        entry["spent_at_ms"] = command.spend_at_ms
-    if command.key is not None:
-        entry["key"] = command.key
-        if command.key in stream.keys:
-            _check_same(state, stream.keys[command.key], entry)
-            return []
+    draft = drafted(command, state)
+    stream, slices, row = draft.stream, draft.slices, draft.row
+    entry = draft.entry(len(state.fates))
+    if command.key is not None and command.key in stream.keys:
+        _check_same(state, stream.keys[command.key], entry)
+        return []
     _check_ranges(slices)
     for blocks, tags in slices:
         _check_room(stream, command, blocks, tags, row)
@@ -154,21 +132,7 @@ def _reserve(command: Reserve, state: LedgerState) -> list[Entry]:
         if context in stream.quotas:
             for blocks, tags in slices:
                 _check_quota(stream, command, context, blocks, tags, row)
-    runs = tuple(
-        (tuple((first, count) for first, count in one[0]), tags)
-        for one, (_, tags) in zip(entry["slices"], slices, strict=True)
-    )
-    charge = Charge(
-        entry["charge"],
-        stream.name,
-        runs,
-        entry["cost"],
-        row,
-        command.contexts,
-        command.key,
-        command.expires_at_ms,
-    )
-    state.take(charge, spent=command.spend_at_ms is not None)
+    state.take(draft.charge(len(state.fates), command), spent=command.spend_at_ms is not None)
     return [entry]
 
 
@@ -183,7 +147,7 @@ def check_spend(state: LedgerState, command: Spend) -> None:
         )
     closed = [block.name for block in state.blocks_of(charge) if block.retired is not None]
     if closed:
-        raise _retired(charge.stream, closed)
+        raise retired(charge.stream, closed)
 
 
 def _spend(command: Spend, state: LedgerState) -> list[Entry]:
@@ -203,36 +167,6 @@ def _expire(command: Expire, state: LedgerState) -> list[Entry]:
     return entries
 
 
-_LISTED: dict[int, tuple[Rows, list[int]]] = {}
-
-
-def _listed(row: Rows) -> list[int]:
-    """A demand as a list. Rows are shared by all charges of one cost, and so are these; nobody writes to them."""
-    recent = _LISTED.get(id(row))
-    if recent is not None and recent[0] is row:
-        return recent[1]
-    values: list[int] = row.tolist()
-    if len(_LISTED) >= _MAX_RECENT:
-        _LISTED.clear()
-    _LISTED[id(row)] = (row, values)
-    return values
-
-
-_RECENT: dict[int, tuple[Cost, dict[str, Any]]] = {}
-
-
-def _cost_json(cost: Cost) -> dict[str, Any]:
-    """The same cost objects come again and again; nobody writes to the answer."""
-    recent = _RECENT.get(id(cost))
-    if recent is not None and recent[0] is cost:
-        return recent[1]
-    body = cost.as_json()
-    if len(_RECENT) >= _MAX_RECENT:
-        _RECENT.clear()
-    _RECENT[id(cost)] = (cost, body)
-    return body
-
-
 _HANDLERS: dict[type, Callable[[Any, LedgerState], list[Entry]]] = {
     AddBlocks: _add_blocks,
     CreateStream: _create_stream,
@@ -246,42 +180,6 @@ _HANDLERS: dict[type, Callable[[Any, LedgerState], list[Entry]]] = {
 }
 
 
-def _stream(state: LedgerState, name: str) -> Stream:
-    stream = state.streams.get(name)
-    if stream is None:
-        raise Refused("STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name)
-    return stream
-
-
-def _blocks(stream: Stream, names: Sequence[str]) -> list[Block]:
-    try:
-        return [stream.alive[name] for name in names]
-    except KeyError:
-        raise _missing(stream, names) from None
-
-
-def _missing(stream: Stream, names: Sequence[str]) -> Refused:
-    """Why some of the blocks cannot be used."""
-    unknown = [name for name in names if name not in stream.by_name]
-    if not unknown:
-        return _retired(stream.name, [name for name in names if name not in stream.alive])
-    return Refused(
-        "BLOCK_UNKNOWN",
-        f"stream {stream.name!r} has no block {_names(unknown)}",
-        stream=stream.name,
-        blocks=unknown[:MAX_SHOWN],
-    )
-
-
-def _retired(stream: str, names: list[str]) -> Refused:
-    return Refused(
-        "BLOCK_RETIRED",
-        f"stream {stream!r}: {_names(names)} retired, nothing is charged to it again",
-        stream=stream,
-        blocks=names[:MAX_SHOWN],
-    )
-
-
 def _reserved(state: LedgerState, number: int) -> Charge:
     charge = state.reserved.get(number)
     if charge is not None:
@@ -291,22 +189,6 @@ def _reserved(state: LedgerState, number: int) -> Charge:
     if state.fates[number] == SPENT:
         raise GrantRefused("GRANT_USED", f"charge {number} was spent before: a grant serves once", charge=number)
     raise GrantRefused("GRANT_RELEASED", f"charge {number} was released: reserve again", charge=number)
-
-
-def _check_overlap(slices: list[tuple[list[Block], TagRange]]) -> None:
-    if len(slices) == 1:
-        return
-    seen: dict[int, list[TagRange]] = {}
-    for blocks, tags in slices:
-        for block in blocks:
-            ranges = seen.setdefault(block.index, [])
-            if any(tags.overlaps(other) for other in ranges):
-                raise Refused(
-                    "SLICES_OVERLAP",
-                    f"the slices of one request must be disjoint, two share tags of block {block.name!r}",
-                    blocks=[block.name],
-                )
-            ranges.append(tags)
 
 
 def _check_same(state: LedgerState, number: int, entry: Entry) -> None:
@@ -407,7 +289,3 @@ def _exceeded(
         blocks_refused=len(full),
         **details,
     )
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names[:MAX_SHOWN]) + (" …" if len(names) > MAX_SHOWN else "")

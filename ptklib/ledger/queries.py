@@ -9,11 +9,12 @@ from fractions import Fraction
 import numpy as np
 
 from ptklib.errors import Refused
+from ptklib.ledger.lookup import stream_of
 from ptklib.ledger.slices import WHOLE, Slice, TagRange
 from ptklib.ledger.state import Block, LedgerState, Stream
 from ptklib.privacy.costs import Cost
 
-__all__ = ["BlockView", "Rest", "affordable", "block_view", "fate", "find", "left", "peak", "rests", "stream_of"]
+__all__ = ["BlockView", "Rest", "affordable", "block_view", "fate", "find", "left", "peak", "rests"]
 
 _FATES = ("RESERVED", "SPENT", "RELEASED")
 
@@ -108,13 +109,6 @@ def _left(stream: Stream, block: Block, tags: TagRange) -> Fraction:
         return Fraction(0)
     distinct: Sequence[list[int]] = np.unique(block.loss.within(tags), axis=0).tolist()
     return min(stream.filter.left(row) for row in distinct)
-
-
-def stream_of(state: LedgerState, name: str) -> Stream:
-    """The stream of that name, or STREAM_UNKNOWN."""
-    if name not in state.streams:
-        raise Refused("STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name)
-    return state.streams[name]
 
 
 def _block(stream: Stream, name: str) -> Block:

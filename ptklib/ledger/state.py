@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,7 @@ class Stream:
     keys: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """A reserved charge: what is needed to spend it or to give it back."""
 
     number: int
@@ -92,10 +91,7 @@ class Charge:
         return cls(
             body["charge"],
             body["stream"],
-            tuple(
-                (tuple((first, count) for first, count in runs), _tags(start, stop))
-                for runs, start, stop in body["slices"]
-            ),
+            tuple([(tuple(map(tuple, runs)), _tags(start, stop)) for runs, start, stop in body["slices"]]),
             body["cost"],
             np.array(body["demand"], dtype=np.int64),
             tuple(body.get("contexts", ())),

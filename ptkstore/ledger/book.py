@@ -39,6 +39,7 @@ from ptklib.ledger.commands import (
 )
 from ptklib.ledger.decide import check_spend
 from ptklib.ledger.grants import Grant, issue, verify
+from ptklib.ledger.lookup import stream_of
 from ptklib.ledger.loss_map import LossMap
 from ptklib.ledger.mac import mac_of
 from ptklib.ledger.policy import Policy
@@ -208,7 +209,7 @@ class Ledger:
             ]
             return [issue(self._key, turn.state, turn.state.reserved[number]) for number in numbers]
 
-        grants: list[Grant] = self._writer.submit(work)
+        grants: list[Grant] = self._writer.submit(work, command.requests)
         return grants
 
     def spend(self, grant: Grant) -> None:
@@ -273,7 +274,7 @@ class Ledger:
             number: int = self._reserve(turn, request)[0]["charge"]
             return number
 
-        spent: int = self._writer.submit(work)
+        spent: int = self._writer.submit(work, (request,))
         return spent
 
     def expire(self) -> int:
@@ -304,7 +305,7 @@ class Ledger:
     def blocks(self, stream: str, *, retired: bool | None = None) -> list[str]:
         """The names of the blocks, in order; only the retired or only the living ones where asked."""
         with self._writer.quiet() as state:
-            found = queries.stream_of(state, stream)
+            found = stream_of(state, stream)
             return [one.name for one in found.blocks if retired is None or (one.retired is not None) == retired]
 
     def rests(self, stream: str, names: Iterable[str]) -> dict[str, Rest]:
@@ -319,20 +320,20 @@ class Ledger:
         """The losses of ``count`` blocks from place ``begin`` on, of the newest without it; and the number of all blocks, and
         the place of the first."""
         with self._writer.quiet() as state:
-            blocks = queries.stream_of(state, stream).blocks
+            blocks = stream_of(state, stream).blocks
             first = max(0, len(blocks) - count) if begin is None else min(begin, len(blocks))
             return len(blocks), first, [_loss_of(one) for one in blocks[first : first + count]]
 
     def places(self, stream: str, prefix: str) -> tuple[int, int]:
         """The places of the first block whose name begins like this and of the one after the last; (0, 0) for none."""
         with self._writer.quiet() as state:
-            found = [one.index for one in queries.stream_of(state, stream).blocks if one.name.startswith(prefix)]
+            found = [one.index for one in stream_of(state, stream).blocks if one.name.startswith(prefix)]
         return (found[0], found[-1] + 1) if found else (0, 0)
 
     def count_retired(self, stream: str) -> int:
         """How many blocks were closed."""
         with self._writer.quiet() as state:
-            found = queries.stream_of(state, stream)
+            found = stream_of(state, stream)
             return len(found.blocks) - len(found.alive)
 
     def streams(self) -> dict[str, Policy]:

@@ -15,14 +15,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ptklib.errors import JournalDamaged, JournalUnavailable, SageError
 from ptklib.ledger.canonical import entry_texts, joined_entries
-from ptklib.ledger.commands import Command
+from ptklib.ledger.commands import Command, Reserve
 from ptklib.ledger.decide import apply
+from ptklib.ledger.drafts import drafted
 from ptklib.ledger.snapshot import dump, load
 from ptklib.ledger.state import Entry, LedgerState
 from ptkstore.ledger.group_commit import GroupCommit
@@ -109,10 +110,15 @@ class Writer:
         self._generation = _generation
         self._restore()
 
-    def submit(self, work: Work) -> Any:
-        """Do ``work`` and return its result when it is durable; raise its refusal."""
+    def submit(self, work: Work, requests: Sequence[Reserve] = ()) -> Any:
+        """Do ``work`` and return its result when it is durable; raise its refusal.
+
+        ``requests`` are those that the work makes: while others write they are drafted here, ahead of our turn.
+        """
         job = _Job(work)
         self._require_own_process()
+        if requests and time.monotonic() < self._shared_until:
+            self._draft(requests)
         with self._memory:
             self._require_open()
             try:
@@ -157,6 +163,14 @@ class Writer:
             if not self._closed:
                 self._closed = True
                 self.journal.close()
+
+    def _draft(self, requests: Sequence[Reserve]) -> None:
+        # Without the lock: streams and living blocks are looked up, and what has changed by then is drafted anew in the turn.
+        state = self._state
+        if state is not None:
+            with suppress(SageError):
+                for request in requests:
+                    drafted(request, state)
 
     def _commit_all(self, jobs: list[_Job], more: Callable[[], None]) -> list[Any]:
         ready = all(job.entries is not None for job in jobs)
