@@ -136,6 +136,9 @@ class Server:
         """Bind the address and start. ``pace`` is how fast deliveries are tried."""
         settings.require_protection()
         self._settings = settings
+        # Read before anything starts that would have to be stopped again.
+        ca_file = settings.subscribers.ca_file
+        credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
         home = store.home
         self.metrics = Metrics()
         self._hub = Hub(home.bus, most=settings.server.watchers)
@@ -163,8 +166,6 @@ class Server:
             changed=home.notifier.wake,
         )
         allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
-        ca_file = settings.subscribers.ca_file
-        credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
         self._deliverer: Deliverer | None = None
         self._new_deliverer: Callable[[], Deliverer] = lambda: Deliverer(
             home.metadata, home.now_ms, self.metrics, allowed=allowed, credentials=credentials, pace=pace

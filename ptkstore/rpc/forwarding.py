@@ -100,11 +100,8 @@ class Forwarder:
         address = self._target(context)
         if address is None:
             return inner(data, context)
-        call = (
-            self._to(address)
-            .unary_unary(method)
-            .future(data, timeout=_remaining(context), metadata=self._metadata(context))
-        )
+        limits = {"timeout": _remaining(context), "metadata": self._metadata(context)}
+        call = self._begun(address, lambda leader: leader.unary_unary(method).future(data, **limits))
         context.add_callback(call.cancel)
         try:
             return call.result()
@@ -132,9 +129,8 @@ class Forwarder:
             found[1].close()
 
     def _relay(self, address: str, method: str, incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
-        call = self._to(address).stream_stream(method)(
-            incoming, timeout=_remaining(context), metadata=self._metadata(context)
-        )
+        limits = {"timeout": _remaining(context), "metadata": self._metadata(context)}
+        call = self._begun(address, lambda leader: leader.stream_stream(method)(incoming, **limits))
         with self._tracked(call) as moved:
             context.add_callback(call.cancel)
             try:
@@ -181,13 +177,14 @@ class Forwarder:
             self._election.wait(_LOOK_SECONDS)
         return None
 
-    def _to(self, address: str) -> grpc.Channel:
+    def _begun(self, address: str, begin: Callable[[grpc.Channel], Any]) -> Any:
+        """Begin a call to the leader. Under the lock: a channel that is closed takes no call, and ends those under way."""
         with self._lock:
             if self._channel is None or self._channel[0] != address:
                 if self._channel is not None:
                     self._channel[1].close()
                 self._channel = (address, self._connect(address))
-            return self._channel[1]
+            return begin(self._channel[1])
 
     def _metadata(self, context: Any) -> tuple[tuple[str, str], ...]:
         own = tuple((name, value) for name, value in context.invocation_metadata() if name == "authorization")

@@ -277,13 +277,14 @@ class Ptks:
         """See the contract."""
         page = Page(f"subscriptions {request.ptk}", request.page_size, request.page_token)
         messages: list[ptk_pb2.Subscription] = []
+        ptks: dict[int, rows.Ptk] = {}
         after = page.after
         with self._store.home.metadata.read() as tx:
             wanted = tx.ptks.named(request.ptk).id if request.ptk else None
             while len(messages) <= page.size:
                 some = tx.subscriptions.list(wanted, limit=page.size + 1, after=after)
                 for one in some:
-                    ptk = tx.ptks.get(one.ptk)
+                    ptk = ptks[one.ptk] = ptks.get(one.ptk) or tx.ptks.get(one.ptk)
                     if call.caller.sees_ptk(ptk.name, ptk.stream):
                         messages.append(_subscription_message(tx, one, ptk.name))
                 if len(some) <= page.size:
