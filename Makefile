@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-# CPU-bound tests run in as many processes as there are cores.
-JOBS ?= auto
+# Tests run in one process more than there are cores: some wait for servers and browsers.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: help setup demo test servers bench lint proto mutations clean
 help: ## show this list

@@ -18,7 +18,15 @@ from playwright.sync_api import Page, Response
 from tests.console.packages import ROOT, npm_package
 from tests.servers.cache import Say
 
-__all__ = ["AXE", "Browsing", "axe_source", "screenshots"]
+__all__ = ["AXE", "DRESSES", "Browsing", "axe_source", "screenshots"]
+
+# Console, width, colours: every two of them meet.
+DRESSES = [
+    ("embedded", 1280, "light"),
+    ("embedded", 400, "dark"),
+    ("remote", 1280, "dark"),
+    ("remote", 400, "light"),
+]
 
 AXE = ("axe-core", "4.14.0")
 _SERIOUS = ("serious", "critical")

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from ptkstore.client import Store
 from ptkstore.console import DirectorySource
-from tests.console.browsing import Browsing
+from tests.console.browsing import DRESSES, Browsing
 from tests.console.proxying import proxy
 from tests.console.running import Running, console
 
@@ -34,8 +34,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(("running", "width", "scheme"), DRESSES, indirect=["running"])
 def test_every_page_in_every_dress(running: Running, browse: Browse, scheme: str, width: int) -> None:
     tab = browse(running.url, width=width, color_scheme=scheme)
     tab.visit("sign-in")

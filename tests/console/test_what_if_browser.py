@@ -11,7 +11,7 @@ from playwright.sync_api import Route, expect
 
 from ptkstore.client import Store
 from ptkstore.console import DirectorySource
-from tests.console.browsing import Browsing
+from tests.console.browsing import DRESSES, Browsing
 from tests.console.running import Running, console
 from tests.console.stores import lively
 
@@ -35,8 +35,7 @@ def changing(tmp_path: Path) -> Iterator[tuple[Store, Running]]:
             yield store, running
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(("running", "width", "scheme"), DRESSES, indirect=["running"])
 def test_in_every_dress(running: Running, browse: Browse, scheme: str, width: int) -> None:
     tab = browse(running.url, width=width, color_scheme=scheme)
     tab.visit(running.one_time_link())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import socket
+import threading
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ptklib.errors import SageError
+from ptklib.errors import InvalidInput, SageError
 from ptkstore.client import Store
 from ptkstore.lake import digest_of
 from ptkstore.rpc.faults import LimitExceeded
@@ -195,3 +196,13 @@ def test_a_lake_in_a_directory_has_no_links(tmp_path: Path) -> None:
         found = ptk_pb2_grpc.PtkServiceStub(channel).GetState(ptk_pb2.GetStateRequest(name="hour-speed", presign=True))
         assert found.presigned_url == ""
         assert found.arrays
+
+
+def test_a_server_that_cannot_read_its_files_leaves_nothing_behind(tmp_path: Path) -> None:
+    sections: dict[str, Any] = {"subscribers": {"allowed": ["localhost:*"], "ca_file": tmp_path / "missing.pem"}}
+    settings = Settings(**sections)
+    with open_store(tmp_path / "store", settings) as store:
+        before = set(threading.enumerate())
+        with pytest.raises(InvalidInput, match="FILE_UNREADABLE"):
+            Server(store, settings)
+        assert set(threading.enumerate()) <= before
