@@ -5,6 +5,7 @@ The treaty
 * ``reserve`` takes all charges of a schedule or none (a `Refused` says why); nothing is read yet.
 * ``run`` spends the charge of each task, durably, before its piece is opened, and answers in the order of the tasks. A task
   whose charge is refused then answers with that reason. It may run tasks in any order, anywhere: tasks carry their noise.
+  Tasks on disjoint parts of one piece may share its charge, which is spent once (`tasks.charges_of`).
 * ``release`` gives back those of some charges that were never spent.
 
 `MemoryBench` holds records and tags in memory: for tests, benchmarks and research on public data. It keeps a book of its own
@@ -23,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from profiler.pieces import Charge, Piece
-from profiler.tasks import Answer, Task, run
+from profiler.tasks import Answer, Task, charges_of, run
 from ptklib.errors import Refused
 from ptklib.ptk import Batches
 
@@ -73,12 +74,13 @@ class MemoryBench:
     def run(self, tasks: Sequence[Task]) -> list[Answer]:
         """Spend all, then run all."""
         reserved = {one.name for one in self.reserved}
-        for task in tasks:
-            if task.charge.name not in reserved:
-                raise Refused("GRANT_USED", f"the charge {task.charge.name!r} is not reserved")
-        self.release([task.charge for task in tasks])
-        self.spent += [task.charge for task in tasks]
-        held = [self._held(task.charge.piece) for task in tasks]
+        charges = charges_of(tasks)
+        for one in charges:
+            if one.name not in reserved:
+                raise Refused("GRANT_USED", f"the charge {one.name!r} is not reserved")
+        self.release(charges)
+        self.spent += charges
+        held = [self._held(task.piece) for task in tasks]
         if self._executor is None:
             return [self._runner(task, one) for task, one in zip(tasks, held, strict=True)]
         return list(self._executor.map(self._runner, tasks, held))

@@ -2,7 +2,8 @@
 
 The profile slice of a stream is a range of tags; a piece is the part ``[start, stop)`` of it, in exact fractions. Pieces of
 one profile never overlap, so they hold different records whatever the data is, and what runs on one costs the others nothing
-(parallel composition). Several charges may lie on one piece; they add up there.
+(parallel composition). Several charges may lie on one piece; they add up there. A piece may be cut into disjoint parts, for
+several tasks that share one charge: each point lies in one part, so what the charge says is what ran there.
 
 Reason: PIECE_INVALID.
 """
@@ -17,7 +18,7 @@ from itertools import pairwise
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import Cost
 
-__all__ = ["Charge", "Piece", "check_disjoint", "price_at"]
+__all__ = ["Charge", "Piece", "check_disjoint", "parts_of", "price_at"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,13 @@ def check_disjoint(pieces: Iterable[Piece]) -> None:
     for one, other in pairwise(ordered):
         if other.start < one.stop:
             raise InvalidInput("PIECE_INVALID", f"pieces {one.name!r} and {other.name!r} must not overlap")
+
+
+def parts_of(piece: Piece, count: int) -> tuple[Piece, ...]:
+    """A piece in ``count`` parts of the same width, side by side."""
+    ends = [piece.start + piece.share * k / count for k in range(count + 1)]
+    records = piece.planned_records // count
+    return tuple(Piece(f"{piece.name}/{k + 1}", *two, records) for k, two in enumerate(pairwise(ends)))
 
 
 def price_at(charges: Iterable[Charge]) -> dict[Piece, Cost]:

@@ -10,6 +10,12 @@ times. A size counts as enough when the worst of ``repeats`` states, trained on 
 The first sizes train up to four times as many, where their records are few beside the validation's: a guess passes a loose
 target easily, and what a level is found to need is less a matter of luck.
 
+*Readings.* How many samples are needed is told best by many trainings. Once a size has passed, the estimate is read from up
+to `READINGS` sizes around it, some below the first one that is tested, with up to ``states`` states of its own each: the mean
+of the worst of three. They are trained on parts of one piece, with one charge; each reading has a charge of its own on the
+validation piece. Sizes of which few states take half of that are not read. A slice too small for all of this keeps its
+doublings and has fewer states to read, or none.
+
 *First size.* A state that is epsilon-DP hardly depends on fewer than 1/epsilon records, and a target t is about t n of
 them, so no doubling begins below 1/(2 epsilon t), rounded to a power of two.
 
@@ -35,7 +41,18 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.ptk import Ptk, count_of
 
-__all__ = ["EARLY_SIZES", "REPEATS", "LevelSchedule", "Prices", "Schedule", "Terms", "schedule"]
+__all__ = [
+    "EARLY_SIZES",
+    "READINGS",
+    "REPEATS",
+    "STATES",
+    "LevelSchedule",
+    "Prices",
+    "Read",
+    "Schedule",
+    "Terms",
+    "schedule",
+]
 
 REPEATS = 3
 # So many of the first sizes of a level train up to so many times the states, as long as the records of one state of each
@@ -43,8 +60,16 @@ REPEATS = 3
 EARLY_SIZES = 3
 _EARLY_TIMES = 4
 _EARLY_SHARE = Fraction(1, 4)
-# Of the price of all looks, what the number of invalid losses may take.
+# States of one reading, at most and at least; their records are at most this share of the validation piece, or down to
+# an eighth of it in a slice that has no room.
+STATES = 96
+_LEAST_STATES = 6
+_READ_SHARES = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8))
+# Sizes that are read at a level, at most.
+READINGS = 4
+# Of the price of all looks, what the number of invalid losses may take, and all readings together.
 _COUNT_PART = Fraction(1, 10)
+_READ_PART = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
@@ -68,7 +93,10 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What is asked of a profile. ``target`` is that of Fig. 3: a witness promises a risk of at most twice as much."""
+    """What is asked of a profile. ``target`` is that of Fig. 3: a witness promises a risk of at most twice as much.
+
+    ``states`` are those of a reading, at most; with 0 nothing is read, and estimates come from the looks.
+    """
 
     target: Fraction
     delta: Fraction = Fraction(0)
@@ -76,6 +104,7 @@ class Terms:
     prices: Prices
     first: int | None = None
     repeats: int = REPEATS
+    states: int = STATES
     n_max: int = 1 << 20
 
     @classmethod
@@ -90,6 +119,7 @@ class Terms:
         n_max: int = 1 << 20,
         first: int | None = None,
         repeats: int = REPEATS,
+        states: int = STATES,
         prices: Prices | None = None,
     ) -> Terms:
         """Terms on a stream of that epsilon. ``promise="tau"`` profiles at half the target, to promise the target itself."""
@@ -103,6 +133,7 @@ class Terms:
             prices=prices or Prices.of(epsilon),
             first=None if first is None else count_of(first, name="first"),
             repeats=count_of(repeats, name="repeats"),
+            states=count_of(states, name="states") if states else 0,
             n_max=count_of(n_max, name="n_max"),
         )
 
@@ -128,9 +159,18 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class Read:
+    """A sample size that may be read: so many states, trained side by side on parts of one piece."""
+
+    size: int
+    states: int
+    train: Charge
+
+
+@dataclass(frozen=True)
 class LevelSchedule:
-    """One level: its pieces with their charges (trainings and one look for each sample size), and the thresholds of its
-    tests.
+    """One level: its pieces with their charges (trainings and one look for each sample size, then sizes that may be read and
+    as many readings as may be), and the thresholds of its tests.
 
     ``needed_records`` is what the schedule takes, or for an empty one what the least schedule would.
     """
@@ -146,11 +186,15 @@ class LevelSchedule:
     upper_threshold: int
     lower_threshold: int
     needed_records: int
+    read: LaplaceRelease | None = None
+    reads: tuple[Read, ...] = ()
+    readings: tuple[Charge, ...] = ()
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """All charges in the worst case."""
-        return tuple(charge for size in self.trains for charge in size) + self.looks
+        """All charges in the worst case. Not every size that may be read is, but each may be."""
+        trains = tuple(charge for size in self.trains for charge in size)
+        return trains + self.looks + tuple(one.train for one in self.reads) + self.readings
 
 
 @dataclass(frozen=True)
@@ -196,14 +240,18 @@ def _level(
     ptk: Ptk, terms: Terms, level: Fraction, part: int, begin: Fraction, expected: int
 ) -> tuple[LevelSchedule, Fraction]:
     sizes = terms.sizes(level)
-    plan = _numbers(ptk, terms, level, len(sizes) or 1)
+    plan = _numbers(ptk, terms, level, len(sizes) or 1, Fraction(0))
     needed = _needed(terms, plan, sizes)
     while sizes and needed > part:
         sizes = sizes[:-1]
-        plan = _numbers(ptk, terms, level, len(sizes) or 1)
+        plan = _numbers(ptk, terms, level, len(sizes) or 1, Fraction(0))
         needed = _needed(terms, plan, sizes) if sizes else needed
     if not sizes:
         return replace(plan, needed_records=needed), begin
+    read = _numbers(ptk, terms, level, len(sizes), _READ_PART)
+    readable = _readable(terms, sizes, read.needed_records, part - _needed(terms, read, sizes))
+    if readable:
+        plan, needed = read, _needed(terms, read, sizes)
     name = f"level {show(level)}"
 
     def piece(what: str, records: int) -> Piece:
@@ -222,8 +270,29 @@ def _level(
         Charge(f"{name}/look-{size}", validation, cost_of_look(plan.look, plan.count if size == sizes[0] else None))
         for size in sizes
     )
-    done = replace(plan, sizes=sizes, validation=validation, trains=tuple(trains), looks=looks)
-    return replace(done, needed_records=needed), begin
+    reads = []
+    for size, states in readable:
+        whole = piece(f"read-{size}-{states}", size * states)
+        reads.append(Read(size, states, Charge(whole.name, whole, price)))
+    readings = tuple(
+        Charge(f"{name}/reading-{k + 1}", validation, plan.read.cost)
+        for k in range(min(READINGS, len(reads)))
+        if plan.read is not None
+    )
+    taken = needed + sum(one.size * one.states for one in reads)
+    done = replace(plan, sizes=sizes, validation=validation, trains=tuple(trains), looks=looks, needed_records=taken)
+    return replace(done, reads=tuple(reads), readings=readings), begin
+
+
+def _readable(terms: Terms, sizes: Sequence[int], validation: int, room: int) -> list[tuple[int, int]]:
+    """Sizes that may be read and their states, rising; a smaller room has fewer states at each size."""
+    below = [sizes[0] >> k for k in range(READINGS - 1, 0, -1) if sizes[0] >> k]
+    for share in _READ_SHARES:
+        states = {size: min(terms.states, math.floor(validation * share / size)) for size in [*below, *sizes]}
+        found = [(size, one) for size, one in states.items() if one >= _LEAST_STATES]
+        if sum(size * one for size, one in found) <= room:
+            return found
+    return []
 
 
 def _needed(terms: Terms, plan: LevelSchedule, sizes: Sequence[int]) -> int:
@@ -232,11 +301,11 @@ def _needed(terms: Terms, plan: LevelSchedule, sizes: Sequence[int]) -> int:
     return plan.needed_records + sum(size * times for size, times in zip(sizes, repeats, strict=True))
 
 
-def _numbers(ptk: Ptk, terms: Terms, level: Fraction, looks: int) -> LevelSchedule:
-    """The mechanisms and thresholds of a level with so many looks; no pieces yet."""
+def _numbers(ptk: Ptk, terms: Terms, level: Fraction, looks: int, read_part: Fraction) -> LevelSchedule:
+    """The mechanisms and thresholds of a level with so many looks and that part of their price for readings; no pieces yet."""
     units = terms.records_per_unit
     count = LaplaceRelease(epsilon=terms.prices.looks * _COUNT_PART, sensitivity=units)
-    each = terms.prices.looks * (1 - _COUNT_PART) / looks
+    each = terms.prices.looks * (1 - _COUNT_PART - read_part) / looks
     look = look_release(each, units)
     lower = lower_release(terms.prices.lower, units) if ptk.tags.exact_minimiser else None
     return LevelSchedule(
@@ -251,4 +320,5 @@ def _numbers(ptk: Ptk, terms: Terms, level: Fraction, looks: int) -> LevelSchedu
         upper_threshold=bounds.upper_threshold(terms.target, look.scale, looks, units),
         lower_threshold=bounds.lower_threshold(terms.target, lower.scale, looks, units) if lower is not None else 0,
         needed_records=bounds.validation_records(terms.target, look.scale, looks, each, units),
+        read=look_release(terms.prices.looks * read_part / READINGS, units) if read_part else None,
     )

@@ -16,16 +16,23 @@ piece. Each loss is rounded up to units by itself and one that is not a number f
 at most `UNIT` in size, so r `UNIT` is the sensitivity of each sum, and of the least of them. The first look of a level also
 releases how many losses of its first state were not in [0, 1] (sensitivity r).
 
+*Reading* is a look at many states that releases, instead of the least sum, the mean of the least sums of all groups of a few
+of them. That is a weighted mean of the sums in their order. Where every sum moves by at most r `UNIT`, so does each of the
+ordered ones, hence their mean; rounded down to a whole number it moves by no more, for r `UNIT` is whole.
+
+*Parts.* Tasks that share a charge run on disjoint parts of its piece (`charges_of` insists): a record is in one part at most,
+so the price of one task is the price of all (parallel composition).
+
 What a PTK raises may carry data: only its type and place leave (`place_of`).
 
-Reason: LOSS_INVALID (a PTK whose losses are not one number for each record).
+Reasons: LOSS_INVALID (a PTK whose losses are not one number for each record), PIECE_INVALID.
 """
 
 from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
@@ -34,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.bounds import UNIT
-from profiler.pieces import Charge
+from profiler.pieces import Charge, Piece, check_disjoint
 from ptklib.errors import InvalidInput, SageError
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
@@ -51,6 +58,7 @@ __all__ = [
     "SystemNoise",
     "Task",
     "TrainTask",
+    "charges_of",
     "check_losses",
     "cost_of_look",
     "look_release",
@@ -84,7 +92,7 @@ class SystemNoise:
 
 @dataclass(frozen=True)
 class TrainTask:
-    """Train on one piece; with ``lower``, also release the least sum for the lower test."""
+    """Train on one piece, or on a ``part`` of it; with ``lower``, also release the least sum for the lower test."""
 
     charge: Charge
     ptk: Ptk
@@ -94,11 +102,25 @@ class TrainTask:
     lower: LaplaceRelease | None
     lower_centre: int
     noise: Noise
+    part: Piece | None = None
+
+    @property
+    def piece(self) -> Piece:
+        """Whose records it gets."""
+        return self.part or self.charge.piece
+
+    @property
+    def name(self) -> str:
+        """Unique in a profile."""
+        return self.charge.name if self.part is None else self.part.name
 
 
 @dataclass(frozen=True)
 class LookTask:
-    """The noisy sum of losses of the worst state on the validation piece; with ``count``, also the number of invalid losses."""
+    """The noisy sum of losses of the worst state on the validation piece; with ``count``, also the number of invalid losses.
+
+    With ``groups``, the mean of the worst of all groups of so many states.
+    """
 
     charge: Charge
     ptk: Ptk
@@ -107,6 +129,17 @@ class LookTask:
     release: LaplaceRelease
     count: LaplaceRelease | None
     noise: Noise
+    groups: int | None = None
+
+    @property
+    def piece(self) -> Piece:
+        """Whose records it gets."""
+        return self.charge.piece
+
+    @property
+    def name(self) -> str:
+        """Unique in a profile."""
+        return self.charge.name
 
 
 Task = TrainTask | LookTask
@@ -142,6 +175,19 @@ def cost_of_look(release: LaplaceRelease, count: LaplaceRelease | None) -> Cost:
     return release.cost + count.cost if count is not None else release.cost
 
 
+def charges_of(tasks: Sequence[Task]) -> list[Charge]:
+    """The charges of tasks that run together, each once. Refuses tasks that share one and a record (PIECE_INVALID)."""
+    found: dict[str, list[Task]] = {}
+    for task in tasks:
+        found.setdefault(task.charge.name, []).append(task)
+    for sharing in found.values():
+        whole = sharing[0].charge.piece
+        check_disjoint(task.piece for task in sharing)
+        if any(task.piece.start < whole.start or task.piece.stop > whole.stop for task in sharing):
+            raise InvalidInput("PIECE_INVALID", f"a task of {whole.name!r} must stay inside that piece")
+    return [sharing[0].charge for sharing in found.values()]
+
+
 def run(task: Task, records: Records) -> Answer:
     """Do the task on the records of its piece, which may be read more than once. What comes back is DP at its charge."""
     try:
@@ -175,7 +221,7 @@ def _train(task: TrainTask, records: Records) -> Answer:
         records(),
         epsilon=task.epsilon,
         delta=task.delta,
-        noise=task.noise.source(f"{task.charge.name}/train"),
+        noise=task.noise.source(f"{task.name}/train"),
         records_per_unit=task.records_per_unit,
     )
     task.ptk.validate(arrays)
@@ -198,11 +244,19 @@ def _look(task: LookTask, records: Records) -> Answer:
         units = np.ceil(np.where(valid, losses, 1.0) * UNIT).astype(np.int64)
         sums.append(int(task.centre * len(units) - units.sum()))
         wrong = int(len(losses) - valid.sum()) if place == 0 else wrong
-    noisy = task.release.release([min(sums)], source=task.noise.source(f"{task.charge.name}/sum")).values
+    told = min(sums) if task.groups is None else _typical(sums, task.groups)
+    noisy = task.release.release([told], source=task.noise.source(f"{task.charge.name}/sum")).values
     invalid = None
     if task.count is not None:
         invalid = int(task.count.release([wrong], source=task.noise.source(f"{task.charge.name}/count")).values[0])
     return Answer(value=int(noisy[0]), invalid=invalid)
+
+
+def _typical(sums: Sequence[int], groups: int) -> int:
+    """The mean of the least of all groups of so many sums, rounded down: a sum is the least of those with larger ones only."""
+    size = min(groups, len(sums))
+    falling = sorted(sums, reverse=True)
+    return sum(math.comb(k, size - 1) * one for k, one in enumerate(falling)) // math.comb(len(sums), size)
 
 
 def _losses(ptk: Ptk, arrays: Arrays, records: Records) -> NDArray[np.float64]:

@@ -53,7 +53,7 @@ def profile(session: Session, name: str, levels: str | None, renew: bool, svg: P
             one["samples"],
             one["estimate"],
             _ends(one.get("band")),
-            sum("/train-" in each for each in one["charged"]),
+            one.get("trainings", sum("/train-" in each for each in one["charged"])),
         )
         for one in view.measured
     ]

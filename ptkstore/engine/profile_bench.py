@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from profiler.pieces import Charge, Piece
-from profiler.tasks import Answer, Task, place_of
+from profiler.tasks import Answer, Task, charges_of, place_of
 from ptklib.errors import GrantRefused, Refused
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
@@ -90,19 +90,20 @@ class LedgerBench:
         if not tasks:
             return []
         home = self._place.home
-        grants = [self._grants[task.charge.name] for task in tasks]
+        charges = charges_of(tasks)
+        grants = [self._grants[one.name] for one in charges]
         try:
             opened = spend_and_open(home.path, self._place.spec, grants, home.ledger)
         except GrantRefused as refusal:
             return [Answer(failure=refusal.reason, charged=False) for _ in tasks]
-        self._spent |= {task.charge.name for task in tasks}
+        self._spent |= {one.name for one in charges}
         home.on_step("profile", "spent")
         try:
-            chores = [Chore(task.charge.name, task, self._records(opened, task)) for task in tasks]
+            chores = [Chore(task.name, task, self._records(opened, task)) for task in tasks]
         except Exception as error:  # what cannot be read may be told in the text: only type and place leave
             return [Answer(failure=place_of(error)) for _ in tasks]
         found = {done.name: done.answer for done in home.workers.profile(chores)}
-        return [found[task.charge.name] for task in tasks]
+        return [found[task.name] for task in tasks]
 
     def release(self, charges: Sequence[Charge]) -> None:
         """Give back what was not spent."""
@@ -138,7 +139,7 @@ class LedgerBench:
                 raise
 
     def _records(self, opened: Opened, task: Task) -> tuple[pa.RecordBatch, ...]:
-        tags = self._place.tags(task.charge.piece)
+        tags = self._place.tags(task.piece)
         require_open(opened, tags.start, tags.stop)
         found = []
         for batch, marks in self._read(opened):

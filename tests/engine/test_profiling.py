@@ -186,6 +186,21 @@ def test_the_ledger_shows_exactly_what_ran(tmp_path: Path) -> None:
         assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
 
 
+def test_states_that_are_read_share_one_charge_of_the_ledger(tmp_path: Path) -> None:
+    """The book is checked point by point by `run`: the price of one training on the whole piece, whatever the parts."""
+    with store_with_day(tmp_path, rows=5 * ROWS) as store:
+        run(store)
+        _, spent = charges(store)
+        keys = [entry["key"].split("/", 2)[2] for entry in spent]
+        assert len(keys) == len(set(keys))
+        found = results(store)
+        assert all(one["readings"] for one in found)
+        read = [key for key in keys if "/read-" in key]
+        assert len(read) == sum(len(one["readings"]) for one in found)
+        states = sum(int(key.rsplit("-", 1)[1]) for key in read)
+        assert stored(store)["trainings"] == states + sum("/train-" in key for key in keys)
+
+
 def test_a_target_that_cannot_be_reached_is_rejected_with_the_nearest(tmp_path: Path) -> None:
     with store_with_day(tmp_path, "hopeless") as store:
         cycle = run(store)
@@ -321,7 +336,7 @@ class TestWorkers:
                 raise KeyboardInterrupt
 
         # Tags and the DP count of the window are random: all three go on from where these are drawn.
-        with store_with_day(tmp_path / "sealed") as store, pytest.raises(KeyboardInterrupt):
+        with store_with_day(tmp_path / "sealed", rows=5 * ROWS) as store, pytest.raises(KeyboardInterrupt):
             run(store, hook=stop)
         found = []
         for workers in (0, 1, 2):
@@ -332,6 +347,7 @@ class TestWorkers:
                 found.append((results(store), {name: array.tolist() for name, array in state.arrays.items()}))
         assert found[0] == found[1] == found[2]
         assert {one["status"] for one in found[0][0]} == {"REACHED"}
+        assert all(one["readings"] for one in found[0][0])
 
     def test_a_worker_that_dies_costs_what_ran_and_keeps_the_ptk_waiting(self, tmp_path: Path) -> None:
         store_with_day(tmp_path).close()

@@ -38,7 +38,7 @@ def planted_run(task: Task, held: Any) -> Answer:
 
 
 class WatchingBench(MemoryBench):
-    """Keeps what was asked and released, by the name of the charge."""
+    """Keeps what was asked and released, by the name of the task."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -47,8 +47,8 @@ class WatchingBench(MemoryBench):
 
     def run(self, tasks: Sequence[Task]) -> list[Answer]:
         found = super().run(tasks)
-        self.asked |= {task.charge.name: (task, answer) for task, answer in zip(tasks, found, strict=True)}
-        self.answers |= {task.charge.name: answer for task, answer in zip(tasks, found, strict=True)}
+        self.asked |= {task.name: (task, answer) for task, answer in zip(tasks, found, strict=True)}
+        self.answers |= {task.name: answer for task, answer in zip(tasks, found, strict=True)}
         return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from multiprocessing import get_context
 from typing import Any, ClassVar
 
@@ -18,11 +19,11 @@ from profiler import measure as measuring
 from profiler.analytic import Profile
 from profiler.bench import MemoryBench
 from profiler.measure import LevelResult
-from profiler.pieces import price_at
+from profiler.pieces import check_disjoint, parts_of, price_at
 from profiler.profiles import MeasuredProfile, profile_of
-from profiler.schedule import Terms, schedule
-from profiler.tasks import Answer, Task, TrainTask
-from ptklib.errors import Refused
+from profiler.schedule import STATES, Terms, schedule
+from profiler.tasks import Answer, Task, TrainTask, charges_of
+from ptklib.errors import InvalidInput, Refused
 from ptklib.privacy.amounts import Number
 from ptklib.ptk import Arrays, Batches, Tags
 from tests.profiler.small import Planted, RefusingBench, WatchingBench, bench, planted_run, profiled
@@ -84,6 +85,38 @@ class TestCharges:
                 level = float(piece.name.split("/")[0].removeprefix("level "))
                 assert cost.epsilon(0) == pytest.approx(level + (0.125 if piece.name.endswith("-1") else 0))
 
+    def test_states_that_are_read_share_a_charge_and_no_record(self) -> None:
+        book = bench(problem("mean", 0.05), 400_000, runner=planted_run)
+        found = profiled(bench=book, records=400_000)
+        names = [charge.name for charge in book.spent]
+        assert len(names) == len(set(names)), "nothing is spent twice"
+        for result in found.results:
+            read = [name for name in result.charged if "/read-" in name]
+            assert len(read) == len(result.readings) == sum("/reading-" in name for name in result.charged) > 0
+            states = [int(name.rsplit("-", 1)[1]) for name in read]
+            assert states == [one.states for one in result.readings]
+            assert result.trainings == sum("/train-" in name for name in result.charged) + sum(states)
+        for name in names:
+            tasks = [task for task, _ in book.asked.values() if task.charge.name == name]
+            check_disjoint(task.piece for task in tasks)
+            assert len(tasks) == (int(name.rsplit("-", 1)[1]) if "/read-" in name else 1)
+        level = {piece: float(piece.name.split("/")[0].removeprefix("level ")) for piece in found.spent}
+        for piece, cost in found.spent.items():
+            if "/read-" in piece.name:
+                assert cost.epsilon(0) == pytest.approx(level[piece])
+            elif piece.name.endswith("/validation"):
+                assert cost.epsilon(0) <= 0.5 + 1e-12, "looks, readings and the count"
+
+    def test_tasks_that_share_a_charge_and_a_record_are_refused(self) -> None:
+        plan = schedule(Mean(), Terms.of("0.1", 1, n_max=64), ["1"], 200_000)
+        read, other = plan.levels[0].reads[-1], plan.levels[0].reads[0]
+        task = TrainTask(read.train, Mean(), plan.levels[0].level, plan.terms.delta, 1, None, 0, Planted())
+        parts = [replace(task, part=part) for part in parts_of(read.train.piece, read.states)]
+        assert charges_of(parts) == [read.train]
+        for wrong in ([*parts, parts[0]], [*parts, task], [replace(task, part=other.train.piece)]):
+            with pytest.raises(InvalidInput, match="piece"):
+                charges_of(wrong)
+
     def test_a_refused_budget_charges_nothing(self) -> None:
         book = bench(problem("mean", 0.05), 150_000, kind=RefusingBench)
         found = profiled(bench=book)
@@ -143,6 +176,55 @@ class Wrong(Mean):
         if self.how != "bad example":
             return None
         raise ValueError(SECRET)
+
+
+class TestReadings:
+    def test_they_go_on_until_the_risk_has_crossed_what_passes_and_the_estimate_lies_there(self) -> None:
+        seen = set()
+        for kind, seed in product(("mean", "histogram", "threshold"), range(3)):
+            for result in profiled(kind, 0.05, records=400_000, seed=seed).results:
+                sizes = [one.samples for one in result.readings]
+                assert sizes[0] == result.samples
+                ways = {other / one for one, other in pairwise(sizes)}
+                assert ways <= {0.5} or ways <= {2.0}
+                # The last two, or the only one where there is no larger size to read.
+                assert min(sizes[-2:]) <= (result.estimate or 0) <= max(sizes[-2:])
+                risks = [one.risk for one in result.readings]
+                assert ways != {0.5} or risks[-1] > risks[0]
+                seen |= ways
+        assert seen == {0.5, 2.0}, "some witnesses are lucky"
+
+    def test_without_them_the_looks_tell(self) -> None:
+        terms = Terms.of("0.1", 1, n_max=1024, states=0)
+        for result in profiled("histogram", records=400_000, terms=terms).results:
+            assert result.readings == ()
+            assert len(result.looks) == 1 or result.looks[-2].samples <= (result.estimate or 0) <= (result.samples or 0)
+
+    def test_one_that_fails_leaves_the_witness(self) -> None:
+        class Unlucky(WatchingBench):
+            def run(self, tasks: Sequence[Task]) -> list[Answer]:
+                found = super().run(tasks)
+                return [
+                    replace(one, arrays=None, value=None, failure="died") if "/read-" in task.charge.name else one
+                    for task, one in zip(tasks, found, strict=True)
+                ]
+
+        book = bench(problem("mean", 0.05), 400_000, kind=Unlucky, runner=planted_run)
+        for result in profiled(bench=book, records=400_000).results:
+            assert (result.status, result.readings) == ("REACHED", ())
+            assert result.state is not None
+            assert result.reason == "a reading failed: died"
+            assert result.estimate
+
+    def test_they_scatter_less_than_looks(self) -> None:
+        spreads = []
+        for states in (0, STATES):
+            terms = Terms.of("0.1", 1, n_max=512, states=states)
+            found = [
+                profiled("least squares", levels=["0.3"], records=100_000, seed=seed, terms=terms) for seed in range(16)
+            ]
+            spreads.append(np.std([np.log(one.results[0].estimate or 1) for one in found]))
+        assert spreads[1] < spreads[0] * 0.75
 
 
 class TestBadInput:

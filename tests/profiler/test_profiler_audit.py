@@ -4,7 +4,8 @@ All numbers of a run that can depend on the record (states, least sums, looks, c
 came at all) go into one score: the sum of the logarithms of their likelihood ratios, which is the best there is for telling
 the two apart. The claim is read from the book of the run, at the point where the record lies. Two planted faults must be
 caught: looks that are charged a sixth of their price, and trainings that read the same records though each is charged on a
-piece of its own.
+piece of its own. Nothing passes on so few records, so nothing is read; readings have an audit of their own
+(`test_profiler_privacy`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ EXPECTED = 5_000
 # Every piece holds so many records, all without loss: what is released without noise is known.
 EACH = 3
 ORDINARY, WRONG, INVALID = 0.0, 0.75, 1.0
-TERMS = Terms.of("0.1", 6, n_max=32, first=8, repeats=1, prices=Prices(looks=Fraction(6), lower=Fraction(1, 2)))
+TERMS = Terms.of(
+    "0.1", 6, n_max=32, first=8, repeats=1, states=0, prices=Prices(looks=Fraction(6), lower=Fraction(1, 2))
+)
 
 
 @dataclass(frozen=True, kw_only=True)

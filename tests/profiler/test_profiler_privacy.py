@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 
 from benchmarks._profiler.ptks import Threshold
 from profiler import schedule as scheduling
-from profiler.bounds import UNIT
+from profiler.bounds import UNIT, upper_centre
 from profiler.pieces import Piece
 from profiler.profiles import measured_profile
 from profiler.schedule import Prices, Schedule, Terms, schedule
-from profiler.tasks import Answer, look_release, lower_release
+from profiler.tasks import Answer, LookTask, SystemNoise, _typical, look_release, lower_release
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.testing.audit import audit_epsilon
 from tests.profiler.small import WatchingBench
@@ -25,7 +26,7 @@ from tests.profiler.small import WatchingBench
 RUNS = 700
 RECORDS = 6_000
 PTK = Threshold(grid=4)
-TERMS = Terms.of("0.2", 1, n_max=8, first=8, repeats=2, prices=Prices(looks=Fraction(2), lower=Fraction(2)))
+TERMS = Terms.of("0.2", 1, n_max=8, first=8, repeats=2, states=0, prices=Prices(looks=Fraction(2), lower=Fraction(2)))
 
 
 def plan() -> Schedule:
@@ -72,6 +73,47 @@ def less(right: Callable[..., LaplaceRelease]) -> Callable[..., LaplaceRelease]:
     return release
 
 
+def test_a_reading_tells_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All states of a reading at once: one more record of the validation piece moves the sums of every one of them."""
+    terms = Terms.of(
+        "0.2", 1, n_max=8, first=8, repeats=2, states=6, prices=Prices(looks=Fraction(20), lower=Fraction(2))
+    )
+
+    def whole() -> Schedule:
+        return schedule(PTK, terms, ["1"], RECORDS)
+
+    level = whole().levels[0]
+    assert level.read is not None
+    assert level.validation is not None
+    place = float(level.validation.start + level.validation.stop) / 2
+
+    def runs(side: int, count: int) -> NDArray[np.float64]:
+        x, y = np.full(200 + side, 0.9), np.ones(200 + side)
+        y[200:] = 0
+        found = []
+        for _ in range(count):
+            bench = WatchingBench(pa.table({"x": x, "y": y}), np.full(len(x), place))
+            task = LookTask(
+                charge=level.readings[0],
+                ptk=PTK,
+                states=({"f": np.array([0.25])},) * 4,
+                centre=upper_centre(terms.target),
+                release=whole().levels[0].read,  # type: ignore[arg-type]
+                count=None,
+                noise=SystemNoise(),
+                groups=3,
+            )
+            bench.reserve([task.charge])
+            found.append((bench.run([task])[0].value or 0) / UNIT)
+        return np.array(found)
+
+    share = float(level.read.epsilon)
+    assert level.readings[0].cost.epsilon(0) == pytest.approx(share)
+    assert not audit_epsilon(runs, 0, 1, count=RUNS, confidence=1 - 1e-4).contradicts(share)
+    monkeypatch.setattr(scheduling, "look_release", less(look_release))
+    assert audit_epsilon(runs, 0, 1, count=RUNS, confidence=1 - 1e-2).contradicts(share)
+
+
 @pytest.mark.parametrize(
     ("name", "number", "place", "right"),
     [("look_release", look, "validation", look_release), ("lower_release", lower, "train-8-1", lower_release)],
@@ -103,3 +145,16 @@ def test_what_one_record_moves_stays_within_the_claimed_sensitivity() -> None:
             batches = [pa.RecordBatch.from_pydict({"x": x[:m], "y": y[:m]})]
             sums.append(float(PTK.loss(PTK.exact(batches), batches).sum()))
         assert 0 <= sums[1] - sums[0] <= 1
+
+
+def test_what_one_record_moves_in_a_reading() -> None:
+    """Exact values: whatever the sums of the states are, moving each by at most a record moves what is told by no more."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        states = int(rng.integers(1, 9))
+        before = rng.integers(-5 * UNIT, 5 * UNIT, states)
+        after = before + rng.integers(-UNIT, UNIT + 1, states)
+        told = [_typical([int(one) for one in sums], 3) for sums in (before, after)]
+        assert abs(told[1] - told[0]) <= UNIT
+        groups = list(combinations(before.tolist(), min(3, states)))
+        assert told[0] == sum(min(one) for one in groups) // len(groups), "the mean of the worst of each three"

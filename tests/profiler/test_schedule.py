@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
 from benchmarks._profiler.ptks import ClosedMean, Mean
-from profiler.pieces import Piece, check_disjoint, price_at
-from profiler.schedule import EARLY_SIZES, Prices, Terms, schedule
+from profiler.pieces import Piece, check_disjoint, parts_of, price_at
+from profiler.schedule import EARLY_SIZES, READINGS, STATES, Prices, Terms, schedule
 from profiler.sizing import MOST_SHARE, needed_records, recommend_profile
 from ptklib.errors import InvalidInput
 
@@ -22,7 +24,7 @@ def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
     assert max(one.stop for one in pieces) <= 1
     for level in plan.levels:
         assert len(level.trains) == len(level.looks) == len(level.sizes)
-        assert {charge.piece for charge in level.looks} == {level.validation}
+        assert {charge.piece for charge in level.looks + level.readings} == {level.validation}
         repeats = [len(size) for size in level.trains]
         assert repeats == [12] * min(EARLY_SIZES, len(repeats)) + [3] * (len(repeats) - EARLY_SIZES)
     names = [charge.name for charge in plan.charges]
@@ -31,7 +33,7 @@ def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
 
 def test_more_states_are_trained_only_where_that_is_cheap() -> None:
     plan = schedule(Mean(), Terms.of("0.1", 1, n_max=8192), ["0.01", "1"], 10**7)
-    for level, states in zip(plan.levels, ([9, 3, 3, 3], [12, 12, 12, 3]), strict=True):
+    for level, states in zip(plan.levels, ([12, 6, 3, 3], [12, 12, 12, 3]), strict=True):
         assert level.validation is not None
         assert [len(size) for size in level.trains[:4]] == states
         for size in level.trains[:4]:
@@ -39,6 +41,41 @@ def test_more_states_are_trained_only_where_that_is_cheap() -> None:
             assert len(size) == 3 or 4 * extra <= level.validation.planned_records
         records = {charge.piece: charge.piece.planned_records for charge in level.charges}
         assert level.needed_records == sum(records.values())
+
+
+def test_many_states_are_read_where_they_are_cheap_on_one_piece_and_one_charge() -> None:
+    plan = schedule(Mean(), Terms.of("0.1", 1, n_max=8192), ["0.1", "1"], 10**7)
+    for level in plan.levels:
+        assert level.validation is not None
+        assert len(level.readings) == READINGS
+        sizes = [one.size for one in level.reads]
+        assert sizes[:4] == [level.sizes[0] // 8 * 2**k or 1 for k in range(4)] or sizes[0] == 1
+        assert all(other == 2 * one for one, other in pairwise(sizes)), "none is left out in between"
+        for one in level.reads:
+            piece = one.train.piece
+            assert 6 <= one.states <= STATES
+            assert piece.planned_records == one.size * one.states <= level.validation.planned_records / 2
+            parts = parts_of(piece, one.states)
+            check_disjoint(parts)
+            assert (parts[0].start, parts[-1].stop) == (piece.start, piece.stop)
+            assert {part.planned_records for part in parts} == {one.size}
+            assert one.train.cost == Mean().cost(level.level)
+
+
+def test_a_slice_without_room_to_read_keeps_its_doublings_and_pays_its_looks_with_all_there_is() -> None:
+    terms = Terms.of("0.1", 1, n_max=8192)
+    bare = schedule(Mean(), replace(terms, states=0), ["1"], 10**7).levels[0]
+    whole = schedule(Mean(), terms, ["1"], 10**7).levels[0]
+    assert (bare.reads, bare.readings) == ((), ())
+    tight = schedule(Mean(), terms, ["1"], bare.needed_records).levels[0]
+    assert tight.sizes == bare.sizes
+    assert (tight.look, tight.needed_records) == (bare.look, bare.needed_records)
+    assert (tight.reads, tight.readings) == ((), ())
+    between = schedule(Mean(), terms, ["1"], (bare.needed_records + whole.needed_records) // 2).levels[0]
+    assert between.sizes == whole.sizes == bare.sizes
+    assert between.needed_records < whole.needed_records
+    fewer = {one.size: one.states for one in between.reads}
+    assert sum(fewer.values()) < sum(one.states for one in whole.reads)
 
 
 def test_the_worst_case_is_the_sum_of_what_may_run() -> None:
