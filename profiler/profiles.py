@@ -5,8 +5,9 @@ exactly the charges stay whose mechanisms ran there; the rest is released, also 
 cancelled. The price of the worst case is `Schedule.worst_case`, before the start; what was spent is `MeasuredProfile.spent`.
 
 *Privacy:* pieces are disjoint; on a train piece runs one training and one lower-bound number, on each part of a piece to be
-read one training, on a validation piece one look for each sample size and a few readings. Which of them run depends on released numbers alone, so the ledger, a filter at every point,
-composes them adaptively. Curve, band and samples are post-processing.
+read one training, on a validation piece one look for each sample size and a few readings. Which of them run depends on
+released numbers alone, so the ledger, a filter at every point, composes them adaptively. Curve, band and samples are
+post-processing.
 
 Reasons: those of `schedule`, `grid` and `analytic`.
 """
