@@ -3,9 +3,9 @@
 Two server processes (a store, its gRPC server and its ledger each) share one PostgreSQL that this run starts. A round makes a
 stream whose blocks can carry a known number of charges, and `CLIENTS` callers of the ledger charge these blocks until every
 one of them is refused everywhere: first all of them in one process, then half of them in each of the two, the order changing
-from round to round. Before a round every server reads what it has missed: what is compared is charging, not catching up. No RPC charges by itself, so the callers are threads inside the server processes, where training,
-profiling and counting call the ledger. The rate is the charges that were granted, over the time from the common start to
-the last grant.
+from round to round. Before a round every server reads what it has missed: what is compared is charging, not catching up. No
+RPC charges by itself, so the callers are threads inside the server processes, where training, profiling and counting call the
+ledger. The rate is the charges that were granted, over the time from the common start to the last grant.
 
 What was granted is then counted again by a third party: a ledger opened afterwards replays the journal from its first entry,
 judges every charge (`Ledger.verify`), and the entries of each block are added up and compared with what it can carry.
