@@ -169,7 +169,9 @@ def audited(
 
 def cheap(release: LaplaceRelease, count: LaplaceRelease | None) -> Cost:
     """A tenth of what a look costs."""
-    parts = [LaplaceRelease(epsilon=one.epsilon / 10, sensitivity=1).cost for one in (release, count) if one is not None]
+    parts = [
+        LaplaceRelease(epsilon=one.epsilon / 10, sensitivity=1).cost for one in (release, count) if one is not None
+    ]
     return sum(parts[1:], parts[0])
 
 
