@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -77,7 +77,12 @@ def running(request: pytest.FixtureRequest) -> Running:
 @pytest.fixture(scope="session")
 def browse() -> Iterator[Callable[..., Browsing]]:
     """Opens a fresh browser (with options of a Playwright context) on a console."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import BrowserContext, Error, sync_playwright
+
+    def closed(context: BrowserContext) -> None:
+        # A browser that is gone by now has closed it already; tests that needed it have failed by themselves.
+        with suppress(Error):
+            context.close()
 
     try:
         program, axe = chromium_program(tell), axe_source(tell)
@@ -94,7 +99,7 @@ def browse() -> Iterator[Callable[..., Browsing]]:
 
         def fresh(url: str, *, width: int = 1280, **options: object) -> Browsing:
             context = browser.new_context(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]
-            stack.callback(context.close)
+            stack.callback(closed, context)
             context.set_default_timeout(20_000)
             return Browsing(context.new_page(), url, axe)
 
