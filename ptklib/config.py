@@ -126,6 +126,10 @@ def _words(kind: Any) -> str:
         return " or ".join(_words(one) for one in arguments)
     if kind is float:
         return "a finite number"
+    if is_dataclass(kind):
+        # As it is written in a configuration: nobody should have to look a class up.
+        tag = getattr(kind, "kind", kind.__name__)  # type: ignore[union-attr]
+        return f"{{{', '.join([f'kind: {tag}', *(one.name for one in fields(kind))])}}}"
     return "null" if kind is type(None) else getattr(kind, "__name__", str(kind))
 
 
