@@ -192,7 +192,7 @@ class _Chain:
         self._charged: list[str] = []
         self._reached: int | None = None
         self._witness: Arrays | None = None
-        # Where readings are, their states, and which way they go.
+        # The size that is read, its states, and what was read so far.
         self._read: int | None = None
         self._fresh: list[Answer] = []
         self._readings: list[Look] = []
