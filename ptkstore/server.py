@@ -49,6 +49,7 @@ from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
 from ptkstore.rpc.plans import Plans
 from ptkstore.rpc.ptks import Ptks, watch_message
+from ptkstore.rpc.refiner import Refiner
 from ptkstore.rpc.reflecting import Symbols
 from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
@@ -139,7 +140,7 @@ class Server:
         # Read before anything starts that would have to be stopped again.
         ca_file = settings.subscribers.ca_file
         credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
-        home = store.home
+        self._home = home = store.home
         self.metrics = Metrics()
         self._hub = Hub(home.bus, most=settings.server.watchers)
         self._auditor = Auditor(home.metadata)
@@ -167,6 +168,7 @@ class Server:
         )
         allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
         self._deliverer: Deliverer | None = None
+        self._refiner: Refiner | None = None
         self._new_deliverer: Callable[[], Deliverer] = lambda: Deliverer(
             home.metadata, home.now_ms, self.metrics, allowed=allowed, credentials=credentials, pace=pace
         )
@@ -280,6 +282,7 @@ class Server:
         """Begin what one server does for all."""
         self._runner.resume()
         self._deliverer = self._new_deliverer()
+        self._refiner = Refiner(self._home)
 
     def _rest(self) -> None:
         """End it. Safe to call twice."""
@@ -287,6 +290,9 @@ class Server:
         deliverer, self._deliverer = self._deliverer, None
         if deliverer is not None:
             deliverer.close()
+        refiner, self._refiner = self._refiner, None
+        if refiner is not None:
+            refiner.close()
 
     def _wake_deliverer(self) -> None:
         deliverer = self._deliverer
