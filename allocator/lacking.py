@@ -17,7 +17,7 @@ _NEVER = float("inf")
 
 
 def lacking(ptks: Sequence[PtkOffers], coordinate: int, room: int, n_max: int | None) -> tuple[int, float]:
-    """How many PTKs have no option that fits, and what all others need of the room at least, as a share of it. Less is nearer."""
+    """How many PTKs have no option that fits, and what the others need of the room at least, as a share. Less is nearer."""
     if not ptks or not all(ptk.offers for ptk in ptks):
         return sum(not ptk.offers for ptk in ptks), _NEVER
     samples, everywhere = arrays_of(ptks)

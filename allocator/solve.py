@@ -47,6 +47,7 @@ _LOOK = 1e8
 # From so many PTKs on a look takes seconds: it need not be as good.
 _MANY = 1000
 _LOOK_GAP = 0.01
+_LOOK_PACKINGS = 15
 # A strip plan that is not proven is held against a quick shelf plan; beyond so many PTKs it never is longer.
 _COMPARED = 80
 
@@ -163,7 +164,7 @@ def explained(
     def look(one: Problem) -> Plan:
         if method != "strip":
             return solve_shelf(one, effort=whole.part(_LOOK))
-        return solve_strip(one, effort=whole.part(_LOOK), gap=_LOOK_GAP if many else GAP)
+        return solve_strip(one, effort=whole.part(_LOOK), gap=_LOOK_GAP if many else GAP, packings=_LOOK_PACKINGS)
 
     def fits(one: Problem) -> Plan:
         return any_plan(one, effort=whole.part(_LOOK)) if method == "strip" else look(one)

@@ -54,7 +54,7 @@ class Work:
 
 
 # While somebody waits, and in the background.
-FIRST = Work(1.8e9, 1.5)
+FIRST = Work(1.8e9, 1.3)
 REFINED = Work(6e10, 60.0, final=True)
 
 
