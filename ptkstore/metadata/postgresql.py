@@ -36,6 +36,7 @@ _STATEMENT_MS = 60_000
 # Connections that nobody has used for so long are those of a server that hangs: the pool would have closed them.
 _IDLE_SESSION_MS = 3_600_000
 _KNOWS_IDLE_SESSIONS = 140_000
+_KNOWS_TRANSACTION_TIMEOUT = (17,)
 # Who is not there any more is noticed by both ends of a connection.
 _GONE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
 _MAKERS_LOCK = 0x53414745  # "SAGE": one maker of tables at a time
@@ -98,7 +99,11 @@ def writing(connection: sa.Connection, table: str) -> Iterator[sa.Connection]:
     """The only writer of ours, in a SERIALIZABLE transaction; ``table`` is the one that writers lock."""
     options = connection.execution_options(isolation_level="SERIALIZABLE")
     with options.begin():
-        options.execution_options(no_parameters=True).exec_driver_sql(_TURN.format(table=table))
+        turn = _TURN.format(table=table)
+        if (options.dialect.server_version_info or ()) >= _KNOWS_TRANSACTION_TIMEOUT:
+            # From here on: for whoever stops where PostgreSQL counts no idle time, as behind messages sent together.
+            turn += f"; SET LOCAL transaction_timeout = {_STATEMENT_MS}"
+        options.execution_options(no_parameters=True).exec_driver_sql(turn)
         yield options
 
 

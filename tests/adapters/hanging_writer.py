@@ -10,6 +10,7 @@ import signal
 import sys
 
 from ptkstore.metadata import Metadata
+from ptkstore.metadata.audit import Decision
 from ptkstore.metadata.errors import MetadataUnavailable
 
 
@@ -22,6 +23,7 @@ def main() -> None:
             try:
                 with metadata.write() as tx:
                     tx.events.add("written", "hanging", number)
+                    tx.audit.add_all([Decision(number, "hanging", "write", "", "ALLOWED")] * 3)
                     if inside:
                         os.kill(os.getpid(), signal.SIGSTOP)
                 number += 1
