@@ -8,7 +8,13 @@ A sealed block never changes. Which blocks exist, and when they are sealed, foll
 declares (or from the clock), never from the event times that were seen: those are data. Empty spans get sealed blocks
 like all others.
 
-Reasons: those of `encoding`, NAME_INVALID, SEQ_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID, WATERMARK_TOO_FAR,
+Accepting a batch goes in this order, and nothing is changed by what is refused: checks of the batch by itself; is it a duplicate;
+does it reach too far (`reach`); where do its records go, and who joins (in memory); make the files of its event times; make the
+joins durable; make the frames durable; answer. A crash in between leaves at most users who joined the cohort in which the
+same batch will put them when it is sent again (`member_log`), and parts of a batch, which are cut off. No answer depends
+on who was seen before, and neither does the number of files that are made or synced.
+
+Reasons: those of `encoding` and `reach`, NAME_INVALID, SEQ_INVALID, WATERMARK_INVALID, WATERMARK_TOO_FAR,
 SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,
 STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
 """
@@ -33,17 +39,18 @@ from ptkstore.streams.cohorts import Cohorts
 from ptkstore.streams.encoding import Encoding
 from ptkstore.streams.exposure import Exposure, exposure_of
 from ptkstore.streams.faults import BlockRefused, StreamUnavailable
+from ptkstore.streams.group import Part, make_files, write_parts
 from ptkstore.streams.progress import Progress
+from ptkstore.streams.reach import check_reach
 from ptkstore.streams.recovery import recover
-from ptkstore.streams.routing import Checked, Router
+from ptkstore.streams.routing import Checked, Router, Split
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.streams.tags import random_tags, user_tags
 from ptkstore.streams.vault import Vault, replace_durably
 
-__all__ = ["MAX_PARTS", "MAX_SPANS_AT_ONCE", "Ack", "StreamWriter"]
+__all__ = ["MAX_SPANS_AT_ONCE", "Ack", "StreamWriter"]
 
-MAX_PARTS = 4096
 MAX_SPANS_AT_ONCE = 4096
 _SPEC_FILE = "stream.json"
 # What the stored form and the cut into blocks depend on: it cannot change once the stream exists.
@@ -93,8 +100,9 @@ class StreamWriter:
             self._keep_spec()
             self._progress = Progress.read(self._vault.files, self._spans.first)
             self._files = recover(self._vault, self._spans, self._progress)
-            cohorts = Cohorts(self._vault.files / "members") if spec.unit == "user" else None
-            self._router = Router(spec, self._spans, cohorts)
+            user_level = spec.unit == "user"
+            self._cohorts = Cohorts(self._vault, self._tag_key, self._progress) if user_level else None
+            self._router = Router(spec, self._spans, self._cohorts)
             self._router.given_up_before = self._progress.given_up_before
             self._finish_sealing()
         except BaseException:
@@ -217,37 +225,46 @@ class StreamWriter:
         return self._guarded(lambda: self._write_group(batches))
 
     def _write_group(self, batches: list[_Batch]) -> list[Ack | BaseException]:
-        """Frames of the whole group, then one fsync per file, then the answers."""
+        """Answers for all; the files, members and frames of those that are accepted become durable before."""
+        if self._cohorts is not None:
+            self._cohorts.begin()
         fresh: set[tuple[str, int]] = set()
-        touched: dict[str, BlockFile] = {}
+        parts: list[Part] = []
+        begins: list[str] = []
+        users = 0
         answers: list[Ack | BaseException] = []
-        try:
-            for producer, seq, checked in batches:
-                duplicate = (producer, seq) in fresh or (producer, seq) in self._progress.accepted
-                parts = [] if duplicate else self._router.split(checked, self._progress.oldest_open)
-                if len(parts) > MAX_PARTS:
-                    answers.append(
-                        InvalidInput("BATCH_TOO_WIDE", f"a batch may span {MAX_PARTS} blocks: send it in pieces")
-                    )
+        for producer, seq, checked in batches:
+            duplicate = (producer, seq) in fresh or (producer, seq) in self._progress.accepted
+            if not duplicate:
+                try:
+                    split = self._split(checked)
+                except SageError as refusal:
+                    answers.append(refusal)
                     continue
-                for part, (name, rows) in enumerate(parts):
-                    touched[name] = file = self._file(name)
-                    plain = memoryview(rows.serialize()).cast("B")
-                    file.append(plain, producer=producer, seq=seq, part=part, parts=len(parts))
-                if not duplicate:
-                    fresh.add((producer, seq))
-                answers.append(Ack(duplicate, self.watermark_ms))
-            # While the first file is synced the disk works on the others.
-            for file in list(touched.values())[1:]:
-                file.start()
-            for file in touched.values():
-                file.sync()
-        except BaseException:
-            for file in touched.values():
-                file.roll_back()
-            raise
+                total = len(split.parts)
+                parts += [Part(name, rows, producer, seq, k, total) for k, (name, rows) in enumerate(split.parts)]
+                begins += split.begins
+                users += split.users
+                fresh.add((producer, seq))
+            answers.append(Ack(duplicate, self.watermark_ms))
+        self._write(parts, begins, users)
         self._progress.accepted.update(fresh)
         return answers
+
+    def _split(self, checked: Checked) -> Split:
+        """Refuse a batch that reaches too far, by public facts alone; then say where its records go."""
+        oldest_open = self._progress.oldest_open
+        check_reach(self._spans, checked.spans, oldest_open, self.spec.horizon_blocks)
+        return self._router.split(checked, oldest_open)
+
+    def _write(self, parts: list[Part], begins: list[str], users: int) -> None:
+        """Files, then who joins, then frames. Of ``users`` users each could have touched another of the open files."""
+        if not parts:
+            return
+        make_files(self._vault, self._files, begins)
+        if self._cohorts is not None:
+            self._cohorts.settle()
+        write_parts(self._files, parts, least_syncs=min(users, len(self._files)))
 
     def _guarded(self, work: Callable[[], list]) -> list:  # type: ignore[type-arg]
         """Run what writes. After a failure what is durable is uncertain, so the writer stops; opening it again finds out."""
