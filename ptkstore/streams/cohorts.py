@@ -38,9 +38,7 @@ class Cohorts:
         """Read who has joined; the first time a log is made, from what an earlier version left."""
         self._log = MemberLog(vault, key)
         if progress.members_kept:
-            members = self._log.read()
-            if self._log.is_long_for(members):
-                self._log.rewrite(members)
+            members = self._read()
         else:
             members = read_members_v1(vault.files)
             self._log.rewrite(members)
@@ -56,7 +54,7 @@ class Cohorts:
         self._staged = TagMap(NOBODY)
         self._joins: list[Members] = []
         if self._stale:
-            self._remember(self._log.read())
+            self._remember(self._read())
 
     def find(self, tags: Tags) -> Numbers:
         """The cohort of each tag, `NOBODY` where there is none; those that were staged count."""
@@ -81,6 +79,14 @@ class Cohorts:
         self._stale = False
         self._known.put(tags, numbers)
         self._joins = []
+
+    def _read(self) -> Members:
+        members = self._log.read()
+        # What was read beyond the witnessed end may be in memory alone, after a sync that failed: it must not count before it
+        # is on the disk.
+        if self._log.is_ahead or self._log.is_long_for(members):
+            self._log.rewrite(members)
+        return members
 
     def _remember(self, members: Members) -> None:
         self._known = TagMap(NOBODY)

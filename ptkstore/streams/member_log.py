@@ -87,6 +87,8 @@ class MemberLog:
         self._bound = vault.stream.encode() + b"\0"
         self._end = _End(0, 0, 0, _START)
         self._records = 0
+        # True when the log was longer than the witness knew.
+        self.is_ahead = False
 
     def read(self) -> Members:
         """Everybody who has joined. Refused: STREAM_DAMAGED, where less is there than the witness knows of."""
@@ -104,6 +106,7 @@ class MemberLog:
                 raise self._damaged()
         if at < end.length:
             raise self._damaged()
+        self.is_ahead = at > end.length
         self._end = end._replace(length=at, chain=chain)
         self._records = len(found)
         both = np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2)

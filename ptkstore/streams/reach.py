@@ -20,7 +20,7 @@ from ptkstore.streams.tag_map import Numbers
 
 __all__ = ["MAX_BLOCKS", "blocks_of", "check_reach"]
 
-MAX_BLOCKS = 512
+MAX_BLOCKS = 256
 
 
 def check_reach(spans: Spans, found: Numbers | int, oldest_open: int, horizon_blocks: int) -> None:

@@ -1,6 +1,7 @@
 """Ingest: batches in, durable encrypted frames out, sealed blocks at the end of their span.
 
-`append` returns when every record of the batch is durable, and says nothing about the records. What a crash interrupts
+`append` returns when every record of the batch is durable, and says nothing about the records but which of them cannot be in
+this stream at all (`refused`). What a crash interrupts
 was not acknowledged: after it the batch is there as a whole or not at all, and sending it again under the same
 (producer, seq) is always safe. Several threads may append; they share fsyncs. One process at a time writes a stream.
 
@@ -43,6 +44,7 @@ from ptkstore.streams.group import Part, make_files, write_parts
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.reach import check_reach
 from ptkstore.streams.recovery import recover
+from ptkstore.streams.refused import RefusedRecords
 from ptkstore.streams.routing import Checked, Router, Split
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.spec import StreamSpec
@@ -67,10 +69,14 @@ _FIXED = (
 
 
 class Ack(NamedTuple):
-    """The batch is durable, now or since before. ``watermark_ms`` is where the oldest open block begins: public."""
+    """The batch is durable, now or since before. ``watermark_ms`` is where the oldest open block begins: public.
+
+    ``refused`` are the records of this batch that were left out, which is for its producer alone; sent again, the same.
+    """
 
     duplicate: bool
     watermark_ms: int
+    refused: tuple[RefusedRecords, ...] = ()
 
 
 class _Batch(NamedTuple):
@@ -130,14 +136,15 @@ class StreamWriter:
             )
         if fingerprint is not None and fingerprint != self.spec.fingerprint:
             raise InvalidInput("SCHEMA_MISMATCH", f"the schema's fingerprint must be {self.spec.fingerprint}")
-        columns = self._encoding.encode(batch)
+        columns, refused = self._encoding.encode(batch)
         if self.spec.user_column is None:
-            tags = random_tags(batch.num_rows)
+            tags = random_tags(len(columns[0]))
         else:
             place = self._encoding.schema.get_field_index(self.spec.user_column)
             tags = user_tags(columns[place], self._tag_key)
         stored = pa.RecordBatch.from_arrays([pa.array(tags), *columns], schema=self._encoding.stored_schema)
-        return self._group.submit(_Batch(producer, seq, Checked(stored, tags, self._router.spans_of(stored))))
+        ack = self._group.submit(_Batch(producer, seq, Checked(stored, tags, self._router.spans_of(stored))))
+        return ack._replace(refused=refused) if refused else ack
 
     def seal_due(self, watermark_ms: int | None = None) -> list[str]:
         """Seal every block whose span ends at or before the watermark, empty ones too, and return their names in order.

@@ -72,6 +72,28 @@ def test_an_answer_says_nothing_about_the_records(tmp_path: Path) -> None:
     assert answers == {Ack(False, BASE_MS + 2 * HOUR_MS)}
 
 
+@pytest.mark.parametrize("spoiled", [{"who": -5}, {"who": None}, {"note": None}, {"note": "x" * 200}, {"at": None}])
+@pytest.mark.parametrize("unit", ["event", "user"])
+def test_no_record_decides_over_another(tmp_path: Path, spoiled: dict[str, Any], unit: str) -> None:
+    """A record that cannot be in the stream is left out; everybody else is where they are without it."""
+    make = rides.spec if unit == "event" else rides.user_spec
+    store = Store(tmp_path, make(out_of_bounds="refuse"))
+    rows = batch(range(100), hours=[k / 40 for k in range(100)]).to_pylist()
+    rows[50] |= spoiled
+    sent = pa.RecordBatch.from_pylist(rows, schema=batch([]).schema)
+    (column,) = spoiled
+    reason = "NULL_VALUE" if spoiled[column] is None else "OUT_OF_BOUNDS"
+    with store.ledger, store.writer() as writer:
+        for duplicate in (False, True):
+            assert writer.append(sent, producer="p", seq=1) == Ack(duplicate, BASE_MS, ((column, reason, 1, 50),))
+        blocks = store.seal_all(writer)
+        assert [sorted(store.whos([one])) for one in blocks[:3]] == [
+            list(range(40)),
+            [*range(40, 50), *range(51, 80)],
+            list(range(80, 100)),
+        ]
+
+
 @pytest.mark.parametrize(("late", "expected"), [("oldest_open", [1, 2, 3]), ("quarantine", [2])])
 def test_late_records_go_to_the_oldest_open_block_or_to_quarantine(
     tmp_path: Path, late: str, expected: list[int]
