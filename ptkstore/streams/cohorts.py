@@ -26,7 +26,7 @@ from ptkstore.streams.tag_map import Numbers, TagMap
 from ptkstore.streams.tags import Tags
 from ptkstore.streams.vault import Vault
 
-__all__ = ["NOBODY", "Cohorts", "forget_members"]
+__all__ = ["NOBODY", "Cohorts", "forget_members", "verify_members"]
 
 NOBODY = int(np.iinfo(np.int64).min)
 
@@ -98,3 +98,13 @@ def forget_members(vault: Vault, key: bytes) -> None:
     """Remove all that says who has joined, readable or not: for a stream that ends, which takes no records any more."""
     MemberLog(vault, key).forget()
     (vault.files / FILE).unlink(missing_ok=True)
+
+
+def verify_members(vault: Vault, first: int) -> None:
+    """Read everything that says who has joined, and change nothing; a writer may be at work. Refused: STREAM_DAMAGED."""
+    if not vault.files.exists():
+        return
+    if Progress.read(vault.files, first).members_kept:
+        MemberLog(vault, vault.tag_key()).read()
+    else:
+        read_members_v1(vault.files)

@@ -23,7 +23,7 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message_factory import GetMessageClass
 from starlette.responses import Response
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import Refused
 from ptkstore.client import Store
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.pages import PAGES

@@ -31,7 +31,7 @@ from tests.rpc.small import channel_to, serving
 HOUR_MS = 3_600_000
 FIRST_MS = 1_767_225_600_000
 # A batch may span so few blocks here, so that a thousand guesses at the limit take seconds.
-WIDE = 5
+WIDE = 3
 GUESSES = 1000
 
 
@@ -62,47 +62,51 @@ class Attacker:
         self._opens = opens_hours
         self._fresh = count(10**9)
         self._seq = count()
-        self._looks: dict[object, set[bool]] = {}
+        self.looks: dict[object, set[bool]] = {}
 
     def learn(self, who: int, member: bool) -> None:
-        self._looks.setdefault(self._probe(who), set()).add(member)
+        self.looks.setdefault(self._probe(who), set()).add(member)
 
     def guess(self, who: int) -> bool:
         """True for a member; where both look alike there is nothing to go by."""
-        return self._looks.get(self._probe(who), {True, False}) != {False}
-
-    def send(self, rows: list[tuple[int, float]], seq: int | None = None) -> tuple[Any, ...]:
-        """All that one batch is answered."""
-        number = next(self._seq) if seq is None else seq
-        opening = stream_pb2.AppendOpen(stream="visits", producer="attacker")
-        messages = [
-            stream_pb2.AppendRequest(open=opening),
-            stream_pb2.AppendRequest(batch=stream_pb2.AppendBatch(seq=number, arrow_ipc=ipc(table(rows)))),
-        ]
-        call = self._stub.Append(iter(messages), metadata=self._metadata)
-        try:
-            heard: tuple[Any, ...] = tuple(str(ack).replace(f"seq: {number}", "") for ack in call)
-        except grpc.RpcError as failure:
-            error = error_of(failure)
-            heard = (error.reason, error.message, str(error.details))
-        return (call.code(), call.details(), str(call.trailing_metadata()), *heard)
+        return self.looks.get(self._probe(who), {True, False}) != {False}
 
     def _probe(self, who: int) -> tuple[Any, ...]:
-        """At the limit of width, beyond it, alone in an open block, late, again, and with companions of other cohorts."""
+        """At the limit of width, alone in an open block, again, late with a companion, and last beyond the limit."""
         before = self._metrics()
         spans = [self._opens + k + 0.5 for k in range(WIDE)]
         crowd = [(next(self._fresh), at) for at in spans]
-        number = next(self._seq)
-        heard = (
-            self.send([*crowd, (who, spans[0])]),
-            self.send([*crowd, (who, spans[-1] + 1)]),
-            self.send([(who, spans[1])], number),
-            self.send([(who, spans[1])], number),
-            self.send([(who, 0.0), (next(self._fresh), spans[2])]),
-            str(self._stub.GetStream(stream_pb2.GetStreamRequest(name="visits"), metadata=self._metadata)),
+        alone = [(who, spans[1])]
+        first = next(self._seq) * 10
+        heard = self._sent(
+            (first, [*crowd, (who, spans[0])]),
+            (first + 1, alone),
+            (first + 1, alone),
+            (first + 2, [(who, 0.0), (next(self._fresh), spans[2])]),
+            (first + 3, [*crowd, (who, spans[-1] + 1)]),
         )
+        stream = self._stub.GetStream(stream_pb2.GetStreamRequest(name="visits"), metadata=self._metadata)
         after = self._metrics()
-        return (heard, tuple(sorted((name, value - before.get(name, 0.0)) for name, value in after.items())))
+        changes = tuple(sorted((name, value - before.get(name, 0.0)) for name, value in after.items()))
+        return heard, str(stream), changes
+
+    def _sent(self, *batches: tuple[int, list[tuple[int, float]]]) -> tuple[Any, ...]:
+        """All that a call with these batches is answered, but for their numbers."""
+        opening = stream_pb2.AppendOpen(stream="visits", producer="attacker")
+        messages = [stream_pb2.AppendRequest(open=opening)]
+        for seq, rows in batches:
+            batch = stream_pb2.AppendBatch(seq=seq, arrow_ipc=ipc(table(rows)))
+            messages.append(stream_pb2.AppendRequest(batch=batch))
+        call = self._stub.Append(iter(messages), metadata=self._metadata)
+        heard: list[Any] = []
+        try:
+            for ack in call:
+                ack.seq -= batches[0][0]
+                heard.append(str(ack))
+        except grpc.RpcError as failure:
+            error = error_of(failure)
+            heard += [error.reason, error.message, str(error.details)]
+        return (call.code(), call.details(), str(call.trailing_metadata()), *heard)
 
     def _metrics(self) -> dict[str, float]:
         """All metrics but those of time."""
@@ -140,4 +144,5 @@ def test_a_thousand_guesses_about_members_are_worth_a_coin(clients: Clients) -> 
     secrets = [(who, True) for who in members] + [(who, False) for who in strangers]
     random.Random(7).shuffle(secrets)
     right = sum(attacker.guess(who) is member for who, member in secrets)
+    assert all("BATCH_TOO_WIDE" in heard and len(heard) == 10 for heard, *_ in attacker.looks), "four taken, one refused"
     assert abs(right / GUESSES - 0.5) <= 0.03, f"{right} of {GUESSES} guesses were right"
