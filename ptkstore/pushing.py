@@ -32,8 +32,8 @@ def numbered_batches(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batches of a frame with their numbers; without ``seq`` every push is new.
 
-    Where they are cut depends on the rows alone (`_places`), never on how the frame happens to lie in memory: pushing again must
-    give the same batches. All columns are converted before the first batch is made.
+    Where they are cut depends on the rows alone (`_places`), never on how the frame lies in memory: pushing again must give
+    the same batches. All columns are converted before the first batch is made.
     """
     if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
         raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")

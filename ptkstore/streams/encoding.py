@@ -10,10 +10,11 @@
 | outside the domain | becomes the first value of the domain | OUT_OF_BOUNDS |
 | null, column not nullable | NULL_VALUE | NULL_VALUE |
 
-Such a record is left out by itself (`refused`): what becomes of a record never depends on others. What is said of it names the
-column and the place, and nothing about the value. A batch is refused as a whole for its form alone. Values of a domain are stored as their place in it. Columns are
-compared by position, name and type; field metadata and nullability flags are ignored, and any integer type may index a
-dictionary.
+Such a record is left out by itself (`refused`): what becomes of a record never depends on others. What is said of it names
+the column and the place, and nothing about the value. A batch is refused as a whole for its form alone.
+
+Values of a domain are stored as their place in it. Columns are compared by position, name and type; field metadata and
+nullability flags are ignored, and any integer type may index a dictionary.
 
 Reasons: SCHEMA_MISMATCH, BATCH_INVALID, BATCH_TOO_LARGE; of records NULL_VALUE, OUT_OF_BOUNDS.
 """

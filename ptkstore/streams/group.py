@@ -1,7 +1,7 @@
 """One group of batches on its way to the disk: the files it needs, and its frames.
 
-Making a file takes several fsyncs, so the files of a whole group are made together. Frames are written to a few files at a time:
-a group may touch thousands, and how many files a process may hold open must not decide whether a batch is taken.
+Making a file takes several fsyncs, so the files of a whole group are made together. Frames are written to a few files at
+a time: a group may touch thousands, and how many files a process may hold open must not decide whether a batch is taken.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ before (AES-256-GCM). The witness is durable before anybody hears of the batch. 
 says is damage, STREAM_DAMAGED: nothing is cut, whatever was found. What lies behind that is what a crash left: a whole record
 of the chain is taken, everything else counts for nothing and is written over.
 
-*What it tells.* The file is random bytes to whoever lacks the key. Its length is that of the records, rounded up to
-`CHUNK_BYTES`. `write` always writes whole pages to both files and syncs each once, also where nobody joined, so that the work of
-an append does not tell who was new.
+*What it tells.* The file is random bytes to whoever lacks the key. Its length is that of the records and at most a page,
+rounded up to `CHUNK_BYTES`. `write` always writes whole pages to the log and a slot of the witness, and syncs each once, also
+where nobody joined, so that the work of an append does not tell who was new.
 
 *Crashes.* `write` makes the record durable, then the witness; the caller writes the frames of the batches after that. A crash
 before the witness leaves a record that may or may not be taken, for a batch that was not acknowledged; one after it leaves
@@ -159,7 +159,7 @@ class MemberLog:
         sync_directory(self._vault.files)
 
     def _sealed(self, tags: Tags, numbers: Numbers, end: _End) -> bytes:
-        """A record: how many users (encrypted by itself, for the reader must know before it decrypts the rest), then the users."""
+        """A record: how many users, encrypted by itself for who must know before decrypting the rest; then the users."""
         place = self._bound + _PLACE.pack(end.number, end.length, end.chain)
         head, nonce = os.urandom(_NONCE), os.urandom(_NONCE)
         head += self._cipher.encrypt(head, _COUNT.pack(len(tags)), place)

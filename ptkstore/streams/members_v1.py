@@ -14,6 +14,7 @@ import numpy as np
 
 from ptkstore.streams.faults import StreamDamaged
 from ptkstore.streams.member_log import Members
+from ptkstore.streams.tags import Tags
 
 __all__ = ["FILE", "read_members_v1"]
 
@@ -34,7 +35,8 @@ def read_members_v1(folder: Path) -> Members:
     if at < len(body) and (_is_whole(body, at) or _goes_on(body, at)):
         raise StreamDamaged(
             "STREAM_DAMAGED",
-            f"the members of stream {folder.name!r} are not as they were written: bring the file {FILE!r} back; nothing was cut",
+            f"the members of stream {folder.name!r} are not as they were written: bring the file {FILE!r} back; "
+            "nothing was cut",
             stream=folder.name,
         )
     return Members(np.concatenate(tags), np.concatenate(numbers))
@@ -46,7 +48,7 @@ def _is_whole(body: bytes, at: int) -> bool:
         return False
     count, number, crc = _ENTRY.unpack_from(body, at)
     rest = body[at + _ENTRY.size :]
-    return 8 * count <= len(rest) or _crc(len(rest) // 8, number, rest) == crc
+    return bool(8 * count <= len(rest)) or _crc(len(rest) // 8, number, rest) == crc
 
 
 def _goes_on(body: bytes, at: int) -> bool:
@@ -57,7 +59,7 @@ def _goes_on(body: bytes, at: int) -> bool:
     return any(_entry(body, place) is not None for place in range(at + 4, len(body) - _ENTRY.size, 4))
 
 
-def _entry(body: bytes, at: int) -> tuple[np.ndarray, int, int] | None:  # type: ignore[type-arg]
+def _entry(body: bytes, at: int) -> tuple[Tags, int, int] | None:
     if at + _ENTRY.size > len(body):
         return None
     count, number, crc = _ENTRY.unpack_from(body, at)

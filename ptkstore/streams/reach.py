@@ -1,7 +1,7 @@
 """Reach: how far apart and how far ahead the event times of one batch may lie.
 
-Every block that is open costs files and keys, so there is a limit to those that a batch and a stream can open. It is judged from
-the batch's own event times, the specification and the watermark, which is public. Neither who was seen before nor which
+Every block that is open costs files and keys, so there is a limit to those that a batch and a stream can open. It is judged
+from the batch's own event times, the specification and the watermark, which is public. Neither who was seen before nor which
 blocks exist has a say: a refusal is an answer, and those are data. It is judged before anything is routed or changed.
 
 - A batch may have event times of `MAX_BLOCKS` blocks; what is late counts as one. Refused: BATCH_TOO_WIDE.

@@ -51,7 +51,7 @@ class Tally:
         )
         raise Refused(
             "RECORDS_REFUSED",
-            f"{sum(one.records for one in found)} records were refused and are not in the stream: {told}. All others of the push "
-            "are durable: mend the refused ones and push them by themselves",
+            f"{sum(one.records for one in found)} records were refused and are not in the stream: {told}. All others of the "
+            "push are durable: mend the refused ones and push them by themselves",
             refused=[one._asdict() for one in found],
         )

@@ -6,8 +6,8 @@ User level: the cohort of its user (`cohorts`). Nothing here depends on other re
 stay together. Nothing is refused here and nothing becomes durable: a batch that gets here has been accepted.
 
 Where records go depends at user level on who was seen before, and so does the number of files that are written. What may be
-watched from outside must not: files are made by event time (``begins``), wherever the records go, and ``users`` is the number of
-files that the batch could touch at most, which is how many are synced.
+watched from outside must not: files are made by event time (``begins``), wherever the records go, and ``users`` is the
+number of files that the batch could touch at most, which is how many are synced.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Checked(NamedTuple):
 
 
 class Split(NamedTuple):
-    """The parts of a batch with the names of their blocks, at least one; the blocks that must have files; the number of users."""
+    """The parts of a batch with the names of their blocks, at least one; the blocks that must have files; how many users."""
 
     parts: list[tuple[str, pa.RecordBatch]]
     begins: list[str]

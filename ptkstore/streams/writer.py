@@ -9,9 +9,9 @@ A sealed block never changes. Which blocks exist, and when they are sealed, foll
 declares (or from the clock), never from the event times that were seen: those are data. Empty spans get sealed blocks
 like all others.
 
-Accepting a batch goes in this order, and nothing is changed by what is refused: checks of the batch by itself; is it a duplicate;
-does it reach too far (`reach`); where do its records go, and who joins (in memory); make the files of its event times; make the
-joins durable; make the frames durable; answer. A crash in between leaves at most users who joined the cohort in which the
+Accepting a batch goes in this order, and nothing is changed by what is refused: checks of the batch by itself; is it a
+duplicate; does it reach too far (`reach`); where do its records go, and who joins (in memory); make the files of its event
+times; make the joins durable; make the frames durable; answer. A crash in between leaves at most users who joined the cohort in which the
 same batch will put them when it is sent again (`member_log`), and parts of a batch, which are cut off. No answer depends
 on who was seen before, and neither does the number of files that are made or synced.
 

@@ -85,11 +85,11 @@ class StoreSuite:
         assert refusal.value.reason == "COLUMN_TYPE"
         assert "secret" not in str(refusal.value)
         fast = day(0).set_column(2, "speed", pa.array([61.5] * 4000))
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(Refused) as refused_push:
             store.push("rides", fast)
         refused = {"column": "speed", "reason": "OUT_OF_BOUNDS", "records": 4000, "first_row": 0}
-        assert (refusal.value.reason, refusal.value.details) == ("RECORDS_REFUSED", {"refused": [refused]})
-        assert "61" not in str(refusal.value)
+        assert (refused_push.value.reason, refused_push.value.details) == ("RECORDS_REFUSED", {"refused": [refused]})
+        assert "61" not in str(refused_push.value)
 
     def test_records_that_cannot_be_in_the_stream_are_left_out_and_told(self, store: Store) -> None:
         """Of 3,000 records every fifth is too fast and every seventh has no hour: all others are there, once."""

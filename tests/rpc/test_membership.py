@@ -62,7 +62,7 @@ class Attacker:
         self._opens = opens_hours
         self._fresh = count(10**9)
         self._seq = count()
-        self.looks: dict[object, set[bool]] = {}
+        self.looks: dict[tuple[Any, ...], set[bool]] = {}
 
     def learn(self, who: int, member: bool) -> None:
         self.looks.setdefault(self._probe(who), set()).add(member)
@@ -144,5 +144,7 @@ def test_a_thousand_guesses_about_members_are_worth_a_coin(clients: Clients) -> 
     secrets = [(who, True) for who in members] + [(who, False) for who in strangers]
     random.Random(7).shuffle(secrets)
     right = sum(attacker.guess(who) is member for who, member in secrets)
-    assert all("BATCH_TOO_WIDE" in heard and len(heard) == 10 for heard, *_ in attacker.looks), "four taken, one refused"
+    assert all("BATCH_TOO_WIDE" in heard and len(heard) == 10 for heard, *_ in attacker.looks), (
+        "four taken, one refused"
+    )
     assert abs(right / GUESSES - 0.5) <= 0.03, f"{right} of {GUESSES} guesses were right"

@@ -58,7 +58,9 @@ def heard(path: Path, table: pa.Table, reason: str | None) -> tuple[list[object]
         return told(server, store, table, reason)
 
 
-@pytest.mark.parametrize(("make", "reason"), [(beyond, "RECORDS_REFUSED"), (missing, "RECORDS_REFUSED"), (far, "EVENT_TOO_FAR")])
+@pytest.mark.parametrize(
+    ("make", "reason"), [(beyond, "RECORDS_REFUSED"), (missing, "RECORDS_REFUSED"), (far, "EVENT_TOO_FAR")]
+)
 def test_a_refused_batch_sounds_like_one_that_was_taken(tmp_path: Path, make: object, reason: str) -> None:
     taken = heard(tmp_path / "taken", sound(), None)
     refused = heard(tmp_path / "refused", make(), reason)  # type: ignore[operator]

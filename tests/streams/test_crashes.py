@@ -13,7 +13,6 @@ import pytest
 
 from ptkstore.streams import StreamDamaged, StreamWriter
 from ptkstore.streams.block_file import walk
-from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
 
 ROOT = Path(__file__).parents[2]

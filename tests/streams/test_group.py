@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ BLOCKS = 200
 def few_descriptors(more: int) -> Iterator[None]:
     """Let this process open so many files beyond those it has."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(one) for one in os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + more, hard))
+    used = {int(one) for one in os.listdir("/proc/self/fd")}
+    # The limit is on numbers, and the smallest that are free are taken first.
+    numbers = (number for number in range(hard) if number not in used)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(islice(numbers, more, None)), hard))
     try:
         yield
     finally:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ptkstore.streams import StreamDamaged, StreamWriter
 from ptkstore.streams import member_log as member_log_module
 from ptkstore.streams.member_log import CHUNK_BYTES, MemberLog, Members
-from ptkstore.streams.tags import user_tags
+from ptkstore.streams.tags import Tags, user_tags
 from ptkstore.streams.vault import Vault
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, HOUR_MS, Store, batch
@@ -124,9 +125,7 @@ class TestDamage:
         assert refusal(joined) == "STREAM_DAMAGED"
 
 
-def tags_of(store: Store, whos: range) -> np.ndarray:  # type: ignore[type-arg]
-    import pyarrow as pa
-
+def tags_of(store: Store, whos: range) -> Tags:
     return user_tags(pa.array(list(whos), pa.int64()), Vault(store.path, "rides").tag_key())
 
 
@@ -241,7 +240,7 @@ def _failing(patch: pytest.MonkeyPatch, place: str) -> None:
     patch.setattr(os, "fdatasync", full)
 
 
-def v1_entry(tags: np.ndarray, number: int) -> bytes:  # type: ignore[type-arg]
+def v1_entry(tags: Tags, number: int) -> bytes:
     """An entry as versions before the log wrote it."""
     head, body = struct.pack(">Qq", len(tags), number), tags.astype("<u8").tobytes()
     return head + struct.pack(">I", zlib.crc32(body, zlib.crc32(head))) + body
@@ -337,7 +336,7 @@ class TestNothingIsTold:
         self, tmp_path: Path, late: str, whos: list[int], hours: list[float], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """User 7 is nobody, of a cohort that is gone, of the oldest open one, or of one or another that is open."""
-        heard = []
+        heard: list[object] = []
         for joined_at in (None, 0, 2, 3, 4):
             store = Store(_folder(tmp_path, len(heard)), rides.user_spec(late=late))
             with store.ledger, store.writer() as writer:
@@ -378,7 +377,7 @@ class TestLog:
         vault.prepare()
         found = MemberLog(vault, bytes(32))
         found.rewrite(members(range(0)))
-        yield vault, found
+        return vault, found
 
     def test_a_log_of_many_short_records_is_made_anew(
         self, made: tuple[Vault, MemberLog], monkeypatch: pytest.MonkeyPatch
@@ -406,7 +405,9 @@ class TestLog:
         with pytest.raises(StreamDamaged):
             MemberLog(vault, bytes(31) + b"1").read()
 
-    def test_a_witness_of_another_stream_vouches_for_nothing(self, made: tuple[Vault, MemberLog], tmp_path: Path) -> None:
+    def test_a_witness_of_another_stream_vouches_for_nothing(
+        self, made: tuple[Vault, MemberLog], tmp_path: Path
+    ) -> None:
         vault, found = made
         found.write(members(range(3)))
         other = Vault(tmp_path, "t")

@@ -54,9 +54,7 @@ def test_what_was_in_reach_stays_in_reach(numbers: list[int], oldest_open: int, 
 
 
 @pytest.mark.parametrize("seen", ["nobody", "everybody", "victim", "others"])
-def test_neither_members_nor_open_blocks_have_a_say(
-    tmp_path: Path, seen: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_members_nor_open_blocks_have_a_say(tmp_path: Path, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptkstore.streams.reach.MAX_BLOCKS", 8)
     store = Store(tmp_path, rides.user_spec(horizon_blocks=12))
     crowd, victim = list(range(100, 108)), 7

@@ -11,6 +11,7 @@ import pytest
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.streams import Ack, BlockRefused, Column, StreamUnavailable, StreamWriter
 from ptkstore.streams.accepted import MAX_RANGES, Accepted
+from ptkstore.streams.refused import RefusedRecords
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
 
@@ -85,7 +86,9 @@ def test_no_record_decides_over_another(tmp_path: Path, spoiled: dict[str, Any],
     reason = "NULL_VALUE" if spoiled[column] is None else "OUT_OF_BOUNDS"
     with store.ledger, store.writer() as writer:
         for duplicate in (False, True):
-            assert writer.append(sent, producer="p", seq=1) == Ack(duplicate, BASE_MS, ((column, reason, 1, 50),))
+            assert writer.append(sent, producer="p", seq=1) == Ack(
+                duplicate, BASE_MS, (RefusedRecords(column, reason, 1, 50),)
+            )
         blocks = store.seal_all(writer)
         assert [sorted(store.whos([one])) for one in blocks[:3]] == [
             list(range(40)),
