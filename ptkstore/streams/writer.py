@@ -11,9 +11,9 @@ like all others.
 
 Accepting a batch goes in this order, and nothing is changed by what is refused: checks of the batch by itself; is it a
 duplicate; does it reach too far (`reach`); where do its records go, and who joins (in memory); make the files of its event
-times; make the joins durable; make the frames durable; answer. A crash in between leaves at most users who joined the cohort in which the
-same batch will put them when it is sent again (`member_log`), and parts of a batch, which are cut off. No answer depends
-on who was seen before, and neither does the number of files that are made or synced.
+times; make the joins durable; make the frames durable; answer. A crash in between leaves at most users who joined the cohort
+in which the same batch will put them when it is sent again (`member_log`), and parts of a batch, which are cut off. No answer
+depends on who was seen before, and neither does the number of files that are made or synced.
 
 Reasons: those of `encoding` and `reach`, NAME_INVALID, SEQ_INVALID, WATERMARK_INVALID, WATERMARK_TOO_FAR,
 SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,

@@ -6,7 +6,7 @@ import os
 import shutil
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -372,7 +372,7 @@ def counted(patch: pytest.MonkeyPatch) -> dict[str, int]:
 
 class TestLog:
     @pytest.fixture
-    def made(self, tmp_path: Path) -> Iterator[tuple[Vault, MemberLog]]:
+    def made(self, tmp_path: Path) -> tuple[Vault, MemberLog]:
         vault = Vault(tmp_path, "s")
         vault.prepare()
         found = MemberLog(vault, bytes(32))
