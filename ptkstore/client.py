@@ -50,6 +50,7 @@ from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.permissions import CHANGING
 from ptkstore.streams import StreamSpec
+from ptkstore.streams.refused import Tally
 from ptkstore.views import (
     AuditPage,
     BlockPage,
@@ -145,13 +146,17 @@ class Store:
         """Append a frame (pandas, polars, Arrow, numpy); durable when it returns. Returns the watermark in milliseconds.
 
         ``seq`` counts the frames of a producer upwards: pushing the same (producer, seq) again changes nothing. Without it
-        every push is new.
+        every push is new. Records that cannot be in the stream (a null, or beyond the bounds of a stream that refuses those)
+        are left out, and RECORDS_REFUSED says so when all others are durable.
         """
         batches = numbered_batches(frame, self.stream(stream), seq)
         writer = self._home.writer(stream)
-        watermark = None
+        watermark, row, tally = None, 0, Tally()
         for number, batch in batches:
-            watermark = writer.append(batch, producer=producer, seq=number).watermark_ms
+            ack = writer.append(batch, producer=producer, seq=number)
+            tally.add(ack.refused, row)
+            watermark, row = ack.watermark_ms, row + batch.num_rows
+        tally.check()
         return watermark
 
     def run(

@@ -13,6 +13,8 @@ from pathlib import Path
 from ptklib.errors import SageError
 from ptkstore.engine.home import Home
 from ptkstore.engine.witness import known_head
+from ptkstore.streams.cohorts import verify_members
+from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
 
@@ -24,6 +26,7 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found = [_ledger(home)]
     found += _states(home)
     found += _exposure(home)
+    found += _members(home)
     found += _cycles(home)
     found += _canaries(home.path, canaries)
     return found
@@ -66,6 +69,19 @@ def _exposure(home: Home) -> Iterator[Finding]:
             )
         else:
             yield Finding("OK", f"exposure of {name}", f"{len(gone)} expired blocks have neither key nor file")
+
+
+def _members(home: Home) -> Iterator[Finding]:
+    """Who has joined is all there; how many that are is nobody's business."""
+    for name in sorted(home.specs):
+        if home.specs[name].unit != "user":
+            continue
+        try:
+            verify_members(Vault(home.path, name), Spans(home.specs[name]).first)
+        except SageError as error:
+            yield Finding("ERROR", f"members of {name}", f"{error.reason}: {error.message}")
+        else:
+            yield Finding("OK", f"members of {name}", "everybody who joined a cohort is known, the chain is intact")
 
 
 def _cycles(home: Home) -> Iterator[Finding]:
