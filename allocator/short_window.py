@@ -28,8 +28,10 @@ from ptklib.privacy.filters import Filter
 
 __all__ = ["Carried", "LeftOut", "carried_by"]
 
-# Work for one look, counted, as a machine of the reference speed would take.
-_LOOK_SECONDS = 0.02
+# Work for one look at up to so many PTKs, counted, as a machine of the reference speed would take. Most sets are far too large or
+# small enough for one partition: few need it. Of few PTKs the best plan is hard to find, of many nearly every plan is good.
+_LOOK_SECONDS = ((8, 1.0), (40, 0.2))
+_LOOK_SECONDS_OF_MANY = 0.05
 _TEXTS = {
     "TARGET_UNREACHABLE": "{name} reaches its target at no level: loosen it.",
     "BUDGET_TOO_SMALL": "{name} fits no more into what is left of the privacy budget: loosen its target.",
@@ -104,7 +106,8 @@ def _looked(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffer
         return single
     if len(ptks) == 1:
         return None
-    many = settle_many(privacy_filter, loss, ptks, n_max=n_max, seconds=_LOOK_SECONDS, remedy=False)
+    seconds = next((work for count, work in _LOOK_SECONDS if len(ptks) <= count), _LOOK_SECONDS_OF_MANY)
+    many = settle_many(privacy_filter, loss, ptks, n_max=n_max, seconds=seconds, remedy=False)
     return many if many.plan.total_samples is not None else None
 
 

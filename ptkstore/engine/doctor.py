@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ptklib.errors import SageError
 from ptkstore.engine.home import Home
+from ptkstore.engine.window_health import examine_windows
 from ptkstore.engine.witness import known_head
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
@@ -25,6 +26,7 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found += _states(home)
     found += _exposure(home)
     found += _cycles(home)
+    found += examine_windows(home)
     found += _canaries(home.path, canaries)
     return found
 
