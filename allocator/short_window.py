@@ -1,4 +1,4 @@
-"""What a window carries that does not carry all PTKs: the set of `allocator.largest_set`, with its plan, and why others are out.
+"""What a window carries that does not carry all PTKs: the set of `allocator.largest_set`, its plan, and why others are out.
 
 ``turns`` is the order of the PTKs given. Whether some have a plan is asked of the area that they need first, which says no
 quickly, then of one partition, which is exact, then of a plan with many. No look asks what would help.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from allocator.coordinates import PtkOffers, Settled, nothing, room_of, usable_coordinates
 from allocator.currency import settle
-from allocator.largest_set import LOOKS, largest_set
+from allocator.largest_set import EXACT, LOOKS, largest_set
 from allocator.plan import Explanation, Plan
 from allocator.reach import least_in_each
 from allocator.settling import settle_many
@@ -28,9 +28,9 @@ from ptklib.privacy.filters import Filter
 
 __all__ = ["Carried", "LeftOut", "carried_by"]
 
-# Work for one look at up to so many PTKs, counted, as a machine of the reference speed would take. Most sets are far too large or
-# small enough for one partition: few need it. Of few PTKs the best plan is hard to find, of many nearly every plan is good.
-_LOOK_SECONDS = ((8, 1.0), (40, 0.2))
+# Work for one look at up to so many PTKs, counted, as a machine of the reference speed would take. Most sets are far too
+# large, or small enough for one partition: few need it. Of few PTKs the best plan is hard to find, of many nearly every plan is good.
+_LOOK_SECONDS = ((EXACT, 1.0), (40, 0.2))
 _LOOK_SECONDS_OF_MANY = 0.05
 _TEXTS = {
     "TARGET_UNREACHABLE": "{name} reaches its target at no level: loosen it.",
@@ -107,8 +107,16 @@ def _looked(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffer
     if len(ptks) == 1:
         return None
     seconds = next((work for count, work in _LOOK_SECONDS if len(ptks) <= count), _LOOK_SECONDS_OF_MANY)
-    many = settle_many(privacy_filter, loss, ptks, n_max=n_max, seconds=seconds, remedy=False)
-    return many if many.plan.total_samples is not None else None
+    # The shortest plan found without the limit is short enough or not. Where that is not proven, and sets are few, the limit
+    # itself is asked, which takes longer.
+    for limit in (None, n_max) if len(ptks) <= EXACT else (None,):
+        many = settle_many(privacy_filter, loss, ptks, n_max=limit, seconds=seconds, remedy=False)
+        total, bound = many.plan.total_samples, many.plan.lower_bound
+        if total is not None and total <= n_max:
+            return many
+        if bound is None or bound > n_max:
+            return None
+    return None
 
 
 def _sizes(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers]) -> dict[str, float]:

@@ -158,7 +158,7 @@ def _settled(
     offered: tuple[PtkOffers, ...],
     n_max: int,
     current: Current | None,
-    remedy: bool,  # noqa: FBT001 - a cached function takes it in its place
+    remedy: bool,
 ) -> Settled:
     return settle_many(judge, loss, offered, n_max=n_max, current=current, seconds=_SECONDS, remedy=remedy)
 

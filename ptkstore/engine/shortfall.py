@@ -48,7 +48,7 @@ class Shortfall:
             "missing": listed,
             "missing_count": len(self.missing),
             "published_count": self.asked - len(self.missing),
-            "explanation": self.text,
+            "reason": self.text,
             "changes": list(self.changes),
         }
 

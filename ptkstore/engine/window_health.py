@@ -1,4 +1,4 @@
-"""Do windows publish what they should? For the doctor and for metrics. Published versions, their times and who was left out: public.
+"""Do windows publish what they should? For the doctor and for metrics. Versions, their times and who was left out are public.
 
 A stream's newest finished window speaks for it: an ERROR names what it did not publish and why. A PTK that was left out of an
 earlier window and was not due since is a WARNING.

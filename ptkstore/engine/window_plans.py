@@ -2,8 +2,8 @@
 
 A window that is smaller than usual is planned with other levels first. If no levels do, `allocator.largest_set` states who
 trains, `allocator.short_window` why others do not. The line that its rule goes by is public and the same for everybody: who was
-left out before, since which window, the longest first; then whose newest version is of the oldest window; then who was registered
-first. It is kept in the plan (``left_out_since``). A PTK that was in a plan leaves the line whatever became of its training,
+left out before, since which window, the longest first; then whose newest version is of the oldest window; then who was
+registered first. It is kept in the plan (``left_out_since``). A PTK that was in a plan leaves the line whatever became of its training,
 so one that always fails takes nobody's turn.
 
 DP counts, profiles and losses alone are looked at: planning is free.
@@ -58,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Who trains, who is left out and why, and the plan for people. ``status``: ADOPTED, or SHORT where somebody is left out."""
+    """Who trains, who is left out and why, and the plan for people."""
 
     settled: Settled
     left_out: tuple[LeftOut, ...]
@@ -66,7 +66,7 @@ class WindowPlan:
 
     @property
     def status(self) -> str:
-        """As it is kept."""
+        """As it is kept: ADOPTED, or SHORT where somebody is left out."""
         return SHORT if self.left_out else ADOPTED
 
 
@@ -87,9 +87,7 @@ def plan_window(
 
     def shown(settled: Settled) -> PlanView:
         per_second = rate if rate > 0 else None
-        return plan_view(
-            spec, judge, window, settled, due, available=available, records_per_second=per_second
-        )
+        return plan_view(spec, judge, window, settled, due, available=available, records_per_second=per_second)
 
     # A window of no or one record has none to keep back, and nothing to cut.
     if not due or available > 1:
@@ -133,7 +131,9 @@ def _told(
     every = "the one PTK that is due needs" if count == 1 else f"the {count} PTKs that are due need"
     changes: list[str] = []
     if needed is None:
-        text = f"No plan within E and {spec.n_max} samples holds for {every.removesuffix(' need').removesuffix(' needs')}."
+        text = (
+            f"No plan within E and {spec.n_max} samples holds for {every.removesuffix(' need').removesuffix(' needs')}."
+        )
     elif needed > room:
         text = f"The window has {room} samples for training, and {every} {needed}."
         records = ceil((needed + 1) / (1 - Fraction(spec.profile_share)))

@@ -26,7 +26,8 @@ class CycleView(View):
     """One window's cycle: its steps in order, the plan's status, what was trained, the window's DP size.
 
     ``status``: RUNNING, DONE, or SHORT where it published less than it should: then ``shortfall`` says what and why, and
-    ``changes`` what would help. ``outcomes`` counts all PTKs by their outcome where ``trained`` was asked to have some of them alone.
+    ``changes`` what would help. ``outcomes`` counts all PTKs by their outcome where ``trained`` was asked to have some of
+    them alone.
     """
 
     stream: str

@@ -62,7 +62,7 @@ def test_what_fits_a_first_window_that_is_small_is_trained_and_the_rest_is_said_
         assert cycle.changes
         (event,) = told(store, "window.short")
         assert event["missing"] == [{"ptk": "p0", "outcome": "SKIPPED", "reason": "WINDOW_TOO_SMALL"}]
-        assert event["explanation"] == cycle.shortfall
+        assert event["reason"] == cycle.shortfall
         assert event["changes"] == list(cycle.changes)
         plan = store.plan("rides")
         assert plan is not None
@@ -108,7 +108,7 @@ def test_windows_of_every_size_publish_the_largest_set_and_every_ptk_that_fits_a
         since: dict[str, int] = {}
         last: dict[str, int] = {}
         trained: set[str] = set()
-        alone: set[str] = set(f"p{place}" for place in range(len(TARGETS)))
+        alone: set[str] = {f"p{place}" for place in range(len(TARGETS))}
         short = 0
         for number in range(len(TARGETS) + 1):
             cycle = run_day(store, number, rows)
