@@ -29,7 +29,8 @@ from ptklib.privacy.filters import Filter
 __all__ = ["Carried", "LeftOut", "carried_by"]
 
 # Work for one look at up to so many PTKs, counted, as a machine of the reference speed would take. Most sets are far too
-# large, or small enough for one partition: few need it. Of few PTKs the best plan is hard to find, of many nearly every plan is good.
+# large, or small enough for one partition: few need it. Of few PTKs the best plan is hard to find, of many nearly every plan
+# is good.
 _LOOK_SECONDS = ((EXACT, 1.0), (40, 0.2))
 _LOOK_SECONDS_OF_MANY = 0.05
 _TEXTS = {

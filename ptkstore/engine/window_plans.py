@@ -3,8 +3,8 @@
 A window that is smaller than usual is planned with other levels first. If no levels do, `allocator.largest_set` states who
 trains, `allocator.short_window` why others do not. The line that its rule goes by is public and the same for everybody: who was
 left out before, since which window, the longest first; then whose newest version is of the oldest window; then who was
-registered first. It is kept in the plan (``left_out_since``). A PTK that was in a plan leaves the line whatever became of its training,
-so one that always fails takes nobody's turn.
+registered first. It is kept in the plan (``left_out_since``). A PTK that was in a plan leaves the line whatever became of its
+training, so one that always fails takes nobody's turn.
 
 DP counts, profiles and losses alone are looked at: planning is free.
 """
