@@ -1,7 +1,7 @@
-"""Seal what is due and give every block of a window its one DP count.
+"""How far data has arrived; seal what is due, and give every block of a window its one DP count.
 
 All blocks of a window are counted with one charge: they are disjoint, so it costs each of them the price of one count. A
-count that was charged and then lost in a crash stays charged; its block counts as 0, and nothing is counted twice.
+count that was charged and then lost in a crash stays charged; its block counts as 0, and nothing is counted twice. Reason: CLOCK_IMPLAUSIBLE.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ptkstore.metadata.rows import Block
 from ptkstore.streams import StreamReader, StreamSpec
 from ptkstore.streams.spans import Spans
 
-__all__ = ["count_blocks", "seal_due", "window_of"]
+__all__ = ["arrived_until", "count_blocks", "seal_due", "window_of"]
 
 
 def window_of(spec: StreamSpec, start_ms: int) -> int:
@@ -24,7 +24,18 @@ def window_of(spec: StreamSpec, start_ms: int) -> int:
     return start_ms // (spec.window_seconds * 1000)
 
 
-def seal_due(home: Home, stream: str, until_ms: int | None) -> list[int]:
+def arrived_until(home: Home, spec: StreamSpec, until_ms: int | None) -> int:
+    """How far all data has arrived: what somebody says, or the clock less the lateness, if it is plausible. Refused:
+    CLOCK_IMPLAUSIBLE."""
+    lateness_ms = spec.lateness_seconds * 1000
+    if until_ms is None:
+        return home.clock_guard.now_ms() - lateness_ms
+    if type(until_ms) is int:
+        home.clock_guard.declared(until_ms, lateness_ms)
+    return until_ms
+
+
+def seal_due(home: Home, stream: str, until_ms: int) -> list[int]:
     """Seal blocks whose span has ended, and return the windows that are complete and not yet done, oldest first."""
     spec = home.specs[stream]
     writer = home.writer(stream)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptklib.errors import SageError
+from ptkstore.engine.held_too_long import examine_holding
 from ptkstore.engine.home import Home
 from ptkstore.engine.window_health import examine_windows
 from ptkstore.engine.witness import known_head
@@ -25,6 +26,7 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found = [_ledger(home)]
     found += _states(home)
     found += _exposure(home)
+    found += examine_holding(home)
     found += _cycles(home)
     found += examine_windows(home)
     found += _canaries(home.path, canaries)

@@ -33,6 +33,7 @@ from ptkstore.streams.cohorts import Cohorts
 from ptkstore.streams.encoding import Encoding
 from ptkstore.streams.exposure import Exposure, exposure_of
 from ptkstore.streams.faults import BlockRefused, StreamUnavailable
+from ptkstore.streams.moves import Moves
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.recovery import recover
 from ptkstore.streams.routing import Checked, Router
@@ -96,6 +97,9 @@ class StreamWriter:
             cohorts = Cohorts(self._vault.files / "members") if spec.unit == "user" else None
             self._router = Router(spec, self._spans, cohorts)
             self._router.given_up_before = self._progress.given_up_before
+            self._moves = Moves.read(self._vault.files)
+            if not self._moves.known:
+                self._note_move()
             self._finish_sealing()
         except BaseException:
             os.close(self._lock)
@@ -273,8 +277,15 @@ class StreamWriter:
         return StreamUnavailable(reason, f"the writer of stream {self.spec.name!r} {what}", stream=self.spec.name)
 
     def _move_watermark(self) -> list[str]:
+        self._note_move()
         self._progress.write(self._vault.files)
         return self._finish_sealing()
+
+    def _note_move(self) -> None:
+        """Before it is made: a move that is noted and not made is noted again when it is."""
+        held = [self._spans.number(name) for name in self.sealed()]
+        now_ms = int(self._clock() * 1000)
+        self._moves.add(self._progress.oldest_open, now_ms, min([*held, self._progress.sealed_before]))
 
     def _finish_sealing(self) -> list[str]:
         """Seal everything before the oldest open span; `Progress` remembers that it is done."""
