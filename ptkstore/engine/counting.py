@@ -56,8 +56,8 @@ def seal_due(home: Home, stream: str, until_ms: int) -> list[int]:
     return sorted(one for one in waiting if (one + 1) * spec.window_seconds * 1000 <= writer.watermark_ms)
 
 
-def count_blocks(home: Home, spec: StreamSpec, blocks: Sequence[Block], cycle: int) -> None:
-    """Add the blocks to the ledger, charge one count, and publish it."""
+def count_blocks(home: Home, spec: StreamSpec, blocks: Sequence[Block], cycle: int) -> bool:
+    """Add the blocks to the ledger, charge one count, and publish it. False where it was charged and lost."""
     names = [block.name for block in blocks]
     known = set(home.ledger.blocks(spec.name))
     fresh = [name for name in names if name not in known]
@@ -65,7 +65,8 @@ def count_blocks(home: Home, spec: StreamSpec, blocks: Sequence[Block], cycle: i
         home.ledger.add_blocks(spec.name, fresh)
     missing = [block.name for block in blocks if block.dp_count is None]
     if not missing:
-        return
+        return True
+    known_counts = True
     home.on_step("sealed", "added")
     try:
         cost = spec.count_release().cost
@@ -78,6 +79,7 @@ def count_blocks(home: Home, spec: StreamSpec, blocks: Sequence[Block], cycle: i
         if refusal.reason not in ("KEY_REUSED", "GRANT_USED"):
             raise
         counts = dict.fromkeys(missing, 0)
+        known_counts = False
     home.on_step("sealed", "counted")
 
     def keep() -> None:
@@ -86,3 +88,4 @@ def count_blocks(home: Home, spec: StreamSpec, blocks: Sequence[Block], cycle: i
                 tx.blocks.set_dp_count(spec.name, name, value)
 
     patiently(keep)
+    return known_counts

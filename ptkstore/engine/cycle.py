@@ -100,12 +100,13 @@ class Cycle:
 
     def _seal(self) -> dict[str, Any]:
         blocks = self._blocks()
-        count_blocks(self.home, self.spec, blocks, self.id)
+        known = count_blocks(self.home, self.spec, blocks, self.id)
         counted = self._blocks()
         return {
             "blocks": [block.name for block in counted],
             # Noise may make a count negative; clamping is post-processing.
             "dp_records": sum(max(0, block.dp_count or 0) for block in counted),
+            "count_lost": not known,
         }
 
     def _plan(self, sealed: dict[str, Any]) -> dict[str, Any]:

@@ -77,6 +77,8 @@ def shortfall_of(steps: Mapping[str, Any]) -> Shortfall | None:
     changes = list(view.get("changes") or ())
     if view.get("explanation"):
         text += f" {view['explanation']}"
+    if (steps.get("sealed") or {}).get("count_lost"):
+        text += " Its DP count was charged and lost in a crash, and is never taken twice: it counts as 0."
     reserved = steps.get("reserved") or {}
     if not reserved.get("reserved", True):
         text += f" The ledger refused the plan: {reserved['reason']}."

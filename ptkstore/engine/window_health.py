@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ptkstore.engine.cycle import cycle_view
 from ptkstore.engine.home import Home
-from ptkstore.engine.shortfall import SHORT
+from ptkstore.engine.shortfall import DONE, SHORT
 from ptkstore.metadata.cycles import RUNNING
 from ptkstore.metadata.store import Transaction
 from ptkstore.views import Finding
@@ -61,6 +61,8 @@ def examine_windows(home: Home) -> Iterator[Finding]:
         waiting = sorted(living & set(plan.body.get("left_out_since", {}))) if plan is not None else []
         if last.status == SHORT:
             yield Finding("ERROR", what, " ".join((f"window {last.window}: {last.shortfall}", *last.changes)))
+        elif last.status != DONE:
+            yield Finding("WARNING", what, f"window {last.window} ended {last.status}: it published nothing")
         elif waiting:
             yield Finding("WARNING", what, f"left out of earlier windows, and not due since: {', '.join(waiting[:5])}")
         else:
