@@ -1,4 +1,4 @@
-"""May the clock say how far a stream has arrived? A watermark that it says closes windows, and their data is destroyed for good.
+"""May the clock say how far data has arrived? A watermark that it says closes windows, and their data is destroyed for good.
 
 A clock that jumps ahead by days would close as many windows at once, and everything that arrives later would join blocks that
 are held for days too long. So a watermark that the clock says, because nobody else did, is taken only if another clock bears it
@@ -9,8 +9,8 @@ out. Clocks alone are asked, never event times: those are data.
   sleeps). Both are compared when a store is first opened after a start of the machine, and the difference is kept in the store:
   since then the clock may have gained `TOLERANCE_MS` and a thousandth of the time.
 
-Beyond that it is refused, CLOCK_IMPLAUSIBLE, and nothing is sealed. A clock that is put right is believed again at once. Where the
-clock is right and the machine was not (a virtual machine that stood still), an operator confirms the time by saying it: a
+Beyond that it is refused, CLOCK_IMPLAUSIBLE, and nothing is sealed. A clock that is put right is believed again at once. Where
+the clock is right and the machine was not (a virtual machine that stood still), an operator confirms the time by saying it: a
 watermark that somebody declares is taken as it is, and one that reaches the clock's makes the clock the measure again. A
 machine that was off for ten days starts with a new comparison and catches up: what it cannot know it takes from its clock.
 
@@ -40,7 +40,7 @@ _BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ClockGuard:
-    """Compares clocks. ``steady`` are seconds since the start that ``boot`` names; ``other`` is the database's clock or None."""
+    """Compares clocks. ``steady`` are seconds since the start that ``boot`` names; ``other_ms`` is the database's clock."""
 
     def __init__(
         self,

@@ -1,7 +1,9 @@
 """How far data has arrived; seal what is due, and give every block of a window its one DP count.
 
 All blocks of a window are counted with one charge: they are disjoint, so it costs each of them the price of one count. A
-count that was charged and then lost in a crash stays charged; its block counts as 0, and nothing is counted twice. Reason: CLOCK_IMPLAUSIBLE.
+count that was charged and then lost in a crash stays charged; its block counts as 0, and nothing is counted twice.
+
+Reason: CLOCK_IMPLAUSIBLE.
 """
 
 from __future__ import annotations

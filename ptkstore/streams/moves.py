@@ -1,7 +1,7 @@
 """When the watermark of a stream moved, by the clock on the wall, to the minute: how long what is held has been held at least.
 
-A move is (the span that was the oldest open one from then on, the time). A block is sealed by the first move beyond its span; what
-arrives late goes to the oldest open span. Both follow from watermarks: public. Moves that no held block depends on are
+A move is (the span that was the oldest open one from then on, the time). A block is sealed by the first move beyond its span;
+what arrives late goes to the oldest open span. Both follow from watermarks: public. Moves that no held block depends on are
 forgotten; beyond `MOST` the oldest ones are. A file that is damaged or missing tells of nothing: it is for the doctor alone.
 """
 

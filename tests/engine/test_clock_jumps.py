@@ -125,9 +125,8 @@ def test_a_machine_that_was_off_for_ten_days_catches_up_and_a_restarted_process_
     clock = Clock(steady=5 * HOUR)
     with opened(tmp_path, clock) as store:
         clock.pass_(HOUR)
-        with pytest.raises(Refused, match="CLOCK_IMPLAUSIBLE"):
-            clock.wall += 10 * DAY
-            store.run("rides")
+        clock.wall += 10 * DAY
+        assert refused(store) == "CLOCK_IMPLAUSIBLE"
         # A restart of the process does not make a jump true: the machine has not been off.
         store.home.clock_guard = clock.guard(tmp_path)
         assert refused(store) == "CLOCK_IMPLAUSIBLE"
