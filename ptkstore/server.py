@@ -55,6 +55,7 @@ from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
 from ptkstore.rpc.streams import Streams
 from ptkstore.rpc.watching import Watchers
+from ptkstore.rpc.window_metrics import WindowMetrics
 from ptkstore.settings import Settings
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
@@ -145,6 +146,7 @@ class Server:
         credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
         home = store.home
         self.metrics = Metrics()
+        self.metrics.registry.register(WindowMetrics(home.metadata, home.specs, home.public_ms))
         self._hub = Hub(home.bus, most=settings.server.watchers)
         self._auditor = Auditor(home.metadata)
         certificates = {
