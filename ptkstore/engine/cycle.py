@@ -24,7 +24,7 @@ from ptkstore.engine.home import Home
 from ptkstore.engine.planning import keep, plan_view, settle_plan
 from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
-from ptkstore.engine.training import Assigned, assign, requests_of, train
+from ptkstore.engine.training import Assigned, assign, requests_of, too_large, train
 from ptkstore.engine.witness import keep_head
 from ptkstore.metadata import rows
 from ptkstore.metadata.cycles import RUNNING
@@ -133,13 +133,15 @@ class Cycle:
             kept = None if current is None else keep(current.plan, {one.row.name for one in due}, available)
             plan, status = kept or plan, "KEPT"
             view = replace(view, status="KEPT" if kept else view.status)
-        assigned = assign(self.home, self.spec, plan, due, sealed["dp_records"])
+        assigned = assign(self.home, self.spec, plan, due, sealed["dp_records"], len(sealed["blocks"]))
+        large = too_large(self.home, assigned)
         body = {
             "plan": plan.as_json(),
             "coordinate": settled.coordinate,
             "capacity": settled.problem.capacity if settled.problem is not None else None,
             "view": view.as_json(),
-            "assigned": [one.as_json() for one in assigned],
+            "assigned": [one.as_json() for one in assigned if one.name not in large],
+            "too_large": large,
             "due": [one.row.name for one in due],
         }
         with self.home.writing_step() as tx:
@@ -174,7 +176,8 @@ class Cycle:
         lines: dict[str, Any] = {}
         for name in planned["due"]:
             if name not in names:
-                lines[name] = TrainedLine(name, "SKIPPED", reason="NOT_IN_PLAN").as_json()
+                reason = planned.get("too_large", {}).get(name, "NOT_IN_PLAN")
+                lines[name] = TrainedLine(name, "SKIPPED", reason=reason).as_json()
         prefix = "trained:"
         with self.home.metadata.read() as tx:
             known = {one.step.removeprefix(prefix): one.body for one in tx.cycles.steps(self.id) if prefix in one.step}

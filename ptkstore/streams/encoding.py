@@ -31,10 +31,12 @@ from ptklib.errors import InvalidInput
 from ptkstore.streams.columns import Column, millis
 from ptkstore.streams.spec import StreamSpec
 
-__all__ = ["MAX_BATCH_BYTES", "MAX_BATCH_ROWS", "Encoding"]
+__all__ = ["MAX_BATCH_BYTES", "MAX_BATCH_ROWS", "MAX_TEXT_BYTES", "Encoding"]
 
 MAX_BATCH_ROWS = 1 << 20
 MAX_BATCH_BYTES = 64 << 20
+# Of a user's name, where the stream sets no bound: every record has a largest size.
+MAX_TEXT_BYTES = 1024
 _END_MS = millis("2261-12-31")
 
 Check = Callable[[pa.Array], pa.Array]
@@ -120,10 +122,10 @@ class Encoding:
         if domain is not None:
             first = _counts_from(domain)
             return lambda array: self._codes(column, domain, first, array)
-        if column.type == "bool" or (column.lower is None and column.upper is None):
-            return lambda array: array
         if column.type == "string":
             return lambda array: self._short(column, array)
+        if column.type == "bool" or (column.lower is None and column.upper is None):
+            return lambda array: array
         lower, upper = _limits(column)
         return lambda array: self._within(column, lower, upper, array)
 
@@ -142,7 +144,7 @@ class Encoding:
         return pa.array(kept, mask=mask, from_pandas=False).view(array.type)
 
     def _short(self, column: Column, array: pa.Array) -> pa.Array:
-        most = column.upper
+        most = MAX_TEXT_BYTES if column.upper is None else column.upper
         longest = pc.max(pc.binary_length(array)).as_py()
         if longest is None or longest <= most:
             return array
