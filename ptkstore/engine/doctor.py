@@ -15,6 +15,7 @@ from ptkstore.engine.home import Home
 from ptkstore.engine.witness import known_head
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
+from ptkstore.workers.confinement import confinement
 
 __all__ = ["examine"]
 
@@ -25,6 +26,7 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found += _states(home)
     found += _exposure(home)
     found += _cycles(home)
+    found += _workers(home)
     found += _canaries(home.path, canaries)
     return found
 
@@ -79,6 +81,12 @@ def _cycles(home: Home) -> Iterator[Finding]:
         waiting = tx.events.newest() - tx.events.delivered("bus")
     if waiting > 0:
         yield Finding("WARNING", "outbox", f"{waiting} events are not delivered yet")
+
+
+def _workers(home: Home) -> Iterator[Finding]:
+    if home.workers.workers and not confinement():
+        text = "the system has no Landlock (Linux 5.13): what trains could read keys, write files and connect elsewhere"
+        yield Finding("WARNING", "workers", text)
 
 
 def _canaries(path: Path, canaries: Sequence[bytes | str]) -> Iterator[Finding]:

@@ -103,7 +103,7 @@ class Home:
             lake=elsewhere.lake() if elsewhere.lake else DirectoryLake(path / "lake"),
             bus=bus,
             notifier=Notifier(metadata, bus),
-            workers=WorkerPool(workers, memory_bytes),
+            workers=WorkerPool(workers, memory_bytes, path),
         )
 
     def now_ms(self) -> int:

@@ -17,10 +17,11 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
 from typing import Any
 
 from profiler.tasks import Answer
-from ptkstore.streams.opened import Opened
+from ptkstore.streams.opened import Opened, with_keys
 from ptkstore.workers.memory import ENVIRONMENT, default_bytes
 from ptkstore.workers.profile import Chore, Done, do_each
 from ptkstore.workers.train import KEEP_BYTES, PTK_FAILED, STOPPED, Lesson, Trained, train_each
@@ -29,7 +30,7 @@ __all__ = ["WorkerPool"]
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from ptkstore.workers.process import serve; serve(int(sys.argv[1]), int(sys.argv[3]))"
+    "from ptkstore.workers.process import serve; serve(int(sys.argv[1]), int(sys.argv[3]), sys.argv[4])"
 )
 _STOP_SECONDS = 10
 
@@ -37,11 +38,15 @@ _STOP_SECONDS = 10
 class WorkerPool:
     """A pool of processes that train and profile. Not thread-safe: the engine runs one cycle at a time."""
 
-    def __init__(self, workers: int | None = None, memory_bytes: int | None = None) -> None:
+    def __init__(
+        self, workers: int | None = None, memory_bytes: int | None = None, store: str | Path | None = None
+    ) -> None:
         """``workers`` processes, as many as there are cores unless told; they start with the first use or `warm`.
 
         Each may take ``memory_bytes`` for its work; a part of the machine's memory unless told (`memory.default_bytes`).
+        With a ``store`` they are confined to its block files (`confinement`).
         """
+        self.store = "" if store is None else str(store)
         self.workers = (os.cpu_count() or 1) if workers is None else workers
         self.memory_bytes = default_bytes(self.workers) if memory_bytes is None else memory_bytes
         self._processes: list[_Process] = []
@@ -64,6 +69,7 @@ class WorkerPool:
         if self.workers == 0:
             yield from train_each(opened, lessons, keep_bytes)
             return
+        opened = None if opened is None else with_keys(opened)
         groups = (list(lessons[k :: self.workers]) for k in range(self.workers))
         for found in self._spread(opened, (one for one in groups if one), keep_bytes):
             yield Trained(found.name, None, PTK_FAILED, STOPPED) if isinstance(found, Lesson) else found
@@ -111,24 +117,24 @@ class WorkerPool:
 
     def _started(self, wanted: int) -> list[_Process]:
         self._processes = [one for one in self._processes if one.alive]
-        self._processes += [_Process(self.memory_bytes) for _ in range(wanted - len(self._processes))]
+        self._processes += [_Process(self.memory_bytes, self.store) for _ in range(wanted - len(self._processes))]
         return self._processes[:wanted]
 
     def _replaced(self, dead: _Process) -> _Process:
         """A new process in the place of one that died."""
-        self._processes[self._processes.index(dead)] = fresh = _Process(self.memory_bytes)
+        self._processes[self._processes.index(dead)] = fresh = _Process(self.memory_bytes, self.store)
         return fresh
 
 
 class _Process:
     """One worker and the pipe to it."""
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, store: str) -> None:
         self._pipe: Connection[Any, Any]
         self._pipe, other = Pipe()
         with other:
             self._child = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-c", _START, str(other.fileno()), json.dumps(sys.path), str(memory_bytes)],
+                [sys.executable, "-c", _START, str(other.fileno()), json.dumps(sys.path), str(memory_bytes), store],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
                 env=os.environ | ENVIRONMENT,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from ptklib import registry
 from ptklib.errors import SageError
+from ptkstore.workers.confinement import confine, hush
 from ptkstore.workers.memory import hold_to
 from ptkstore.workers.profile import Chore, do_each
 from ptkstore.workers.train import train_each
@@ -21,12 +23,15 @@ from ptkstore.workers.train import train_each
 __all__ = ["serve"]
 
 
-def serve(descriptor: int, memory_bytes: int) -> None:
-    """Do what comes in through this end of a pipe, with so much memory for it."""
+def serve(descriptor: int, memory_bytes: int, store: str) -> None:
+    """Do what comes in through this end of a pipe, with so much memory for it and, of a store, its block files alone."""
     # Ctrl-C is for the engine, which decides what becomes of the work.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe: Connection[Any, Any] = Connection(descriptor)
     _prepare()
+    if store:
+        confine(Path(store))
+    hush()
     hold_to(memory_bytes)
     while True:
         try:
