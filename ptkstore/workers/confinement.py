@@ -18,34 +18,38 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["confine", "confinement", "hush"]
+__all__ = ["confine", "confinement", "hush", "plain_environment"]
 
 # The same numbers on all architectures.
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION_FLAG, _BENEATH = 1, 1
 _NO_NEW_PRIVILEGES = 38
-_EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 # Accesses to files that each version knows, by the number of bits; to the network from 4 on, to other processes from 6 on.
 _FILE_BITS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _NET_VERSION, _SCOPE_VERSION = 4, 6
 _NET, _SCOPE = 0b11, 0b11
-# What interpreters and libraries look at. Not all of /etc: secrets live there.
+# What interpreters and libraries look at. Not all of /etc, and nothing of other processes: secrets live there.
 _SYSTEM = (
     "/usr",
     "/lib",
     "/lib64",
     "/bin",
-    "/proc",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/self",
+    "/proc/sys",
     "/sys/devices/system",
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/etc/localtime",
     "/etc/passwd",
-    "/dev/null",
     "/dev/random",
     "/dev/urandom",
     "/dev/zero",
 )
+_NAMES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PREFIXES = ("LC_", "PYTHON", "CONDA_", "COVERAGE_")
 
 
 class _Ruleset(ctypes.Structure):
@@ -87,6 +91,11 @@ def confine(store: Path) -> bool:
     return True
 
 
+def plain_environment() -> dict[str, str]:
+    """The variables of this process that a worker needs: others may hold passwords of databases and lakes."""
+    return {name: value for name, value in os.environ.items() if name in _NAMES or name.startswith(_PREFIXES)}
+
+
 def hush() -> None:
     """Let what is printed from here on go nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -105,6 +114,7 @@ def _allowed(store: Path) -> Iterator[tuple[Path, int]]:
             yield from _around(root, store)
         elif not root.is_relative_to(store):
             yield root, whole
+    yield Path(os.devnull), _READ_FILE | _WRITE_FILE
     yield store / "streams", _READ_FILE | _READ_DIR
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from profiler.tasks import Answer
 from ptkstore.streams.opened import Opened, with_keys
+from ptkstore.workers.confinement import plain_environment
 from ptkstore.workers.memory import ENVIRONMENT, default_bytes
 from ptkstore.workers.profile import Chore, Done, do_each
 from ptkstore.workers.train import KEEP_BYTES, PTK_FAILED, STOPPED, Lesson, Trained, train_each
@@ -137,7 +138,7 @@ class _Process:
                 [sys.executable, "-c", _START, str(other.fileno()), json.dumps(sys.path), str(memory_bytes), store],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=os.environ | ENVIRONMENT,
+                env=plain_environment() | ENVIRONMENT,
             )
         self.alive = True
 

@@ -31,6 +31,7 @@ tries = {
     "the metadata": lambda: open(store + "/meta.db", "rb").read(),
     "the memory of the engine": lambda: open(f"/proc/{os.getppid()}/mem", "rb").read(1),
     "the variables of the engine": lambda: open(f"/proc/{os.getppid()}/environ", "rb").read(),
+    "a password": lambda: os.environ["SAGE__METADATA__URL"],
     "a file in the store": lambda: open(store + "/streams/rides/note", "wb"),
     "a file elsewhere": lambda: open(store + "/../note", "wb"),
     "a file in /tmp": lambda: open("/tmp/sage-confinement-note", "wb"),
@@ -46,7 +47,7 @@ for name, one in tries.items():
         worked.append(name)
     except OSError:
         pass
-    except IndexError:
+    except LookupError:
         pass
 print("canary: " + str(listed[0].to_pylist()[:3]))
 os.write(2, b"canary on stderr")
@@ -62,6 +63,7 @@ NAMES = (
     "the metadata",
     "the memory of the engine",
     "the variables of the engine",
+    "a password",
     "a file in the store",
     "a file elsewhere",
     "a file in /tmp",
@@ -74,6 +76,7 @@ NAMES = (
 
 def attempts(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a PTK could do in a worker process, by name."""
+    monkeypatch.setenv("SAGE__METADATA__URL", "postgresql://sage:secret@127.0.0.1/none")
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         installed(path / "package", monkeypatch, DEED),
