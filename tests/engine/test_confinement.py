@@ -27,7 +27,7 @@ tries = {
     "a key": lambda: open(glob.glob(store + "/keys/*/*.key")[0], "rb").read(),
     "a key by its name": lambda: open(store + "/keys/rides/tags.key", "rb").read(),
     "the ledger": lambda: open(store + "/ledger.db", "rb").read(),
-    "the key of the ledger": lambda: open(store + "/ledger.key", "rb").read(),
+    "the key of the ledger": lambda: open(store + "/ledger.db.key", "rb").read(),
     "the metadata": lambda: open(store + "/meta.db", "rb").read(),
     "the memory of the engine": lambda: open(f"/proc/{os.getppid()}/mem", "rb").read(1),
     "the variables of the engine": lambda: open(f"/proc/{os.getppid()}/environ", "rb").read(),
