@@ -181,7 +181,7 @@ class Clusters(Ptk):
         size = self._space.size
         piece = PIECE_BYTES + _DISTANCE_BYTES * self.clusters * PIECE_RECORDS
         if self._on_grid:
-            nodes = self._grid.total_nodes * (2**size + self.clusters * GRID_SETS)
+            nodes = self._grid.total_nodes * (int(2**size) + self.clusters * GRID_SETS)
             return piece + _NODE_BYTES * nodes + LOSS_BYTES * records
         starts = _START_BYTES * self.clusters * (size + 1)
         return piece + starts + (_NUMBER_BYTES * size + LOSS_BYTES) * records

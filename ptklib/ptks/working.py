@@ -1,7 +1,7 @@
 """Bytes that a PTK holds while it works, as several kinds count them: `Ptk.working_bytes` is made of these.
 
-All of them are bounds from the configuration alone, with room to spare; `check_ptk` and tests/ptks/test_working_bytes.py measure
-what is really held. Temporaries are those of one batch of at most `BATCH_RECORDS` records.
+All of them are bounds from the configuration alone, with room to spare; `check_ptk` and tests/ptks/test_records_alone.py
+measure what is really held. Temporaries are those of one batch of at most `BATCH_RECORDS` records.
 
 **Proof note.** *Unit:* none; nothing here depends on data. *Cost:* none.
 """

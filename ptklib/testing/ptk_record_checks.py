@@ -35,14 +35,20 @@ def _working_bytes(case: Case) -> None:
     for name, work in works.items():
         # Once before: what is remembered or imported at first use is no working memory.
         work(repeated(case.data, _FEW))
-        few, many = (peak_bytes(lambda count=count: work(repeated(case.data, count))) for count in (_FEW, _MANY))  # type: ignore[misc]
-        demand(many <= declared[2], f"{name} of {_MANY} records may hold {declared[2]} bytes as declared, it held {many}")
+        few, many = (_held(work, case, count) for count in (_FEW, _MANY))
+        demand(
+            many <= declared[2], f"{name} of {_MANY} records may hold {declared[2]} bytes as declared, it held {many}"
+        )
         grown, allowed = many - few, declared[2] - declared[1]
         demand(
             grown <= allowed + _SLACK_BYTES,
             f"{name} may hold {allowed // (_MANY - _FEW)} bytes for each record as declared, it held "
             f"{grown / (_MANY - _FEW):.0f}: raise working_bytes",
         )
+
+
+def _held(work: Callable[[Any], Any], case: Case, count: int) -> int:
+    return peak_bytes(lambda: work(repeated(case.data, count)))
 
 
 def _losses_alone(case: Case) -> None:
@@ -53,9 +59,13 @@ def _losses_alone(case: Case) -> None:
         found = _losses(case, arrays, table.to_batches(max_chunksize=size))
         _demand_equal(whole, found, f"in batches of {size}")
     order = np.random.default_rng(7).permutation(table.num_rows)
-    _demand_equal(whole[order], _losses(case, arrays, table.take(order).combine_chunks().to_batches()), "in another order")
+    _demand_equal(
+        whole[order], _losses(case, arrays, table.take(order).combine_chunks().to_batches()), "in another order"
+    )
     for count in (1, 2, 3, 50):
-        _demand_equal(whole[:count], _losses(case, arrays, table.slice(0, count).to_batches()), f"among the first {count}")
+        _demand_equal(
+            whole[:count], _losses(case, arrays, table.slice(0, count).to_batches()), f"among the first {count}"
+        )
         last = table.slice(table.num_rows - count).to_batches()
         _demand_equal(whole[-count:], _losses(case, arrays, last), f"among the last {count}")
 

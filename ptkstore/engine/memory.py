@@ -1,8 +1,8 @@
 """Memory that is set aside before data is opened, so that no training fails for how many records there are.
 
 A training that ran out of memory would answer "more than so many records" without noise. So what a PTK may need is worked out
-from public numbers: its configuration (`Ptk.working_bytes`), the specification of the stream, and the *most* records that can be
-in its slice. If that is more than a worker may have, the PTK is not trained in this window, and nothing of it is charged
+from public numbers: its configuration (`Ptk.working_bytes`), the specification of the stream, and the *most* records that can
+be in its slice. If that is more than a worker may have, the PTK is not trained in this window, and nothing of it is charged
 or opened: MEMORY_TOO_SMALL.
 
 **Proof note.** *What is told:* whether a PTK has room, a function of configurations, settings and DP counts: post-processing,
@@ -103,7 +103,11 @@ def _reading_bytes(spec: StreamSpec, window: int) -> int:
     # What is not listed came in with the frame: many long texts are few records.
     batch = min(frame, MAX_ROWS * (plain + _TAG_BYTES)) + MAX_ROWS * sum(_column_bytes(one) for one in listed)
     users = _USER_BYTES * window if spec.unit == "user" else 0
-    return _FRAME_COPIES * min(frame, MAX_BATCH_ROWS * (plain + _TAG_BYTES + 4 * len(listed))) + _BATCH_COPIES * batch + users
+    return (
+        _FRAME_COPIES * min(frame, MAX_BATCH_ROWS * (plain + _TAG_BYTES + 4 * len(listed)))
+        + _BATCH_COPIES * batch
+        + users
+    )
 
 
 def _column_bytes(column: Column) -> int:
@@ -112,8 +116,8 @@ def _column_bytes(column: Column) -> int:
     if column.type == "string":
         if column.domain is not None:
             return max(len(str(one).encode()) for one in column.domain) + 5
-        return (MAX_TEXT_BYTES if column.upper is None else int(column.upper)) + 5  # type: ignore[call-overload]
-    return max(1, column.arrow.bit_width // 8) + 1
+        return (int(column.upper) if isinstance(column.upper, int | float) else MAX_TEXT_BYTES) + 5
+    return max(1, int(column.arrow.bit_width) // 8) + 1
 
 
 def _spare(found: int) -> int:

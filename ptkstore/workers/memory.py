@@ -1,8 +1,8 @@
 """The memory of worker processes: how much one may take for its work, and the limit that holds it to that.
 
-``memory_bytes`` is what a worker may take beyond what it holds when it is idle. The engine sets memory aside from planned numbers
-before it opens anything (`ptkstore.engine.memory`) and asks of a worker only what fits; the limit is for PTKs that hold more
-than they declared: such a one fails by itself and takes no other process with it.
+``memory_bytes`` is what a worker may take beyond what it holds when it is idle. The engine sets memory aside from planned
+numbers before it opens anything (`ptkstore.engine.memory`) and asks of a worker only what fits; the limit is for PTKs that
+hold more than they declared: such a one fails by itself and takes no other process with it.
 
 The system counts memory that a process has asked for (RLIMIT_DATA), not what it has touched. So a worker allocates with the
 plain allocator, in one arena, and computes in one thread: there is one worker for each core.

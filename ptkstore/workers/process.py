@@ -6,6 +6,7 @@ All kinds are imported before the first work, so that the limit of memory is for
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,12 @@ def serve(descriptor: int, memory_bytes: int, store: str) -> None:
         try:
             opened, work, keep_bytes = pipe.recv()
             chores = bool(work) and isinstance(work[0], Chore)
-            for done in do_each(work) if chores else train_each(opened, work, keep_bytes):
+            found: Iterator[Any] = do_each(work) if chores else train_each(opened, work, keep_bytes)
+            for done in found:
                 pipe.send(done)
+                del done
             # Nothing of this work is held while the next is read.
-            work = done = None
+            del work, opened, found
             pipe.send(None)
         except (EOFError, OSError):
             return

@@ -69,9 +69,7 @@ class Trained:
     logged: str = ""
 
 
-def train_each(
-    opened: Opened | None, lessons: Sequence[Lesson], keep_bytes: int = KEEP_BYTES
-) -> Iterator[Trained]:
+def train_each(opened: Opened | None, lessons: Sequence[Lesson], keep_bytes: int = KEEP_BYTES) -> Iterator[Trained]:
     """Train every lesson on what is open, in their order; one that fails does not stop the others."""
     records = _Records(opened, lessons, keep_bytes)
     return (_train(records, lesson) for lesson in lessons)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ptkstore.client import Store
 from ptkstore.engine import doctor
-from ptkstore.streams.opened import Opened, with_keys
+from ptkstore.streams.opened import with_keys
 from ptkstore.workers import confinement
 from tests.engine.plugins import installed
-from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
+from tests.engine.small import DAY_MS, FIRST_MS, day, spec
 
 pytestmark = pytest.mark.skipif(not confinement.confinement(), reason="this system has no Landlock")
 
@@ -115,7 +113,9 @@ def test_without_confinement_it_could(tmp_path: Path, monkeypatch: pytest.Monkey
     from ptkstore.engine import home as home_module
     from ptkstore.workers.pool import WorkerPool
 
-    monkeypatch.setattr(home_module, "WorkerPool", lambda workers, memory_bytes, _path: WorkerPool(workers, memory_bytes))
+    monkeypatch.setattr(
+        home_module, "WorkerPool", lambda workers, memory_bytes, _path: WorkerPool(workers, memory_bytes)
+    )
     assert {"a key", "the ledger", "a file elsewhere", "a connection"} <= set(attempts(tmp_path, monkeypatch))
 
 

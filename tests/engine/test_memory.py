@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,11 @@ class TestConfigurations:
 
     @pytest.mark.parametrize("kind", ["statistics", "ratios", "quantiles"])
     def test_keys_differ_and_do_not_blow_up(self, kind: str) -> None:
-        rest = {
+        rests: dict[str, dict[str, Any]] = {
             "statistics": {"statistics": ["count"]},
             "ratios": {"numerator": "a", "denominator": "b", "denominator_upper": 1.0, "ratio_upper": 1.0},
             "quantiles": {"value": "v", "quantiles": [0.5], "lower": 0.0, "upper": 1.0, "bins": 2},
-        }[kind]
+        }
         for keys, words in (
             ([{"kind": "integers", "column": "k", "first": 0, "last": 1}] * 2, "keys must differ"),
             (
@@ -89,7 +90,7 @@ class TestConfigurations:
             ),
         ):
             with pytest.raises(InvalidInput, match=words):
-                registry.make(kind, {"keys": keys, **rest})
+                registry.make(kind, {"keys": keys, **rests[kind]})
 
 
 class TestPlannedNumbers:
@@ -130,7 +131,12 @@ class TestPlannedNumbers:
             Column(name="who", type="string"),
         )
         stream = StreamSpec(
-            name="s", columns=columns, time_column="at", user_column="who", unit="user", policy=Policy(epsilon=1, unit="user")
+            name="s",
+            columns=columns,
+            time_column="at",
+            user_column="who",
+            unit="user",
+            policy=Policy(epsilon=1, unit="user"),
         )
         assert [row_bytes(stream, (one.name,)) for one in columns] == [10, 3, 46, 13, 1030]
 
@@ -139,7 +145,12 @@ class TestPlannedNumbers:
 
         columns = (Column(name="at", type="timestamp[ms]", lower="2026-01-01"), Column(name="who", type="string"))
         stream = StreamSpec(
-            name="s", columns=columns, time_column="at", user_column="who", unit="user", policy=Policy(epsilon=1, unit="user")
+            name="s",
+            columns=columns,
+            time_column="at",
+            user_column="who",
+            unit="user",
+            policy=Policy(epsilon=1, unit="user"),
         )
         batch = pa.RecordBatch.from_pydict({"at": pa.array([FIRST_MS], pa.timestamp("ms")), "who": ["x" * 5_000]})
         if stream.out_of_bounds == "clip":
@@ -152,7 +163,9 @@ class TestPlannedNumbers:
         assert default_bytes(1) > default_bytes(3) >= 256 * MIB
 
     def test_a_refusal_says_what_is_needed_and_what_to_do(self) -> None:
-        with pytest.raises(Refused, match=r"may need 3 MiB of memory, and a worker has 2: raise workers.memory_bytes") as no:
+        with pytest.raises(
+            Refused, match=r"may need 3 MiB of memory, and a worker has 2: raise workers.memory_bytes"
+        ) as no:
             require_room(3 * MIB, 2 * MIB, "training")
         assert no.value.reason == "MEMORY_TOO_SMALL"
 
@@ -179,9 +192,7 @@ def wide_day(rows: int, columns: int) -> pa.Table:
 def widest(columns: int) -> dict[str, Any]:
     """The forest that holds the most bytes for a record: every column in every way, two bytes each."""
     numbers = [SPEED | {"column": f"x{k}", "upper": 1.0} for k in range(columns)]
-    bins = [
-        {"kind": "bins", "column": f"x{k}", "edges": np.linspace(0, 1, 301).tolist()} for k in range(columns)
-    ]
+    bins = [{"kind": "bins", "column": f"x{k}", "edges": np.linspace(0, 1, 301).tolist()} for k in range(columns)]
     return {"inputs": numbers + bins, "label": "hour", "classes": [0, 1], "trees": 2, "depth": 1, "splits": "random"}
 
 
@@ -225,12 +236,17 @@ class TestOutcomes:
             assert not [one for one in store.charges("rides").charges if "wide" in str(one)]
 
     def test_a_ptk_without_room_is_left_out_of_the_plan_and_not_charged(self, tmp_path: Path) -> None:
-        large = config() | {"keys": [{"kind": "integers", "column": "hour", "first": 0, "last": 999_999}], "min_share": 0.01}
+        large = config() | {
+            "keys": [{"kind": "integers", "column": "hour", "first": 0, "last": 999_999}],
+            "min_share": 0.01,
+        }
         small = config()
         with Store(tmp_path, workers=0, memory_bytes=600 * MIB) as store:
             store.create_stream(spec())
             for name, body in (("large", large), ("small", small)):
-                assert store.register(name, stream="rides", kind="statistics", config=body, target=0.3).status == "ACTIVE"
+                assert (
+                    store.register(name, stream="rides", kind="statistics", config=body, target=0.3).status == "ACTIVE"
+                )
             store.push("rides", day(0))
             (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
             lines = {line.ptk: line for line in cycle.trained}
@@ -287,7 +303,7 @@ class TestWorkers:
         """As for a profile, without what reading blocks takes, which a chore does not."""
         example = ptk.example(1_000)
         assert example is not None
-        records = rows * (example.nbytes // 1_000 + 8) * 4
+        records = rows * (int(example.nbytes) // 1_000 + 8) * 4
         return (records + ptk.working_bytes(rows) + ptk.working_bytes(0)) * 5 // 4 + 32 * MIB
 
     @pytest.mark.parametrize("name", HOLDING)
@@ -331,9 +347,7 @@ class TestWorkers:
 def test_small_batches_are_joined_and_lose_nothing() -> None:
     sizes = [1] * 700 + [5_000, 3, 0, 4_096, 1]
     ends = np.cumsum([0, *sizes])
-    batches = [
-        pa.RecordBatch.from_pydict({"x": np.arange(start, stop)}) for start, stop in zip(ends, ends[1:], strict=False)
-    ]
+    batches = [pa.RecordBatch.from_pydict({"x": np.arange(start, stop)}) for start, stop in pairwise(ends)]
     found = list(joined(batches))
     assert np.concatenate([one.column(0).to_numpy() for one in found]).tolist() == list(range(sum(sizes)))
     assert len(found) <= 8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,10 +51,17 @@ KINDS: dict[str, Ptk] = {
     "statistics": Statistics(keys=(HOURS,), statistics=("mean", "variance"), **VALUE),
     "shares": Statistics(keys=(HOURS, TimePart(column="at", part="weekday")), statistics=("count",)),
     "ratios": Ratios(
-        keys=(HOURS,), numerator="tip", denominator="fare", denominator_upper=100.0, ratio_upper=1.0, numerator_upper=50.0
+        keys=(HOURS,),
+        numerator="tip",
+        denominator="fare",
+        denominator_upper=100.0,
+        ratio_upper=1.0,
+        numerator_upper=50.0,
     ),
     "quantiles": Quantiles(keys=(HOURS,), quantiles=(0.1, 0.5, 0.9), **VALUE),
-    "counts": Counts(keys=(Hashed(column="word", width=50), HOURS), label=Categories(column="y", values=tuple("abcdefg"))),
+    "counts": Counts(
+        keys=(Hashed(column="word", width=50), HOURS), label=Categories(column="y", values=tuple("abcdefg"))
+    ),
     "counts of rows": Counts(
         keys=(Hashed(column="word", width=40_000, rows=3),), label=Categories(column="y", values=tuple("abcdefghijk"))
     ),
@@ -81,7 +90,8 @@ LARGE: dict[str, Ptk] = {
         keys=(IntegerRange(column="hour", first=0, last=299_999),), statistics=("mean", "variance"), **VALUE
     ),
     "listed": Statistics(
-        keys=(Categories(column="word", values=tuple(f"word-{k:06d}" * 3 for k in range(60_000))),), statistics=("count",)
+        keys=(Categories(column="word", values=tuple(f"word-{k:06d}" * 3 for k in range(60_000))),),
+        statistics=("count",),
     ),
     "padded": Statistics(
         keys=tuple(IntegerRange(column=f"k{k}", first=0, last=1) for k in range(12)), statistics=("count",)
@@ -110,6 +120,10 @@ LARGE: dict[str, Ptk] = {
 }
 
 
+def _held(work: Callable[[Any], Any], data: pa.Table, records: int) -> int:
+    return peak_bytes(lambda: work(repeated(data, records)))
+
+
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_configuration_declares_what_it_holds(name: str) -> None:
     ptk = LARGE[name]
@@ -118,14 +132,14 @@ def test_a_large_configuration_declares_what_it_holds(name: str) -> None:
     arrays = ptk.train_dp(data.to_batches(), epsilon=1, delta=delta)
     for records in (0, 20_000):
         allowed = ptk.working_bytes(records)
-        held = {
-            "train": peak_bytes(lambda records=records: ptk.train_dp(repeated(data, records), epsilon=1, delta=delta)),
-            "again": peak_bytes(
-                lambda records=records: ptk.train_dp(repeated(data, records), epsilon=1, delta=delta, previous=arrays)
-            ),
-            "exact": peak_bytes(lambda records=records: ptk.exact(repeated(data, records))),
-            "loss": peak_bytes(lambda records=records: ptk.loss(arrays, repeated(data, records))),
+        train = partial(ptk.train_dp, epsilon=1, delta=delta)
+        works: dict[str, Callable[[Any], Any]] = {
+            "train": train,
+            "again": partial(train, previous=arrays),
+            "exact": ptk.exact,
+            "loss": partial(ptk.loss, arrays),
         }
+        held = {name: _held(work, data, records) for name, work in works.items()}
         assert max(held.values()) <= allowed, (held, allowed)
     # The engine keeps as much once more for a state as it is written: three copies of it at most.
     assert 3 * sum(one.nbytes for one in arrays.values()) <= ptk.working_bytes(0)
