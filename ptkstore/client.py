@@ -104,10 +104,11 @@ class Store:
         *,
         clock: Callable[[], float] = time.time,
         workers: int | None = None,
+        memory_bytes: int | None = None,
         adapters: Adapters | None = None,
         **remote: Any,
     ) -> None:
-        """Open the store in ``path``, or make one there.
+        """Open the store in ``path``, or make one there. ``workers`` processes train, each with ``memory_bytes`` for its work.
 
         ``Store("host:port")`` takes ``token``, ``ca_file``, ``cert_file``, ``key_file`` and ``timeout_seconds`` instead.
         """
@@ -115,7 +116,7 @@ class Store:
             raise InvalidInput(
                 "ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port"
             )
-        self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
+        self._home = Home.open(path, clock=clock, workers=workers, memory_bytes=memory_bytes, adapters=adapters)
         try:
             require_newest(self._home)
         except BaseException:

@@ -69,7 +69,12 @@ _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 def open_store(path: Path, settings: Settings) -> Store:
     """The store of these settings."""
-    return Store(path, workers=settings.workers.processes, adapters=adapters_of(path, settings))
+    return Store(
+        path,
+        workers=settings.workers.processes,
+        memory_bytes=settings.workers.memory_bytes,
+        adapters=adapters_of(path, settings),
+    )
 
 
 def adapters_of(path: Path, settings: Settings) -> Adapters:

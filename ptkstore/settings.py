@@ -145,9 +145,11 @@ class BusSettings(_Section):
 
 
 class WorkerSettings(_Section):
-    """Processes that train; one for each core if left out, 0 to train in the server itself."""
+    """Processes that train; one for each core if left out, 0 to train in the server itself. ``memory_bytes`` is what each may
+    take for its work; a part of the memory of the machine, or of its container, if left out."""
 
     processes: int | None = Field(default=None, ge=0, le=1024)
+    memory_bytes: int | None = Field(default=None, ge=64 << 20)
 
 
 class SubscriberSettings(_Section):

@@ -24,7 +24,7 @@ from ptkstore.engine.planning import Candidate
 from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
 from ptkstore.engine.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, lines_of, shortfall_of
-from ptkstore.engine.training import Assigned, assign, requests_of, train
+from ptkstore.engine.training import Assigned, assign, requests_of, too_large, train
 from ptkstore.engine.window_plans import ADOPTED, Line, plan_window
 from ptkstore.engine.witness import keep_head
 from ptkstore.metadata import rows
@@ -129,15 +129,16 @@ class Cycle:
             current=Current.of(old.body) if old is not None else None,
         )
         settled = found.settled
-        assigned = assign(self.home, self.spec, settled.plan, due, sealed["dp_records"])
+        assigned = assign(self.home, self.spec, settled.plan, due, sealed["dp_records"], len(sealed["blocks"]))
+        large = too_large(self.home, assigned)
         body = {
             "plan": settled.plan.as_json(),
             "coordinate": settled.coordinate,
             "capacity": settled.problem.capacity if settled.problem is not None else None,
             "view": found.view.as_json(),
-            "assigned": [one.as_json() for one in assigned],
+            "assigned": [one.as_json() for one in assigned if one.name not in large],
             "due": [one.row.name for one in due],
-            "left_out": {one.id: one.reason for one in found.left_out},
+            "left_out": {one.id: one.reason for one in found.left_out} | large,
             "left_out_since": line.after(self.window, due, found.left_out),
         }
         with self.home.writing_step() as tx:

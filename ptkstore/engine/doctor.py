@@ -19,6 +19,7 @@ from ptkstore.streams.cohorts import verify_members
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
+from ptkstore.workers.confinement import confinement
 
 __all__ = ["examine"]
 
@@ -32,6 +33,7 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found += examine_holding(home)
     found += _cycles(home)
     found += examine_windows(home)
+    found += _workers(home)
     found += _canaries(home.path, canaries)
     return found
 
@@ -99,6 +101,12 @@ def _cycles(home: Home) -> Iterator[Finding]:
         waiting = tx.events.newest() - tx.events.delivered("bus")
     if waiting > 0:
         yield Finding("WARNING", "outbox", f"{waiting} events are not delivered yet")
+
+
+def _workers(home: Home) -> Iterator[Finding]:
+    if home.workers.workers and not confinement():
+        text = "the system has no Landlock (Linux 5.13): what trains could read keys, write files and connect elsewhere"
+        yield Finding("WARNING", "workers", text)
 
 
 def _canaries(path: Path, canaries: Sequence[bytes | str]) -> Iterator[Finding]:
