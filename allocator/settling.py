@@ -90,12 +90,13 @@ def settle_many(
     current: Current | None = None,
     seconds: float | None = None,
     effort: Effort | None = None,
+    remedy: bool = True,
 ) -> Settled:
     """The plan of fewest samples found that the filter admits everywhere, or INFEASIBLE with what would help.
 
     ``seconds`` is the work for one coordinate, counted as a machine of the reference speed would take; None: as much as the
     size deserves. ``effort`` is for everything. ``Settled.demand`` is the largest demand of any partition, component by
-    component.
+    component. Without ``remedy`` nobody looks for what would help, which takes far longer than to find that there is no plan.
     """
     whole = effort or Effort(math.inf)
     check_widths(privacy_filter, ptks)
@@ -137,20 +138,25 @@ def settle_many(
     if best is not None:
         return replace(best, plan=_certified(best.plan, min(bounds.values(), default=0)))
     if usable and n_max is not None:
-        judged = judge_many(privacy_filter, loss, ptks, n_max=n_max, effort=whole.part(_JUDGED))
+        share = _JUDGED if remedy else _JUDGED / _BRIEF
+        judged = judge_many(privacy_filter, loss, ptks, n_max=n_max, effort=whole.part(share))
         if judged.fits or not failed:
             return judged.settled
     if failed:
-        return _helped(privacy_filter, loss, ptks, failed, whole)
+        return _helped(privacy_filter, loss, ptks, failed, whole if remedy else None)
     told = "Nothing is left of the privacy budget at these points: wait for new blocks or shorten the window."
     none = Plan("INFEASIBLE", None, None, None, (), (), "strip", explanation=Explanation(told))
     return Settled(none, None, None, nothing(privacy_filter))
 
 
 def _helped(
-    privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], failed: Sequence[Settled], effort: Effort
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    ptks: Sequence[PtkOffers],
+    failed: Sequence[Settled],
+    effort: Effort | None,
 ) -> Settled:
-    """The one that lacks least, with what would help."""
+    """The one that lacks least, with what would help unless there is no effort for it."""
     room = room_of(privacy_filter, loss)
 
     def distance(one: Settled) -> tuple[bool, int, float]:
@@ -160,7 +166,7 @@ def _helped(
         return True, *lacking(ptks, one.coordinate, room[one.coordinate], one.problem.n_max)
 
     nearest = min(failed, key=distance)
-    if nearest.problem is None or nearest.coordinate is None:
+    if nearest.problem is None or nearest.coordinate is None or effort is None:
         return nearest
     show = printer(privacy_filter, nearest.coordinate)
     return replace(nearest, plan=explained(nearest.problem, nearest.plan, show=show, effort=effort))

@@ -33,6 +33,7 @@ from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
@@ -55,6 +56,7 @@ from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
 from ptkstore.rpc.streams import Streams
 from ptkstore.rpc.watching import Watchers
+from ptkstore.rpc.window_metrics import WindowMetrics
 from ptkstore.settings import Settings
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
@@ -62,14 +64,18 @@ __all__ = ["LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "ope
 
 # Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
 LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[[]::1]:*")
-_SWITCH_SECONDS = 0.0005
 _LOOK_SECONDS = 0.2
 _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 
 def open_store(path: Path, settings: Settings) -> Store:
     """The store of these settings."""
-    return Store(path, workers=settings.workers.processes, adapters=adapters_of(path, settings))
+    return Store(
+        path,
+        workers=settings.workers.processes,
+        memory_bytes=settings.workers.memory_bytes,
+        adapters=adapters_of(path, settings),
+    )
 
 
 def adapters_of(path: Path, settings: Settings) -> Adapters:
@@ -134,17 +140,19 @@ class _PlainLogs(logging.Handler):
 class Server:
     """A store behind gRPC. Does not own the store."""
 
-    def __init__(self, store: Store, settings: Settings, *, pace: Pace | None = None) -> None:
-        """Bind the address and start. ``pace`` is how fast deliveries are tried."""
+    def __init__(
+        self, store: Store, settings: Settings, *, pace: Pace | None = None, watchdog: Watchdog | None = None
+    ) -> None:
+        """Bind the address and start. ``pace`` is how fast deliveries are tried; a ``watchdog`` ends this process when it
+        stands still as the leader."""
         settings.require_protection()
-        # Plans are worked out in threads of this process: who only has a moment's work, such as an append, is let in sooner.
-        sys.setswitchinterval(_SWITCH_SECONDS)
         self._settings = settings
         # Read before anything starts that would have to be stopped again.
         ca_file = settings.subscribers.ca_file
         credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
         self._home = home = store.home
         self.metrics = Metrics()
+        self.metrics.registry.register(WindowMetrics(home.metadata, home.specs, home.public_ms))
         self._hub = Hub(home.bus, most=settings.server.watchers)
         self._auditor = Auditor(home.metadata)
         certificates = {
@@ -209,7 +217,7 @@ class Server:
             self.address = self._bound()
             self._metrics_server = self._serve_metrics()
             if settings.shared:
-                self._election = self._elected(home)
+                self._election = self._elected(home, watchdog)
                 self._forwarder = self._forwarding(self._election, callers, vouching)
                 handlers = [self._forwarder.wrapped(one) for one in handlers]
             self._grpc.add_generic_rpc_handlers(tuple(handlers))
@@ -302,13 +310,14 @@ class Server:
         if deliverer is not None:
             deliverer.wake()
 
-    def _elected(self, home: Home) -> Election:
+    def _elected(self, home: Home, watchdog: Watchdog | None) -> Election:
         election = Election(
             home,
             address=self.advertised,
             lease_seconds=self._settings.server.lease_seconds,
             gained=self._lead,
             lost=self._rest,
+            watchdog=watchdog,
         )
         home.lead = election
         return election

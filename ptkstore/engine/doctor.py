@@ -11,10 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptklib.errors import SageError
+from ptkstore.engine.held_too_long import examine_holding
 from ptkstore.engine.home import Home
+from ptkstore.engine.window_health import examine_windows
 from ptkstore.engine.witness import known_head
+from ptkstore.streams.cohorts import verify_members
+from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
+from ptkstore.workers.confinement import confinement
 
 __all__ = ["examine"]
 
@@ -24,7 +29,11 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found = [_ledger(home)]
     found += _states(home)
     found += _exposure(home)
+    found += _members(home)
+    found += examine_holding(home)
     found += _cycles(home)
+    found += examine_windows(home)
+    found += _workers(home)
     found += _canaries(home.path, canaries)
     return found
 
@@ -68,6 +77,19 @@ def _exposure(home: Home) -> Iterator[Finding]:
             yield Finding("OK", f"exposure of {name}", f"{len(gone)} expired blocks have neither key nor file")
 
 
+def _members(home: Home) -> Iterator[Finding]:
+    """Who has joined is all there; how many that are is nobody's business."""
+    for name in sorted(home.specs):
+        if home.specs[name].unit != "user":
+            continue
+        try:
+            verify_members(Vault(home.path, name), Spans(home.specs[name]).first)
+        except SageError as error:
+            yield Finding("ERROR", f"members of {name}", f"{error.reason}: {error.message}")
+        else:
+            yield Finding("OK", f"members of {name}", "everybody who joined a cohort is known, the chain is intact")
+
+
 def _cycles(home: Home) -> Iterator[Finding]:
     for name in sorted(home.specs):
         with home.metadata.read() as tx:
@@ -79,6 +101,12 @@ def _cycles(home: Home) -> Iterator[Finding]:
         waiting = tx.events.newest() - tx.events.delivered("bus")
     if waiting > 0:
         yield Finding("WARNING", "outbox", f"{waiting} events are not delivered yet")
+
+
+def _workers(home: Home) -> Iterator[Finding]:
+    if home.workers.workers and not confinement():
+        text = "the system has no Landlock (Linux 5.13): what trains could read keys, write files and connect elsewhere"
+        yield Finding("WARNING", "workers", text)
 
 
 def _canaries(path: Path, canaries: Sequence[bytes | str]) -> Iterator[Finding]:

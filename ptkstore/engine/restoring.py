@@ -28,6 +28,8 @@ from ptkstore.engine.witness import begin_restoring, end_restoring
 from ptkstore.lake import DirectoryLake
 from ptkstore.ledger.key_file import read_or_make_key
 from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
+from ptkstore.streams.cohorts import forget_members
+from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault, sync_directory
 
@@ -127,8 +129,18 @@ def _writer(home: Home, spec: StreamSpec) -> StreamWriter:
     except StreamDamaged:
         vault = Vault(home.path, spec.name)
         vault.destroy(*vault.blocks())
-        read_or_make_key(vault.keys / "tags.key")
+        key = read_or_make_key(vault.keys / "tags.key")
+        if spec.unit == "user":
+            _forget_members(vault, key, Spans(spec).first)
         return StreamWriter.open(home.path, spec, clock=home.clock)
+
+
+def _forget_members(vault: Vault, key: bytes, first: int) -> None:
+    """Who has joined may be what cannot be read; the stream ends, and takes nobody any more."""
+    progress = Progress.read(vault.files, first)
+    progress.members_kept = False
+    progress.write(vault.files)
+    forget_members(vault, key)
 
 
 def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:

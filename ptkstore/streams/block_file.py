@@ -9,6 +9,7 @@ cut. Reason: FRAME_DAMAGED.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptkstore.streams.block_cipher import BlockCipher
@@ -17,7 +18,7 @@ from ptkstore.streams.frames import DATA, PIECE_BYTES, SEAL, Frame, Header, fram
 from ptkstore.streams.vault import Vault, sync_directory, write_all
 from ptkstore.streams.writeback import start_writeback
 
-__all__ = ["BlockFile", "Found", "damaged", "walk"]
+__all__ = ["BlockFile", "Found", "damaged", "stroll", "walk"]
 
 _MAGIC = b"SGF1"
 
@@ -36,15 +37,18 @@ def damaged(stream: str, block: str) -> StreamDamaged:
     )
 
 
-def walk(descriptor: int) -> list[Found]:
-    """The frames from the start of a file as far as headers are whole and in order."""
+def stroll(descriptor: int) -> Iterator[Found]:
+    """The frames from the start of a file as far as headers are whole and in order, one at a time."""
     size = os.fstat(descriptor).st_size
-    found: list[Found] = []
-    at = 0
-    while (frame := read_frame(descriptor, at, size)) is not None and frame.header.ordinal == len(found):
-        found.append(Found(at, frame))
-        at = frame.stop
-    return found
+    count = at = 0
+    while (frame := read_frame(descriptor, at, size)) is not None and frame.header.ordinal == count:
+        yield Found(at, frame)
+        at, count = frame.stop, count + 1
+
+
+def walk(descriptor: int) -> list[Found]:
+    """All frames of `stroll`."""
+    return list(stroll(descriptor))
 
 
 class BlockFile:
@@ -54,6 +58,8 @@ class BlockFile:
         """Nothing is opened or made yet."""
         self.block = block
         self.sealed = False
+        # Set by who made the file and its name durable beforehand.
+        self.named = False
         self._vault = vault
         self._cipher: BlockCipher | None = None
         self._descriptor: int | None = None
@@ -101,10 +107,18 @@ class BlockFile:
         if self._descriptor is None:
             return
         os.fdatasync(self._descriptor)
-        if self._settled == 0:
+        if self._settled == 0 and not self.named:
             sync_directory(self._vault.files)
         self._settled, self._settled_frames = self._length, self._frames
         self._close()
+
+    def sync_idle(self) -> None:
+        """Sync the file though nothing was written: an append takes as many syncs wherever its records go."""
+        descriptor = os.open(self._vault.path(self.block), os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def roll_back(self) -> None:
         """Forget everything since the last `sync`."""

@@ -31,6 +31,10 @@ TIGHT = 60_000
 HARDLY = Work(1.0, 60.0)
 
 
+def hardly(spec: Any, judge: Any, others: Any, newcomer: Any) -> Registration:
+    return answering.answer_of(spec, judge, others, newcomer, HARDLY)
+
+
 class Watch:
     """Which threads have a transaction open, and whether any of them planned meanwhile."""
 
@@ -102,8 +106,8 @@ def test_a_profile_is_planned_before_it_is_written(
     tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clusters = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 2}
-    asked = []
-    real = profiling.answer_of
+    asked: list[Any] = []
+    real = answering.answer_of
 
     def answer(*arguments: Any) -> Registration:
         asked.append(arguments)
@@ -124,7 +128,7 @@ def test_a_profile_is_planned_before_it_is_written(
 
 def test_appends_go_on_while_somebody_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planning, enough = threading.Event(), threading.Event()
-    real = registrations.answer_of
+    real = answering.answer_of
 
     def slow(*arguments: Any) -> Registration:
         planning.set()
@@ -173,7 +177,7 @@ def test_what_could_not_be_settled_says_so_and_is_settled_in_the_background(
         for one in flights.PTKS[:-1]:
             register(store, *one)
         name, kind, body, _ = flights.PTKS[-1]
-        monkeypatch.setattr(registrations, "answer_of", lambda *given: answering.answer_of(*given, HARDLY))
+        monkeypatch.setattr(registrations, "answer_of", hardly)
         first = register(store, name, kind, body, 0.17)
         assert (first.status, first.refining) == ("REJECTED", True)
         assert "not settled" in first.reason
@@ -195,7 +199,7 @@ def test_what_does_not_fit_is_refined_once_and_keeps_the_better_hint(
     with flights_store(tmp_path) as store:
         for one in flights.PTKS[:-1]:
             register(store, *one)
-        monkeypatch.setattr(registrations, "answer_of", lambda *given: answering.answer_of(*given, HARDLY))
+        monkeypatch.setattr(registrations, "answer_of", hardly)
         first = register(store, *flights.PTKS[-1])
         assert (first.status, first.refining) == ("REJECTED", True)
         assert refine(store.home, work=Work(2e9, 60.0, final=True)) == 1
@@ -212,7 +216,7 @@ def test_a_change_that_was_not_settled_leaves_nothing_behind(tmp_path: Path, mon
             register(store, *one)
         name, kind, body, _ = flights.PTKS[-1]
         assert register(store, name, kind, body, 0.4).status == "ACTIVE"
-        monkeypatch.setattr(registrations, "answer_of", lambda *given: answering.answer_of(*given, HARDLY))
+        monkeypatch.setattr(registrations, "answer_of", hardly)
         answer = store.update_target(name, 0.17)
         assert (answer.status, answer.refining) == ("REJECTED", False)
         assert "not settled" in answer.reason
@@ -254,8 +258,8 @@ def test_of_two_who_plan_on_one_snapshot_the_later_plans_once_more(
 ) -> None:
     with places[0].write() as tx:
         tx.streams.create(ALONE.name, ALONE.as_json(), at_ms=0)
-    together, planned = threading.Barrier(2), []
-    real = registrations.answer_of
+    together, planned = threading.Barrier(2), list[str]()
+    real = answering.answer_of
 
     def answer(*arguments: Any) -> Registration:
         found = real(*arguments)
@@ -279,8 +283,8 @@ def test_what_is_overtaken_again_and_again_is_told_so(places: list[Metadata], mo
         tx.streams.create(ALONE.name, ALONE.as_json(), at_ms=0)
         other = tx.ptks.create("other", ALONE.name, "statistics", config(), 0.5, 1)
         tx.ptks.set_status(other.id, "ACTIVE")
-    tries = []
-    real = registrations.answer_of
+    tries: list[Any] = []
+    real = answering.answer_of
 
     def answer(*arguments: Any) -> Registration:
         with places[1].write() as tx:
