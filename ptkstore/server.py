@@ -33,6 +33,7 @@ from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.planner import Planner
 from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
@@ -180,6 +181,7 @@ class Server:
         allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
         self._deliverer: Deliverer | None = None
         self._refiner: Refiner | None = None
+        self._planner = Planner()
         self._new_deliverer: Callable[[], Deliverer] = lambda: Deliverer(
             home.metadata, home.now_ms, self.metrics, allowed=allowed, credentials=credentials, pace=pace
         )
@@ -197,7 +199,12 @@ class Server:
             (stream_pb2.DESCRIPTOR.services_by_name["StreamService"], Streams(store, self._appender, self._runner)),
             (
                 ptk_pb2.DESCRIPTOR.services_by_name["PtkService"],
-                Ptks(store, self._watchers, endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed)),
+                Ptks(
+                    store,
+                    self._watchers,
+                    endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed),
+                    answer=self._planner.answer,
+                ),
             ),
             (plan_pb2.DESCRIPTOR.services_by_name["PlanService"], Plans(store)),
             (budget_pb2.DESCRIPTOR.services_by_name["BudgetService"], Budgets(store)),
@@ -275,6 +282,7 @@ class Server:
         self.stop()
 
     def _close_parts(self) -> None:
+        self._planner.close()
         self._appender.close()
         # While the window under way is finished the lease is still renewed.
         self._rest()

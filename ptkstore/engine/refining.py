@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ptklib.privacy.filters import Filter
 from ptkstore.engine.answering import REFINED, Work, answer_of
 from ptkstore.engine.deciding import attempted
 from ptkstore.engine.home import Home
@@ -20,11 +21,13 @@ from ptkstore.engine.planning import Candidate
 from ptkstore.engine.registrations import active, candidate, told
 from ptkstore.metadata import rows
 from ptkstore.metadata.store import Transaction
+from ptkstore.streams.spec import StreamSpec
 from ptkstore.views import Registration
 
 __all__ = ["refine", "unsettled"]
 
 _KEY = "refining"
+Answer = Callable[[StreamSpec, Filter, Sequence[Candidate], Candidate, Work], Registration]
 
 
 class _Settled(Exception):
@@ -38,7 +41,12 @@ def unsettled(tx: Transaction, stream: str | None = None) -> list[rows.Ptk]:
 
 
 def refine(
-    home: Home, stream: str | None = None, *, work: Work = REFINED, stopping: Callable[[], bool] = lambda: False
+    home: Home,
+    stream: str | None = None,
+    *,
+    work: Work = REFINED,
+    stopping: Callable[[], bool] = lambda: False,
+    answer: Answer = answer_of,
 ) -> int:
     """Settle what is not settled; how many were. ``stopping`` is asked before each, and before it is written."""
     with home.metadata.read() as tx:
@@ -47,11 +55,11 @@ def refine(
     for row in waiting:
         if stopping():
             break
-        done += _refined(home, row, work, stopping)
+        done += _refined(home, row, work, stopping, answer)
     return done
 
 
-def _refined(home: Home, row: rows.Ptk, work: Work, stopping: Callable[[], bool]) -> bool:
+def _refined(home: Home, row: rows.Ptk, work: Work, stopping: Callable[[], bool], plan: Answer) -> bool:
     spec, judge = home.specs[row.stream], home.judge(row.stream)
 
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
@@ -83,7 +91,7 @@ def _refined(home: Home, row: rows.Ptk, work: Work, stopping: Callable[[], bool]
             row.stream,
             row.name,
             read=read,
-            answer=lambda others, newcomer: answer_of(spec, judge, others, newcomer, work),
+            answer=lambda others, newcomer: plan(spec, judge, others, newcomer, work),
             write=write,
         )
     except _Settled:

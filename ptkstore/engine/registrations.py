@@ -30,6 +30,7 @@ from ptkstore.streams.spec import StreamSpec
 from ptkstore.views import Registration
 
 __all__ = [
+    "AnswerOf",
     "active",
     "candidate",
     "change",
@@ -46,6 +47,7 @@ __all__ = [
 SpecOf = Callable[[str], StreamSpec]
 # Called in the transaction that makes a change, with the answer to it: what it writes is durable with the change or not at all.
 Within = Callable[[Transaction, Registration], object]
+AnswerOf = Callable[[StreamSpec, Filter, Sequence[Candidate], Candidate], Registration]
 
 
 def unheard(_tx: Transaction, _answer: Registration) -> None:
@@ -104,8 +106,9 @@ def register(
     train_every: int,
     now_ms: int,
     within: Within = unheard,
+    answer: AnswerOf | None = None,
 ) -> Registration:
-    """Add a PTK; a name that was REJECTED before may be asked again."""
+    """Add a PTK; a name that was REJECTED before may be asked again. ``answer`` plans elsewhere (`planner`)."""
     check_name(name, "a PTK's name")
     check_real(target, "target")
     check_whole(train_every, "train_every", at_least=1)
@@ -118,17 +121,17 @@ def register(
         # Another configuration has no profile yet, and what is asked again counts as another.
         return [one for one in active(tx, spec.name) if one.row.id != row.id], Candidate(row, ptk)
 
-    def write(tx: Transaction, _newcomer: Candidate, answer: Registration) -> Registration:
-        told(tx, fresh_row(tx, *wanted, now_ms), answer, now_ms)
-        within(tx, answer)
-        return answer
+    def write(tx: Transaction, _newcomer: Candidate, found: Registration) -> Registration:
+        told(tx, fresh_row(tx, *wanted, now_ms), found, now_ms)
+        within(tx, found)
+        return found
 
     return decided(
         metadata,
         spec.name,
         name,
         read=read,
-        answer=lambda others, newcomer: answer_of(spec, judge, others, newcomer),
+        answer=lambda others, newcomer: (answer or answer_of)(spec, judge, others, newcomer),
         write=write,
     )
 
@@ -143,6 +146,7 @@ def change(
     etag: int | None = None,
     now_ms: int,
     within: Within = unheard,
+    answer: AnswerOf | None = None,
 ) -> Registration:
     """Give a PTK another configuration or target. If that does not fit, it keeps what it had and the answer is REJECTED.
 
@@ -174,21 +178,21 @@ def change(
         # Another configuration has no profile yet.
         return others, candidate(tx, wanted) if wanted.config == row.config else Candidate.of(wanted)
 
-    def write(tx: Transaction, newcomer: Candidate, answer: Registration) -> Registration:
-        if answer.status == "REJECTED":
+    def write(tx: Transaction, newcomer: Candidate, found: Registration) -> Registration:
+        if found.status == "REJECTED":
             # It keeps what it had, so there is nothing to work on in the background.
-            answer = replace(answer, refining=False)
+            found = replace(found, refining=False)
         else:
-            _changed(tx, newcomer.row, answer, now_ms)
-        within(tx, answer)
-        return answer
+            _changed(tx, newcomer.row, found, now_ms)
+        within(tx, found)
+        return found
 
     return decided(
         metadata,
         spec.name,
         name,
         read=read,
-        answer=lambda others, newcomer: answer_of(spec, judge, others, newcomer),
+        answer=lambda others, newcomer: (answer or answer_of)(spec, judge, others, newcomer),
         write=write,
     )
 

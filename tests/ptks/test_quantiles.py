@@ -20,7 +20,7 @@ from ptklib.ptks import quantiles as quantiles_module
 from ptklib.ptks.fewest import fewest
 from ptklib.ptks.keys import Bins, IntegerRange
 from ptklib.ptks.quantiles import Quantiles
-from ptklib.ptks.quantiles_tree import Tree, default_branching, spread
+from ptklib.ptks.quantiles_tree import Tree, default_branching, spread, tails
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -330,7 +330,7 @@ def test_noise_by_blocks_is_the_noise_of_all_nodes(bins: int, branching: int) ->
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_a_profile_on_the_largest_grid_takes_few_looks(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
-    real = quantiles_module.tails
+    real = tails
 
     def counted(*arguments: Any) -> Any:
         looks.append(arguments)
