@@ -14,7 +14,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,7 +22,8 @@ import grpc
 import prometheus_client
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 from pydantic import SecretStr
 
@@ -41,17 +41,21 @@ from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.budgets import Budgets
 from ptkstore.rpc.callers import Allowance, Caller, Callers
 from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
-from ptkstore.rpc.dispatch import Dispatcher, Gate
+from ptkstore.rpc.dispatch import Dispatcher
+from ptkstore.rpc.doorway import Doorway
 from ptkstore.rpc.events import Events
 from ptkstore.rpc.forwarding import Forwarder, Vouching
+from ptkstore.rpc.health import Health
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
+from ptkstore.rpc.places import Places
 from ptkstore.rpc.plans import Plans
 from ptkstore.rpc.ptks import Ptks, watch_message
 from ptkstore.rpc.reflecting import Symbols
 from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
+from ptkstore.rpc.strangers import Strangers
 from ptkstore.rpc.streams import Streams
 from ptkstore.rpc.watching import Watchers
 from ptkstore.settings import Settings
@@ -160,7 +164,6 @@ class Server:
             auditor=self._auditor,
             repeats=Repeats(home.metadata, home.now_ms),
             metrics=self.metrics,
-            allowance=Allowance(settings.server.calls_per_second),
             stream_of=lambda ptk: _stream_of(store, ptk),
             now_ms=home.now_ms,
             changed=home.notifier.wake,
@@ -197,7 +200,9 @@ class Server:
         self._forwarder: Forwarder | None = None
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
-        self._grpc = self._made(Gate(callers), [one.full_name for one, _ in services])
+        self._doorway = self._opened(callers, dispatcher)
+        self._health = Health(one.full_name for one, _ in services)
+        self._grpc = self._made([one.full_name for one, _ in services])
         self._stopped = threading.Event()
         self._notifier = home.notifier
         try:
@@ -274,7 +279,8 @@ class Server:
         self._hub.close()
         self._watchers.close()
         self._auditor.close()
-        self._health_threads.shutdown()
+        self._doorway.close()
+        self._health.close()
 
     def _lead(self) -> None:
         """Begin what one server does for all."""
@@ -334,12 +340,32 @@ class Server:
             patience_seconds=limits.lease_seconds,
         )
 
-    def _made(self, gate: Gate, names: list[str]) -> Any:
+    def _opened(self, callers: Callers, dispatcher: Dispatcher) -> Doorway:
+        limits = self._settings.server
+
+        def places() -> Places:
+            return Places(
+                most=limits.threads,
+                most_each=limits.calls_per_caller or limits.threads // 2,
+                first_message_seconds=limits.first_message_seconds,
+            )
+
+        return Doorway(
+            callers,
+            strangers=Strangers(limits.denials_per_second),
+            allowance=Allowance(limits.calls_per_second),
+            places=places,
+            threads=limits.threads,
+            refuse=dispatcher.refuse,
+            late=dispatcher.cancelled,
+        )
+
+    def _made(self, names: list[str]) -> Any:
         limits = self._settings.server
         server = grpc.server(
-            ThreadPoolExecutor(limits.threads, thread_name_prefix="sage-rpc"),
-            interceptors=[gate],
-            maximum_concurrent_rpcs=limits.threads,
+            self._doorway.threads,
+            # How many are served at once is for it to say: gRPC's own limit would count health among them.
+            interceptors=[self._doorway],
             options=[
                 ("grpc.max_receive_message_length", limits.max_message_bytes),
                 ("grpc.max_send_message_length", limits.max_message_bytes),
@@ -353,14 +379,8 @@ class Server:
                 ("grpc.keepalive_permit_without_calls", 1),
             ],
         )
-        self._health_threads = ThreadPoolExecutor(2, thread_name_prefix="sage-health")
-        self._health = health.HealthServicer(
-            experimental_non_blocking=True, experimental_thread_pool=self._health_threads
-        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        for name in ("", *names):
-            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        reflected = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflected = (*names, HEALTH_SERVICE, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, pool=Symbols())
         return server
 

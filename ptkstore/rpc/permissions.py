@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ANYONE", "CHANGING", "PERMISSIONS", "ROLES", "SCOPES", "Permission", "table"]
+__all__ = ["ANYONE", "CHANGING", "PERMISSIONS", "ROLES", "SCOPES", "Permission", "carries_records", "table"]
 
 ROLES = ("reader", "producer", "developer", "operator")
 SCOPES = ("named", "checked", "filtered", "whole", "open")
@@ -27,8 +27,8 @@ ANYONE = ("/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/grpc
 class Permission:
     """Who may call an RPC. ``stream`` and ``ptk`` are the fields of the request that name them.
 
-    ``records`` says what it does with raw records: it ``carries`` them (whether it succeeds may depend on them), or its time
-    ``grows`` with those that are held. Neither may be told to anybody but the caller.
+    ``records`` says what it does with raw records: it ``carries`` them (how often it is called, and whether it succeeds, may
+    depend on them), or its time ``grows`` with those that are held. Neither may be told to anybody but the caller.
     """
 
     roles: frozenset[str]
@@ -113,6 +113,12 @@ PERMISSIONS: Mapping[str, Permission] = {
 
 # RPCs that change something.
 CHANGING = tuple(name for name, one in PERMISSIONS.items() if one.mutates)
+
+
+def carries_records(method: str) -> bool:
+    """True for an RPC that brings raw records: that it was called is a count that only its caller may have."""
+    permission = PERMISSIONS.get(method)
+    return permission is not None and permission.records == "carries"
 
 
 def table() -> str:
