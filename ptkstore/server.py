@@ -49,7 +49,7 @@ from ptkstore.rpc.health import Health
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
-from ptkstore.rpc.places import Places
+from ptkstore.rpc.places import MOST_IN_LINE, Places
 from ptkstore.rpc.plans import Plans
 from ptkstore.rpc.ptks import Ptks, watch_message
 from ptkstore.rpc.reflecting import Symbols
@@ -343,11 +343,12 @@ class Server:
     def _opened(self, callers: Callers, dispatcher: Dispatcher) -> Doorway:
         limits = self._settings.server
 
-        def places() -> Places:
+        def places(beside: Places | None) -> Places:
             return Places(
                 most=limits.threads,
                 most_each=limits.calls_per_caller or limits.threads // 2,
                 first_message_seconds=limits.first_message_seconds,
+                beside=beside,
             )
 
         return Doorway(
@@ -371,6 +372,11 @@ class Server:
                 ("grpc.max_send_message_length", limits.max_message_bytes),
                 ("grpc.max_metadata_size", 16 << 10),
                 ("grpc.so_reuseport", 0),
+                # gRPC drops calls at random when many come at once: an honest one among them as likely as another. What one
+                # connection may begin is bounded instead; beyond that, clients wait by themselves.
+                ("grpc.max_concurrent_streams", limits.threads),
+                ("grpc.server.max_pending_requests", MOST_IN_LINE),
+                ("grpc.server.max_pending_requests_hard_limit", 2 * MOST_IN_LINE),
                 # Batches are megabytes: frames of the usual 16 kB would cost more than the records in them.
                 ("grpc.http2.max_frame_size", 1 << 17),
                 ("grpc.keepalive_time_ms", 60_000),

@@ -53,13 +53,13 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
         *,
         strangers: Strangers,
         allowance: Allowance,
-        places: Callable[[], Places],
+        places: Callable[[Places | None], Places],
         threads: int,
         refuse: Refuse,
         late: Callable[[str, Caller, SageError], None],
     ) -> None:
-        """``allowance`` is in calls; ``places`` makes those of ``threads``; ``late`` is told of calls that were cancelled
-        because their message did not come."""
+        """``allowance`` is in calls; ``places`` makes those of ``threads``, beside others; ``late`` is told of calls that
+        were cancelled because their message did not come."""
         self._callers = callers
         self._strangers = strangers
         self._allowance = allowance
@@ -70,7 +70,8 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
         self._known_threads = ThreadPoolExecutor(threads, thread_name_prefix="sage-known")
         self._health_threads = ThreadPoolExecutor(HEALTH_THREADS, thread_name_prefix="sage-health")
         self._turning_away = ThreadPoolExecutor(2, thread_name_prefix="sage-refuse")
-        self._places, self._known_places = places(), places()
+        self._places = places(None)
+        self._known_places = places(self._places)
         self._health_places = Places(
             most=HEALTH_THREADS, most_each=_HEALTH_EACH, first_message_seconds=_HEALTH_SECONDS
         )

@@ -61,18 +61,21 @@ class Places:
         most: int,
         most_each: int,
         first_message_seconds: float,
+        beside: Places | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """As many as there are threads; the thread that looks after the silent ones is started when there is one."""
+        """As many as there are threads; the thread that looks after the silent ones is started when there is one. What each
+        has ``beside`` these counts, too."""
         self._most = most
         self._most_each = most_each
         self._patience = first_message_seconds
         self._clock = clock
-        self._changed = threading.Condition()
+        self._lock = threading.Lock() if beside is None else beside._lock
+        self._changed = threading.Condition(self._lock)
         # Calls that stand in line, calls that have entered, and how many of either each caller has, as far as it is known.
         self._line = 0
         self._entered = 0
-        self._each: Counter[str] = Counter()
+        self._each: Counter[str] = Counter() if beside is None else beside._each
         # Those that said nothing yet, longest first; and how many of them are being sent away.
         self._silent: dict[Place, None] = {}
         self._leaving = 0

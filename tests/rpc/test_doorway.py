@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +70,11 @@ def test_calls_without_a_message_lock_nobody_out(clients: Clients, method: str, 
 
 def test_many_connections_lock_nobody_out_where_callers_have_no_names(tmp_path: Path) -> None:
     with serving(tmp_path) as (server, _):
-        connections = [SilentConnection(server.address) for _ in range(20)]
-        for silent in connections:
-            silent.call(LIST, MANY // 20)
-        assert health(server) == health_pb2.HealthCheckResponse.SERVING
-        assert asked(server) == "OK"
-        for silent in connections:
-            silent.close()
+        with ExitStack() as stack:
+            for silent in [stack.enter_context(SilentConnection(server.address)) for _ in range(20)]:
+                silent.call(LIST, MANY // 20)
+            assert health(server) == health_pb2.HealthCheckResponse.SERVING
+            assert asked(server) == "OK"
 
 
 def test_a_call_without_a_message_is_ended_in_time_and_written_down(tmp_path: Path) -> None:
