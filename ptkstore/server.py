@@ -22,8 +22,7 @@ import grpc
 import prometheus_client
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health_pb2_grpc
-from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from pydantic import SecretStr
 
@@ -45,7 +44,6 @@ from ptkstore.rpc.dispatch import Dispatcher
 from ptkstore.rpc.doorway import Doorway
 from ptkstore.rpc.events import Events
 from ptkstore.rpc.forwarding import Forwarder, Vouching
-from ptkstore.rpc.health import Health
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
@@ -201,7 +199,6 @@ class Server:
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
         self._doorway = self._opened(callers, dispatcher)
-        self._health = Health(one.full_name for one, _ in services)
         self._grpc = self._made([one.full_name for one, _ in services])
         self._stopped = threading.Event()
         self._notifier = home.notifier
@@ -280,7 +277,6 @@ class Server:
         self._watchers.close()
         self._auditor.close()
         self._doorway.close()
-        self._health.close()
 
     def _lead(self) -> None:
         """Begin what one server does for all."""
@@ -385,8 +381,12 @@ class Server:
                 ("grpc.keepalive_permit_without_calls", 1),
             ],
         )
+        # It runs in threads of the doorway, like all the rest.
+        self._health = health.HealthServicer(experimental_non_blocking=True)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflected = (*names, HEALTH_SERVICE, reflection.SERVICE_NAME)
+        for name in ("", *names):
+            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        reflected = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, pool=Symbols())
         return server
 

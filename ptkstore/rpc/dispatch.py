@@ -28,7 +28,7 @@ from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.callers import ANONYMOUS, Caller, Callers, denied
 from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, code_of, place_of, status_of, told
 from ptkstore.rpc.metrics import Metrics
-from ptkstore.rpc.permissions import PERMISSIONS, Permission, carries_records
+from ptkstore.rpc.permissions import PERMISSIONS, Permission, is_counted
 from ptkstore.rpc.repeats import UNKEPT, Once, Repeats
 
 __all__ = ["Call", "Dispatcher", "calls_back", "parse"]
@@ -101,7 +101,7 @@ class Dispatcher:
             if call.permission.mutates:
                 answer = self._mutate(request, call, subject, work)
             else:
-                self.auditor.tally(self._decision(call.caller, method, subject, "ALLOWED"))
+                self._written(self._decision(call.caller, method, subject, "ALLOWED"))
                 answer = work(request, call).SerializeToString()
         except Exception as error:
             self._fail(method, context, call, subject, error, time.perf_counter() - begin)
@@ -158,7 +158,7 @@ class Dispatcher:
         request = parse(kind, data)
         subject = _subject(request, call.permission)
         self._check_subject(request, call)
-        self.auditor.tally(self._decision(call.caller, call.method, subject, "ALLOWED"))
+        self._written(self._decision(call.caller, call.method, subject, "ALLOWED"))
         return request
 
     def admit(self, call: Call, subject: str) -> None:
@@ -201,6 +201,11 @@ class Dispatcher:
         timed = permission is not None and not permission.records
         self.metrics.called(method, code, seconds if timed else None)
 
+    def _written(self, decision: Decision) -> bool:
+        """Write down a reading or a refusal; True when it is there by itself, and not counted with others."""
+        write = self.auditor.tally if is_counted(decision.what) else self.auditor.daily
+        return write(decision)
+
     def _decision(self, caller: Caller, method: str, subject: str, outcome: str) -> Decision:
         return Decision(self.now_ms(), caller.name, method, subject, outcome)
 
@@ -226,10 +231,9 @@ class Dispatcher:
         """Count, log and audit a call that failed; what its caller is told."""
         fault = told(error)
         outcome = "DENIED" if isinstance(fault, AccessDenied) else fault.reason
-        carries, fresh = carries_records(method), True
-        write = self.auditor.daily if carries else self.auditor.tally
+        fresh = True
         try:
-            fresh = write(self._decision(caller, method, subject, outcome))
+            fresh = self._written(self._decision(caller, method, subject, outcome))
         except SageError as unwritable:
             fault = unwritable
         code = code_of(fault)
@@ -237,7 +241,7 @@ class Dispatcher:
         note = {"method": method, "who": caller.name, "code": code.name, "reason": fault.reason}
         if fault is error and fresh:
             _LOG.info("refused", **note)
-        elif fault is not error and (fresh or not carries):
+        elif fault is not error and (fresh or is_counted(method)):
             _LOG.error("failed", **note, error=type(error).__name__, where=place_of(error))
         return fault
 

@@ -12,7 +12,7 @@ _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 # What a segment holds may be deleted, and nothing else. A segment ends with an entry that is there, and is for ever.
 _SQLITE = (
-    "DROP TRIGGER audit_no_DELETE",
+    "DROP TRIGGER IF EXISTS audit_no_DELETE",
     """
 CREATE TRIGGER audit_no_DELETE BEFORE DELETE ON audit
 WHEN OLD.id > (SELECT COALESCE(MAX(id), 0) FROM audit_segments)
