@@ -39,9 +39,10 @@ from ptkstore.rpc.appending import Appender
 from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.budgets import Budgets
 from ptkstore.rpc.callers import Allowance, Caller, Callers
-from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
+from ptkstore.rpc.delivering import Deliverer, Pace
 from ptkstore.rpc.dispatch import Dispatcher
 from ptkstore.rpc.doorway import Doorway
+from ptkstore.rpc.endpoints import is_allowed
 from ptkstore.rpc.events import Events
 from ptkstore.rpc.forwarding import Forwarder, Vouching
 from ptkstore.rpc.hub import Hub
@@ -56,14 +57,15 @@ from ptkstore.rpc.running import Runner
 from ptkstore.rpc.strangers import Strangers
 from ptkstore.rpc.streams import Streams
 from ptkstore.rpc.watching import Watchers
-from ptkstore.settings import Settings
+from ptkstore.settings import Settings, is_loopback
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
 __all__ = ["LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
 
 # Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
-LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[[]::1]:*")
+LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 _LOOK_SECONDS = 0.2
+_LOG = structlog.get_logger("sage.server")
 _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 
@@ -419,6 +421,13 @@ class Server:
         if address is None:
             return None
         host, _, port = address.rpartition(":")
+        if not is_loopback(host) and not self._settings.server.metrics_in_the_clear:
+            _LOG.warning(
+                "metrics in the clear",
+                address=address,
+                advice="whoever reaches this address reads them, without credentials or TLS: listen on loopback, or keep others"
+                " away and set server.metrics_in_the_clear",
+            )
         server, _thread = prometheus_client.start_http_server(
             int(port), addr=host.strip("[]"), registry=self.metrics.registry
         )

@@ -82,6 +82,8 @@ class ServerSettings(_Section):
     append_bytes_per_second: float = Field(default=0, ge=0)
     # Prometheus metrics over HTTP; none if left out.
     metrics_address: str | None = None
+    # They are plain HTTP without credentials: say so where others can reach them, or be warned at every start.
+    metrics_in_the_clear: bool = False
     drain_seconds: float = Field(default=20, ge=0, le=3600)
 
     @model_validator(mode="after")
