@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptklib.errors import SageError
+from ptkstore.engine.held_too_long import examine_holding
 from ptkstore.engine.home import Home
+from ptkstore.engine.window_health import examine_windows
 from ptkstore.engine.witness import known_head
 from ptkstore.streams.cohorts import verify_members
 from ptkstore.streams.spans import Spans
@@ -27,7 +29,9 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found += _states(home)
     found += _exposure(home)
     found += _members(home)
+    found += examine_holding(home)
     found += _cycles(home)
+    found += examine_windows(home)
     found += _canaries(home.path, canaries)
     return found
 

@@ -60,6 +60,11 @@ class Transaction:
         self.requests = Requests(session)
         self.tokens = Tokens(session)
         self.audit = Audit(session)
+        self._session = session
+
+    def clock_ms(self) -> int | None:
+        """The time by the database's own clock; None for SQLite, which has none."""
+        return self._session.clock_ms()
 
 
 class Metadata:

@@ -41,6 +41,7 @@ from ptkstore.streams.encoding import Encoding
 from ptkstore.streams.exposure import Exposure, exposure_of
 from ptkstore.streams.faults import BlockRefused, StreamUnavailable
 from ptkstore.streams.group import Part, make_files, write_parts
+from ptkstore.streams.moves import Moves
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.reach import check_reach
 from ptkstore.streams.recovery import recover
@@ -110,6 +111,9 @@ class StreamWriter:
             self._cohorts = Cohorts(self._vault, self._tag_key, self._progress) if user_level else None
             self._router = Router(spec, self._spans, self._cohorts)
             self._router.given_up_before = self._progress.given_up_before
+            self._moves = Moves.read(self._vault.files)
+            if not self._moves.known:
+                self._note_move()
             self._finish_sealing()
         except BaseException:
             os.close(self._lock)
@@ -297,8 +301,15 @@ class StreamWriter:
         return StreamUnavailable(reason, f"the writer of stream {self.spec.name!r} {what}", stream=self.spec.name)
 
     def _move_watermark(self) -> list[str]:
+        self._note_move()
         self._progress.write(self._vault.files)
         return self._finish_sealing()
+
+    def _note_move(self) -> None:
+        """Before it is made: a move that is noted and not made is noted again when it is."""
+        held = [self._spans.number(name) for name in self.sealed()]
+        now_ms = int(self._clock() * 1000)
+        self._moves.add(self._progress.oldest_open, now_ms, min([*held, self._progress.sealed_before]))
 
     def _finish_sealing(self) -> list[str]:
         """Seal everything before the oldest open span; `Progress` remembers that it is done."""

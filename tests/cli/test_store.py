@@ -282,7 +282,9 @@ def _copy(taxi: Taxi, tmp_path: Path) -> Path:
 
 def test_a_window_without_enough_data_says_why(taxi: Taxi, tmp_path: Path) -> None:
     store = _copy(taxi, tmp_path)
-    people = call("run", "--until", "2026-03-05", cwd=store)
+    people = call("run", "--until", "2026-03-05", cwd=store, code=1)
+    assert "SHORT. 2 of 2 PTKs got no new version" in people.out
+    assert "Send at least" in people.out
     assert "2026-03-04" in people.out
     assert "sage plan show --stream rides" in people.out
     assert {one["outcome"] for one in call("budget", "history", "rides", "--json", cwd=store).json[-1]["trained"]} == {
@@ -290,8 +292,9 @@ def test_a_window_without_enough_data_says_why(taxi: Taxi, tmp_path: Path) -> No
     }
     shown = call("plan", "show", "--svg", str(store / "plan.svg"), cwd=store).out
     assert (store / "plan.svg").read_text().startswith("<svg")
-    assert "INFEASIBLE" in shown or "KEPT" in shown
-    assert "is not reachable" in shown
+    assert "INFEASIBLE" in shown
+    assert "WINDOW_TOO_SMALL" in shown
+    assert "windows of rides" in call("doctor", cwd=store, code=1).out
 
 
 def test_the_picture_of_a_plan_is_written_as_svg_and_as_png(taxi: Taxi, tmp_path: Path) -> None:
