@@ -140,7 +140,7 @@ class TestCrashes:
             writer.append(batch([2], hours=1), producer="p", seq=2)
         witness(users).write_bytes(before)
         body = log(users).read_bytes()
-        log(users).write_bytes(body[: 76 + torn] + bytes(len(body) - 76 - torn))
+        log(users).write_bytes(body[: 76 + torn] + bytes(one ^ 0xFF for one in body[76 + torn :]))
         block = users.path / f"streams/rides/{B}.block"
         os.truncate(block, 0)
         with users.writer() as writer:
