@@ -41,7 +41,6 @@ from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.engine.what_if import Changes
-from ptkstore.engine.witness import require_newest
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
@@ -116,7 +115,7 @@ class Store:
             )
         self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
         try:
-            require_newest(self._home)
+            self._home.witness.require_newest()
         except BaseException:
             self._home.close()
             raise

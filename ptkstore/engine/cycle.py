@@ -25,7 +25,6 @@ from ptkstore.engine.planning import keep, plan_view, settle_plan
 from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
 from ptkstore.engine.training import Assigned, assign, requests_of, train
-from ptkstore.engine.witness import keep_head
 from ptkstore.metadata import rows
 from ptkstore.metadata.cycles import RUNNING
 from ptkstore.metadata.rows import Block
@@ -84,8 +83,6 @@ class Cycle:
         self.home.on_step(name, "begins")
         body = work()
         self.home.on_step(name, "worked")
-        # What is written may be seen: by then the directory knows of its charges.
-        keep_head(self.home)
         with self.home.writing_step() as tx:
             if publish is not None:
                 body = self._publish(tx, publish, body)

@@ -13,8 +13,10 @@ from typing import Any
 from ptklib.privacy.filters import Filter
 from ptkstore.bus import LocalBus, Notifier, RedisBus
 from ptkstore.engine.following import Followers
+from ptkstore.engine.guarded_lake import GuardedLake
 from ptkstore.engine.lead import Alone, Lead, LeadLost
 from ptkstore.engine.specs import Specs
+from ptkstore.engine.witness import Witness
 from ptkstore.lake import DirectoryLake, Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata, Transaction
@@ -68,11 +70,14 @@ class Home:
     on_step: Callable[[str, str], None] = lambda _step, _moment: None
     followers: Followers = field(init=False)
     specs: Specs = field(init=False)
+    witness: Witness = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what needs several parts."""
         self.followers = Followers(self.metadata, self.bus)
         self.specs = Specs(self.metadata)
+        self.witness = Witness(self.path, self.ledger)
+        self.lake = GuardedLake(self.lake, self.witness.keep)
 
     @classmethod
     def open(
@@ -132,7 +137,12 @@ class Home:
 
     @contextmanager
     def writing_step(self) -> Iterator[Transaction]:
-        """A transaction for what a window comes to: nothing is written by a server that does not lead any more."""
+        """A transaction for what a window comes to, the one way for it into the metadata.
+
+        The ledger's head is kept first: whoever sees a result can rely on its charges being known outside of the ledger.
+        Nothing is written by a server that does not lead any more.
+        """
+        self.witness.keep()
         with self.metadata.write() as tx:
             self.lead.fence(tx)
             yield tx

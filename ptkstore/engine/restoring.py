@@ -24,7 +24,7 @@ from pathlib import Path
 from ptklib.errors import InvalidInput
 from ptkstore.engine.backup import DATABASES, Backup, read_backup
 from ptkstore.engine.home import Home
-from ptkstore.engine.witness import begin_restoring, end_restoring
+from ptkstore.engine.witness import begin_restoring
 from ptkstore.lake import DirectoryLake
 from ptkstore.ledger.key_file import read_or_make_key
 from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
@@ -91,7 +91,7 @@ def give_up_past(home: Home, until_ms: int) -> list[GivenUp]:
     found = [_give_up(home, specs[name], until_ms) for name in sorted(specs)]
     for name in sorted(home.ledger.streams().keys() - specs.keys()):
         _retire_living(home, name)
-    end_restoring(home)
+    home.witness.end_restoring()
     return found
 
 

@@ -247,7 +247,7 @@ def test_an_interrupted_restore_keeps_the_store_shut_until_it_is_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, home_of(path) as home:
-        patch.setattr(restoring, step, die)
+        patch.setattr(home.witness if step == "end_restoring" else restoring, step, die)
         with pytest.raises(KeyboardInterrupt):
             give_up_past(home, FIRST_MS + 2 * DAY_MS)
     with pytest.raises(Refused, match="RESTORE_UNFINISHED"):
