@@ -49,6 +49,7 @@ from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.permissions import CHANGING
 from ptkstore.streams import StreamSpec
+from ptkstore.streams.binding import bind
 from ptkstore.views import (
     AuditPage,
     BlockPage,
@@ -116,6 +117,7 @@ class Store:
         self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
         try:
             self._home.witness.require_newest()
+            bind(self._home.path, self._home.ledger)
         except BaseException:
             self._home.close()
             raise

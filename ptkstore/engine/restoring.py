@@ -28,6 +28,7 @@ from ptkstore.engine.witness import begin_restoring
 from ptkstore.lake import DirectoryLake
 from ptkstore.ledger.key_file import read_or_make_key
 from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
+from ptkstore.streams.binding import bind_anew
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault, sync_directory
 
@@ -91,6 +92,7 @@ def give_up_past(home: Home, until_ms: int) -> list[GivenUp]:
     found = [_give_up(home, specs[name], until_ms) for name in sorted(specs)]
     for name in sorted(home.ledger.streams().keys() - specs.keys()):
         _retire_living(home, name)
+    bind_anew(home.path, home.ledger)
     home.witness.end_restoring()
     return found
 
