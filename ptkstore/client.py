@@ -118,6 +118,7 @@ class Store:
         try:
             self._home.witness.require_newest()
             bind(self._home.path, self._home.ledger)
+            self._home.witness.join()
         except BaseException:
             self._home.close()
             raise

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptklib.errors import SageError
+from ptkstore.engine.agreement import examine_agreement
 from ptkstore.engine.home import Home
-from ptkstore.engine.witness import known_head
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
 
@@ -22,6 +22,7 @@ __all__ = ["examine"]
 def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     """All findings, the good ones too, in a fixed order."""
     found = [_ledger(home)]
+    found += examine_agreement(home)
     found += _states(home)
     found += _exposure(home)
     found += _cycles(home)
@@ -31,7 +32,8 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
 
 def _ledger(home: Home) -> Finding:
     try:
-        seen = home.ledger.verify(known_head(home.path))
+        heads = [one.head for one in home.witness.find().values()]
+        seen = home.ledger.verify(max(heads, default=None))
     except SageError as error:
         return Finding("ERROR", "ledger", f"{error.reason}: {error.message}")
     return Finding(

@@ -19,30 +19,42 @@ class GuardedLake:
 
     def __init__(self, lake: Lake, before_put: Callable[[], object]) -> None:
         """``before_put`` is called before every put, and may refuse it."""
-        self._lake = lake
+        self.behind = lake
         self._before_put = before_put
 
     def put(self, arrays: bytes, manifest: bytes) -> str:
         """See `Lake.put`."""
         self._before_put()
-        return self._lake.put(arrays, manifest)
+        return self.behind.put(arrays, manifest)
 
     def get(self, digest: str) -> tuple[bytes, bytes]:
         """See `Lake.get`."""
-        return self._lake.get(digest)
+        return self.behind.get(digest)
 
     def exists(self, digest: str) -> bool:
         """See `Lake.exists`."""
-        return self._lake.exists(digest)
+        return self.behind.exists(digest)
 
     def list(self, *, limit: int | None = None, after: str | None = None) -> tuple[str, ...]:
         """See `Lake.list`."""
-        return self._lake.list(limit=limit, after=after)
+        return self.behind.list(limit=limit, after=after)
 
     def delete_unreferenced(self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS) -> tuple[str, ...]:
         """See `Lake.delete_unreferenced`."""
-        return self._lake.delete_unreferenced(keep, grace_seconds=grace_seconds)
+        return self.behind.delete_unreferenced(keep, grace_seconds=grace_seconds)
+
+    def put_witness(self, name: str, body: bytes) -> None:
+        """See `Lake.put_witness`."""
+        self.behind.put_witness(name, body)
+
+    def get_witness(self, name: str) -> bytes | None:
+        """See `Lake.get_witness`."""
+        return self.behind.get_witness(name)
+
+    def witnesses(self) -> tuple[str, ...]:
+        """See `Lake.witnesses`."""
+        return self.behind.witnesses()
 
     def __getattr__(self, name: str) -> Any:
-        """What the lake behind it has besides."""
-        return getattr(self._lake, name)
+        """What only the lake behind it has."""
+        return getattr(self.behind, name)

@@ -76,7 +76,7 @@ class Home:
         """Make what needs several parts."""
         self.followers = Followers(self.metadata, self.bus)
         self.specs = Specs(self.metadata)
-        self.witness = Witness(self.path, self.ledger)
+        self.witness = Witness(self.path, self.ledger, self.metadata, self.lake, self._sealed)
         self.lake = GuardedLake(self.lake, self.witness.keep)
 
     @classmethod
@@ -124,6 +124,7 @@ class Home:
             self.lead.require_lock()
             if stream not in self.writers:
                 self._require_files(stream)
+                self._require_newest(stream)
                 self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
             return self.writers[stream]
 
@@ -142,9 +143,10 @@ class Home:
         The ledger's head is kept first: whoever sees a result can rely on its charges being known outside of the ledger.
         Nothing is written by a server that does not lead any more.
         """
-        self.witness.keep()
+        kept = self.witness.keep()
         with self.metadata.write() as tx:
             self.lead.fence(tx)
+            self.witness.put(tx, kept)
             yield tx
 
     def close_writers(self) -> None:
@@ -153,6 +155,21 @@ class Home:
             for writer in self.writers.values():
                 writer.close()
             self.writers.clear()
+
+    def _sealed(self) -> dict[str, int]:
+        return {name: writer.sealed_before for name, writer in list(self.writers.items())}
+
+    def _require_newest(self, stream: str) -> None:
+        """Refuse files that were sealed less far than is known elsewhere: expired records would be charged again."""
+        known = self.witness.sealed_before(stream)
+        found = Progress.read(Vault(self.path, stream).files, Spans(self.specs[stream]).first).sealed_before
+        if known is not None and found < known:
+            raise StreamDamaged(
+                "STREAM_SET_BACK",
+                f"the files of stream {stream!r} are older than is known elsewhere: put the newest ones back. If an old copy "
+                "was put back on purpose, run `sage restore`",
+                stream=stream,
+            )
 
     def _require_files(self, stream: str) -> None:
         """A stream that had blocks has files. Begun anew, it would take records again that were charged before."""

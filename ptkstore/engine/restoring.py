@@ -22,19 +22,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptklib.errors import InvalidInput
+from ptkstore.engine.agreement import GIVEN_UP
 from ptkstore.engine.backup import DATABASES, Backup, read_backup
+from ptkstore.engine.guarded_lake import GuardedLake
 from ptkstore.engine.home import Home
 from ptkstore.engine.witness import begin_restoring
 from ptkstore.lake import DirectoryLake
 from ptkstore.ledger.key_file import read_or_make_key
 from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
 from ptkstore.streams.binding import bind_anew
+from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault, sync_directory
 
 __all__ = ["GivenUp", "give_up_past", "put_back_databases", "put_back_states"]
 
-_WHY = "given up by a restore"
 _AT_ONCE = 10_000
 
 
@@ -76,9 +78,11 @@ def _copy_durably(source: Path, target: Path) -> None:
 def put_back_states(backup: Path, home: Home) -> int:
     """Put every state of a backup into the lake; those that are there stay as they are. Returns how many the backup has."""
     _, digests = read_backup(backup)
-    lake = DirectoryLake(backup / "lake")
+    lake, into = DirectoryLake(backup / "lake"), home.lake
+    # Their charges are older than the ledger that was put back, and the store is shut.
+    into = into.behind if isinstance(into, GuardedLake) else into
     for digest in digests:
-        home.lake.put(*lake.get(digest))
+        into.put(*lake.get(digest))
     return len(digests)
 
 
@@ -93,7 +97,7 @@ def give_up_past(home: Home, until_ms: int) -> list[GivenUp]:
     for name in sorted(home.ledger.streams().keys() - specs.keys()):
         _retire_living(home, name)
     bind_anew(home.path, home.ledger)
-    home.witness.end_restoring()
+    home.witness.end_restoring(_sealed(home))
     return found
 
 
@@ -102,6 +106,14 @@ def _strays(home: Home) -> dict[str, StreamSpec]:
     files = sorted((home.path / "streams").glob("*/stream.json"))
     found = [StreamSpec.from_json_text(one.read_bytes()) for one in files]
     return {spec.name: spec for spec in found}
+
+
+def _sealed(home: Home) -> dict[str, int]:
+    """How far every stream is sealed by now."""
+    return {
+        name: Progress.read(Vault(home.path, name).files, Spans(home.specs[name]).first).sealed_before
+        for name in home.specs
+    }
 
 
 def _give_up(home: Home, spec: StreamSpec, until_ms: int) -> GivenUp:
@@ -150,7 +162,7 @@ def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:
 def _retire_living(home: Home, stream: str) -> int:
     living = home.ledger.blocks(stream, retired=False)
     for start in range(0, len(living), _AT_ONCE):
-        home.ledger.retire(stream, living[start : start + _AT_ONCE], why=_WHY)
+        home.ledger.retire(stream, living[start : start + _AT_ONCE], why=GIVEN_UP)
     return len(living)
 
 

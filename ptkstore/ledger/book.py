@@ -390,6 +390,11 @@ class Ledger:
             return verify_journal(self._writer.journal, state, known)
 
     @property
+    def genesis(self) -> Head:
+        """What stands before the first commit."""
+        return self._writer.journal.genesis
+
+    @property
     def identity(self) -> str:
         """Other for every ledger, the same for all who share one; public, and nobody makes a second of it without the key."""
         return self.derived_key(b"identity").hex()

@@ -32,6 +32,7 @@ from ptkstore.metadata.states import States
 from ptkstore.metadata.streams import Streams
 from ptkstore.metadata.subscriptions import Subscriptions
 from ptkstore.metadata.tokens import Tokens
+from ptkstore.metadata.witness import WitnessRow
 
 __all__ = ["Metadata", "Transaction"]
 
@@ -60,6 +61,7 @@ class Transaction:
         self.requests = Requests(session)
         self.tokens = Tokens(session)
         self.audit = Audit(session)
+        self.witness = WitnessRow(session)
 
 
 class Metadata:

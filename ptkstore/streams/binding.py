@@ -15,17 +15,22 @@ from ptklib.errors import GrantRefused
 from ptkstore.ledger import Ledger
 from ptkstore.streams.vault import replace_durably
 
-__all__ = ["bind", "bind_anew", "require_bound"]
+__all__ = ["bind", "bind_anew", "is_bound", "require_bound"]
 
 _FILE = "vault.ledger"
 
 
 def bind(store: Path, ledger: Ledger) -> None:
     """Bind the blocks of a store to this ledger, for good; LEDGER_FOREIGN where they are bound to another."""
-    if (store / _FILE).exists():
+    if is_bound(store):
         require_bound(store, ledger)
     else:
         bind_anew(store, ledger)
+
+
+def is_bound(store: Path) -> bool:
+    """True where the blocks of a store are bound to some ledger."""
+    return (store / _FILE).exists()
 
 
 def bind_anew(store: Path, ledger: Ledger) -> None:

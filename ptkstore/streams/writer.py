@@ -111,6 +111,11 @@ class StreamWriter:
         """Where the oldest open block begins."""
         return self._progress.oldest_open * self._spans.span_ms
 
+    @property
+    def sealed_before(self) -> int:
+        """The number of the first span that is not sealed."""
+        return self._progress.sealed_before
+
     def append(self, batch: pa.RecordBatch, *, producer: str, seq: int, fingerprint: str | None = None) -> Ack:
         """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts."""
         check_name(producer, "producer")

@@ -122,6 +122,7 @@ PLAIN = {
     "home.py": "the one way for results",
     "registrations.py": "registrations, from public numbers",
     "restoring.py": "what is given up",
+    "witness.py": "what is known after a restore",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,7 +88,12 @@ def test_a_store_is_not_opened_with_a_ledger_of_another(tmp_path: Path) -> None:
 
 def test_an_older_store_is_bound_when_it_is_opened(tmp_path: Path) -> None:
     open_store(tmp_path).close()
-    (tmp_path / BOUND).unlink()
+    # An older release left no witnesses either.
+    for one in (BOUND, "ledger.head", "streams/.ledger.head", *(tmp_path / "lake" / "witness").iterdir()):
+        (tmp_path / one).unlink()
+    with sqlite3.connect(tmp_path / "meta.db") as metadata:
+        metadata.execute("DELETE FROM witness")
+    metadata.close()
     with Store(tmp_path, workers=0) as store:
         assert (tmp_path / BOUND).read_text() == store.home.ledger.identity
 
