@@ -1,6 +1,6 @@
 """Do the parts of a store agree? What the doctor says of witnesses, and of blocks that one part knows and another does not.
 
-The ledger gets a block after the metadata has it, and the metadata after the files have it, so what comes later never knows more.
+The ledger gets a block after the metadata has it, and the metadata after the files have it: what comes later never knows more.
 Only a restore enters blocks into the ledger that nobody else has.
 """
 

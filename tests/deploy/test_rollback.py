@@ -1,7 +1,7 @@
 """Parts of a store that are old, or gone, while others are not: the store stays shut, or the doctor says so.
 
-A store trains on a day, all its parts are copied, and it trains on two days more. Then parts are replaced by their old copies or
-deleted, in every combination of old and new parts, and each part deleted beside new and beside old ones. Whatever is
+A store trains on a day, all its parts are copied, and it trains on two days more. Then parts are replaced by their old copies,
+or deleted, in every combination of old and new parts, and each part deleted beside new and beside old ones. Whatever is
 opened all the same gets its records again from its producers and runs its windows: no block is charged in two books.
 """
 
@@ -169,7 +169,7 @@ def test_the_check_above_notices_what_is_charged_twice(lives: tuple[Path, Path],
 
 
 class TestOnServers:
-    """With the ledger and the metadata in PostgreSQL and the lake in a bucket, what goes back is the databases or the directory."""
+    """The ledger and the metadata in PostgreSQL, the lake in a bucket: what goes back is a database or the directory."""
 
     @pytest.fixture
     def sections(self, postgres_url: str, minio: Any, tmp_path: Path) -> dict[str, Any]:
