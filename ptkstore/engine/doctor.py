@@ -13,6 +13,7 @@ from pathlib import Path
 from ptklib.errors import SageError
 from ptkstore.engine.agreement import examine_agreement
 from ptkstore.engine.home import Home
+from ptkstore.engine.raw_data import examine_raw_data
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
 
@@ -22,8 +23,10 @@ __all__ = ["examine"]
 def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     """All findings, the good ones too, in a fixed order."""
     found = [_ledger(home)]
+    found += _metadata(home)
     found += examine_agreement(home)
     found += _states(home)
+    found += examine_raw_data(home)
     found += _exposure(home)
     found += _cycles(home)
     found += _canaries(home.path, canaries)
@@ -39,6 +42,15 @@ def _ledger(home: Home) -> Finding:
     return Finding(
         "OK", "ledger", f"{seen.entries} entries in {seen.commits} commits: chain intact, no point beyond its policy"
     )
+
+
+def _metadata(home: Home) -> Iterator[Finding]:
+    try:
+        fault = home.metadata.check()
+    except SageError as error:
+        fault = f"{error.reason}: {error.message}"
+    if fault:
+        yield Finding("ERROR", "metadata", f"METADATA_DAMAGED: {fault}")
 
 
 def _states(home: Home) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ptklib.errors import SageError
 from ptklib.privacy.filters import Filter
 from ptkstore.bus import LocalBus, Notifier, RedisBus
 from ptkstore.engine.following import Followers
@@ -29,6 +31,8 @@ from ptkstore.views import CycleView
 from ptkstore.workers.pool import WorkerPool
 
 __all__ = ["Adapters", "Home"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +130,8 @@ class Home:
                 self._require_files(stream)
                 self._require_newest(stream)
                 self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
+                if self.writers[stream].dropped:
+                    self._tell_dropped(stream)
             return self.writers[stream]
 
     def watermark_ms(self, stream: str) -> int:
@@ -155,6 +161,16 @@ class Home:
             for writer in self.writers.values():
                 writer.close()
             self.writers.clear()
+
+    def _tell_dropped(self, stream: str) -> None:
+        """Recovery cut off what a crash left of batches that nobody was promised. Which and how many is nobody's business."""
+        _LOG.warning("stream %r was recovered: an append that was not acknowledged was cut off", stream)
+        try:
+            with self.metadata.write() as tx:
+                tx.events.add("stream.recovered", stream, {"stream": stream}, at_ms=self.public_ms())
+        except SageError as error:
+            # The stream is sound all the same, and the log has it.
+            _LOG.warning("no event of it could be written: %s", error.reason)
 
     def _sealed(self) -> dict[str, int]:
         return {name: writer.sealed_before for name, writer in list(self.writers.items())}

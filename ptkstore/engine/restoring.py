@@ -21,7 +21,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import InvalidInput, JournalDamaged
 from ptkstore.engine.agreement import GIVEN_UP
 from ptkstore.engine.backup import DATABASES, Backup, read_backup
 from ptkstore.engine.guarded_lake import GuardedLake
@@ -30,6 +30,7 @@ from ptkstore.engine.witness import begin_restoring
 from ptkstore.lake import DirectoryLake
 from ptkstore.ledger.key_file import read_or_make_key
 from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
+from ptkstore.streams.acknowledged import forget
 from ptkstore.streams.binding import bind_anew
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
@@ -103,9 +104,13 @@ def give_up_past(home: Home, until_ms: int) -> list[GivenUp]:
 
 def _strays(home: Home) -> dict[str, StreamSpec]:
     """Streams that were made after the copy: nobody knows them, but for the files they left."""
-    files = sorted((home.path / "streams").glob("*/stream.json"))
-    found = [StreamSpec.from_json_text(one.read_bytes()) for one in files]
-    return {spec.name: spec for spec in found}
+    found = {}
+    for file in sorted((home.path / "streams").glob("*/stream.json")):
+        # That of a stream which is known may be damaged: it is written anew.
+        if file.parent.name not in home.specs:
+            spec = StreamSpec.from_json_text(file.read_bytes())
+            found[spec.name] = spec
+    return found
 
 
 def _sealed(home: Home) -> dict[str, int]:
@@ -138,11 +143,26 @@ def _writer(home: Home, spec: StreamSpec) -> StreamWriter:
     """The stream's writer, whatever state its files are in: what is damaged, or has lost its keys, goes as well."""
     try:
         return StreamWriter.open(home.path, spec, clock=home.clock)
-    except StreamDamaged:
-        vault = Vault(home.path, spec.name)
-        vault.destroy(*vault.blocks())
-        read_or_make_key(vault.keys / "tags.key")
+    except (StreamDamaged, JournalDamaged):
+        _start_over(Vault(home.path, spec.name), Spans(spec).first)
         return StreamWriter.open(home.path, spec, clock=home.clock)
+
+
+def _start_over(vault: Vault, first: int) -> None:
+    """Leave nothing to read, and nothing that is damaged. How far the stream was sealed is kept where it can be read."""
+    vault.destroy(*vault.blocks())
+    forget(vault)
+    tags = vault.keys / "tags.key"
+    try:
+        read_or_make_key(tags)
+    except JournalDamaged:
+        tags.unlink()
+        read_or_make_key(tags)
+    (vault.files / "stream.json").unlink(missing_ok=True)
+    try:
+        Progress.read(vault.files, first)
+    except StreamDamaged:
+        (vault.files / "progress.json").unlink()
 
 
 def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:

@@ -112,6 +112,10 @@ class Metadata:
         with self.write() as tx:
             return work(tx)
 
+    def check(self) -> str:
+        """What the database itself finds wrong with its file; empty where nothing is, or where it looks after that itself."""
+        return self._database.check()
+
     def close(self) -> None:
         """Let the connections go; further use is METADATA_CLOSED. Safe to call twice."""
         self._database.close()

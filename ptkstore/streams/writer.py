@@ -18,7 +18,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -28,6 +28,7 @@ import pyarrow as pa
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.ledger.slices import check_name
 from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.streams.acknowledged import Acknowledged, lost
 from ptkstore.streams.block_file import BlockFile
 from ptkstore.streams.cohorts import Cohorts
 from ptkstore.streams.encoding import Encoding
@@ -92,7 +93,10 @@ class StreamWriter:
             self._tag_key = self._vault.tag_key()
             self._keep_spec()
             self._progress = Progress.read(self._vault.files, self._spans.first)
-            self._files = recover(self._vault, self._spans, self._progress)
+            self._acknowledged = Acknowledged(self._vault, self._tag_key)
+            recovered = recover(self._vault, self._spans, self._progress, self._acknowledged)
+            # ``dropped``: recovery cut off what nobody had been promised.
+            self._files, self.dropped = recovered.files, recovered.dropped
             cohorts = Cohorts(self._vault.files / "members") if spec.unit == "user" else None
             self._router = Router(spec, self._spans, cohorts)
             self._router.given_up_before = self._progress.given_up_before
@@ -173,7 +177,7 @@ class StreamWriter:
             if number >= self._progress.sealed_before:
                 raise BlockRefused("BLOCK_NOT_SEALED", f"block {block!r} is still open", block=block)
         with self._group.alone():
-            self._vault.destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
+            self._destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
 
     def give_up(self, until_ms: int) -> None:
         """After a restore: destroy all that is held, and let nothing from before ``until_ms`` into a block ever again.
@@ -188,10 +192,11 @@ class StreamWriter:
             # Not from the spans of what is held: event times are data. What was never sealed was never charged either.
             fence = max(-(-until_ms // self._spans.span_ms), self._progress.oldest_open)
             # The raw data first: a crash before the end leaves nothing to charge.
-            self._vault.destroy(*self._vault.blocks())
+            self._destroy(*self._vault.blocks())
             self._files.clear()
             progress = self._progress
             progress.oldest_open = progress.sealed_before = progress.given_up_before = fence
+            self._acknowledged.note({}, sealed_before=fence)
             progress.write(self._vault.files)
             self._router.given_up_before = fence
 
@@ -202,6 +207,7 @@ class StreamWriter:
     def close(self) -> None:
         """Give up the stream's lock. Everything acknowledged is durable already."""
         with self._group.alone():
+            self._acknowledged.close()
             if self._lock >= 0:
                 os.close(self._lock)
                 self._lock = -1
@@ -247,6 +253,7 @@ class StreamWriter:
                 file.start()
             for file in touched.values():
                 file.sync()
+            self._acknowledge(touched.values())
         except BaseException:
             for file in touched.values():
                 file.roll_back()
@@ -287,14 +294,29 @@ class StreamWriter:
         if progress.sealed_before == progress.oldest_open:
             return []
         numbers = range(progress.sealed_before, progress.oldest_open)
+        sealed = []
         for number in numbers:
             name = self._spans.name(number)
             self._file(name).seal()
-            del self._files[name]
+            sealed.append(self._files.pop(name))
             self._files.pop(self._spans.quarantine(number), None)
+        self._acknowledge(sealed, sealed_before=progress.oldest_open)
         progress.sealed_before = progress.oldest_open
         progress.write(self._vault.files)
         return [self._spans.name(one) for one in numbers]
+
+    def _acknowledge(self, files: Iterable[BlockFile], *, sealed_before: int | None = None) -> None:
+        """Note how far files are durable, durably, before anybody hears of it."""
+        extents = {file.block: file.extent for file in files}
+        if extents:
+            self._acknowledged.note(extents, sealed_before=sealed_before)
+
+    def _destroy(self, *names: str) -> None:
+        """Note that these go, then destroy them: what is gone without a note was lost."""
+        there = {*self._vault.blocks(), *self._acknowledged.known.extents}
+        self._acknowledged.destroying(one for one in names if one in there)
+        self._vault.destroy(*names)
+        self._acknowledged.destroyed()
 
     def _file(self, name: str) -> BlockFile:
         if name not in self._files:
@@ -310,7 +332,7 @@ class StreamWriter:
         """Write the specification down the first time; refuse one that contradicts it later."""
         path = self._vault.files / _SPEC_FILE
         if path.exists():
-            before, now = StreamSpec.from_json_text(path.read_bytes()).as_json(), self.spec.as_json()
+            before, now = self._read_spec(path).as_json(), self.spec.as_json()
             changed = [one for one in _FIXED if before[one] != now[one]]
             if changed:
                 raise InvalidInput(
@@ -319,6 +341,12 @@ class StreamWriter:
                     fields=changed,
                 )
         replace_durably(path, self.spec.to_json_text().encode())
+
+    def _read_spec(self, path: Path) -> StreamSpec:
+        try:
+            return StreamSpec.from_json_text(path.read_bytes())
+        except (SageError, ValueError):
+            raise lost(self.spec.name, "the specification") from None
 
 
 def _take_lock(path: Path, stream: str) -> int:
