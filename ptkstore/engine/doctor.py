@@ -12,8 +12,12 @@ from pathlib import Path
 
 from ptklib.errors import SageError
 from ptkstore.engine.agreement import examine_agreement
+from ptkstore.engine.held_too_long import examine_holding
 from ptkstore.engine.home import Home
 from ptkstore.engine.raw_data import examine_raw_data
+from ptkstore.engine.window_health import examine_windows
+from ptkstore.streams.cohorts import verify_members
+from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
 
@@ -28,7 +32,10 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     found += _states(home)
     found += examine_raw_data(home)
     found += _exposure(home)
+    found += _members(home)
+    found += examine_holding(home)
     found += _cycles(home)
+    found += examine_windows(home)
     found += _canaries(home.path, canaries)
     return found
 
@@ -80,6 +87,19 @@ def _exposure(home: Home) -> Iterator[Finding]:
             )
         else:
             yield Finding("OK", f"exposure of {name}", f"{len(gone)} expired blocks have neither key nor file")
+
+
+def _members(home: Home) -> Iterator[Finding]:
+    """Who has joined is all there; how many that are is nobody's business."""
+    for name in sorted(home.specs):
+        if home.specs[name].unit != "user":
+            continue
+        try:
+            verify_members(Vault(home.path, name), Spans(home.specs[name]).first)
+        except SageError as error:
+            yield Finding("ERROR", f"members of {name}", f"{error.reason}: {error.message}")
+        else:
+            yield Finding("OK", f"members of {name}", "everybody who joined a cohort is known, the chain is intact")
 
 
 def _cycles(home: Home) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from typing import Any
 from ptklib.errors import SageError
 from ptklib.privacy.filters import Filter
 from ptkstore.bus import LocalBus, Notifier, RedisBus
+from ptkstore.engine.clock_guard import ClockGuard
 from ptkstore.engine.following import Followers
 from ptkstore.engine.guarded_lake import GuardedLake
 from ptkstore.engine.lead import Alone, Lead, LeadLost
@@ -72,6 +73,8 @@ class Home:
     lead: Lead = field(default_factory=Alone)
     # Called with the name of every step when its work begins and when it is written; tests kill the process there.
     on_step: Callable[[str, str], None] = lambda _step, _moment: None
+    # Whether the clock may say how far data has arrived.
+    clock_guard: ClockGuard = field(init=False)
     followers: Followers = field(init=False)
     specs: Specs = field(init=False)
     witness: Witness = field(init=False)
@@ -82,6 +85,7 @@ class Home:
         self.specs = Specs(self.metadata)
         self.witness = Witness(self.path, self.ledger, self.metadata, self.lake, self._sealed)
         self.lake = GuardedLake(self.lake, self.witness.keep)
+        self.clock_guard = ClockGuard(self.path, self.clock, other_ms=self._database_ms)
 
     @classmethod
     def open(
@@ -121,6 +125,10 @@ class Home:
     def public_ms(self) -> int:
         """The time as it is written down: see `ptkstore.public_time`."""
         return public_ms(self.now_ms())
+
+    def _database_ms(self) -> int | None:
+        with self.metadata.read() as tx:
+            return tx.clock_ms()
 
     def writer(self, stream: str) -> StreamWriter:
         """The writer of a stream, opened when first used: opening repairs what a crash left."""

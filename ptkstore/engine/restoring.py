@@ -32,6 +32,7 @@ from ptkstore.ledger.key_file import read_or_make_key
 from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
 from ptkstore.streams.acknowledged import forget
 from ptkstore.streams.binding import bind_anew
+from ptkstore.streams.cohorts import forget_members
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault, sync_directory
@@ -144,25 +145,36 @@ def _writer(home: Home, spec: StreamSpec) -> StreamWriter:
     try:
         return StreamWriter.open(home.path, spec, clock=home.clock)
     except (StreamDamaged, JournalDamaged):
-        _start_over(Vault(home.path, spec.name), Spans(spec).first)
+        _start_over(Vault(home.path, spec.name), spec)
         return StreamWriter.open(home.path, spec, clock=home.clock)
 
 
-def _start_over(vault: Vault, first: int) -> None:
+def _start_over(vault: Vault, spec: StreamSpec) -> None:
     """Leave nothing to read, and nothing that is damaged. How far the stream was sealed is kept where it can be read."""
     vault.destroy(*vault.blocks())
     forget(vault)
     tags = vault.keys / "tags.key"
     try:
-        read_or_make_key(tags)
+        key = read_or_make_key(tags)
     except JournalDamaged:
         tags.unlink()
-        read_or_make_key(tags)
+        key = read_or_make_key(tags)
     (vault.files / "stream.json").unlink(missing_ok=True)
+    first = Spans(spec).first
     try:
         Progress.read(vault.files, first)
     except StreamDamaged:
         (vault.files / "progress.json").unlink()
+    if spec.unit == "user":
+        _forget_members(vault, key, first)
+
+
+def _forget_members(vault: Vault, key: bytes, first: int) -> None:
+    """Who has joined may be what cannot be read; the stream ends, and takes nobody any more."""
+    progress = Progress.read(vault.files, first)
+    progress.members_kept = False
+    progress.write(vault.files)
+    forget_members(vault, key)
 
 
 def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:

@@ -62,6 +62,11 @@ class Transaction:
         self.tokens = Tokens(session)
         self.audit = Audit(session)
         self.witness = WitnessRow(session)
+        self._session = session
+
+    def clock_ms(self) -> int | None:
+        """The time by the database's own clock; None for SQLite, which has none."""
+        return self._session.clock_ms()
 
 
 class Metadata:

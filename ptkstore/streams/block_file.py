@@ -57,6 +57,8 @@ class BlockFile:
         self.sealed = False
         # True when `recover` or `cut` dropped what nobody was promised.
         self.was_cut = False
+        # Set by who made the file and its name durable beforehand.
+        self.named = False
         self._vault = vault
         self._cipher: BlockCipher | None = None
         self._descriptor: int | None = None
@@ -120,10 +122,18 @@ class BlockFile:
         if self._descriptor is None:
             return
         os.fdatasync(self._descriptor)
-        if self._settled == 0:
+        if self._settled == 0 and not self.named:
             sync_directory(self._vault.files)
         self._settled, self._settled_frames, self._settled_tail = self._length, self._frames, self._tail
         self._close()
+
+    def sync_idle(self) -> None:
+        """Sync the file though nothing was written: an append takes as many syncs wherever its records go."""
+        descriptor = os.open(self._vault.path(self.block), os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def roll_back(self) -> None:
         """Forget everything since the last `sync`."""

@@ -2,7 +2,8 @@
 
 ``oldest_open`` moves first, then the blocks before it are sealed, then ``sealed_before`` follows: a writer that dies
 between finishes the sealing when it is opened again. ``given_up_before`` is set by a restore: nothing from before that span
-ever enters a block again. Public: it depends on watermarks and on producers' sequence numbers only. Reason:
+ever enters a block again. ``members_kept`` says that the log of members has been made, so that one that is missing is
+damage. Public: it depends on watermarks and on producers' sequence numbers only. Reason:
 STREAM_DAMAGED.
 """
 
@@ -31,6 +32,7 @@ class Progress:
     sealed_before: int
     accepted: Accepted
     given_up_before: int | None = None
+    members_kept: bool = False
 
     @classmethod
     def read(cls, folder: Path, first: int) -> Progress:
@@ -50,6 +52,7 @@ class Progress:
                 int(body["sealed_before"]),
                 Accepted(body["accepted"]),
                 None if given_up is None else int(given_up),
+                bool(body.get("members_kept", False)),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise StreamDamaged(
@@ -65,6 +68,8 @@ class Progress:
         }
         if self.given_up_before is not None:
             body["given_up_before"] = self.given_up_before
+        if self.members_kept:
+            body["members_kept"] = True
         text = canonical(body)
         replace_durably(folder / _FILE, text + b"\n" + _digest(text))
 

@@ -223,6 +223,12 @@ def test_what_the_next_window_may_do_better_keeps_it_waiting(
         view = store.ptk("speed")
         assert (view.status, reason in view.reason) == ("WAITING", True), view.reason
         assert charges(store) == ([], [])
+        # It should have been profiled: that the window did less is said aloud.
+        (cycle,) = store.cycles("rides")
+        assert [(line.ptk, line.outcome, line.reason) for line in cycle.trained] == [
+            ("speed", "NOT_PROFILED", reason.split(",")[0])
+        ]
+        assert (cycle.status, "speed" in cycle.shortfall) == ("SHORT", True)
 
 
 def test_without_a_profile_slice_it_is_rejected_at_once(tmp_path: Path) -> None:

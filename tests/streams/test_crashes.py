@@ -13,7 +13,6 @@ import pytest
 
 from ptkstore.streams import StreamDamaged, StreamWriter
 from ptkstore.streams.block_file import walk
-from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
 
 ROOT = Path(__file__).parents[2]
@@ -213,18 +212,3 @@ def _copy(store: Store, name: str) -> Path:
     for folder in ("streams", "keys"):
         shutil.copytree(store.path / folder, store.path / name / folder)
     return store.path / name
-
-
-def test_cohort_files_that_were_torn_keep_whole_entries(tmp_path: Path) -> None:
-    store = Store(tmp_path, rides.user_spec())
-    with store.ledger:
-        with store.writer() as writer:
-            writer.append(batch([1, 2]), producer="p", seq=1)
-            length = (tmp_path / "streams/rides/members").stat().st_size
-            writer.append(batch([3, 4]), producer="p", seq=2)
-        members = tmp_path / "streams/rides/members"
-        whole = members.read_bytes()
-        for cut in range(length, len(whole)):
-            members.write_bytes(whole[:cut])
-            with store.writer():
-                assert members.stat().st_size == length
