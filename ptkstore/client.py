@@ -41,7 +41,6 @@ from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.engine.what_if import Changes
-from ptkstore.engine.witness import require_newest
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
@@ -50,6 +49,7 @@ from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.permissions import CHANGING
 from ptkstore.streams import StreamSpec
+from ptkstore.streams.binding import bind
 from ptkstore.streams.refused import Tally
 from ptkstore.views import (
     AuditPage,
@@ -118,7 +118,9 @@ class Store:
             )
         self._home = Home.open(path, clock=clock, workers=workers, memory_bytes=memory_bytes, adapters=adapters)
         try:
-            require_newest(self._home)
+            self._home.witness.require_newest()
+            bind(self._home.path, self._home.ledger)
+            self._home.witness.join()
         except BaseException:
             self._home.close()
             raise

@@ -26,7 +26,6 @@ from ptkstore.engine.registrations import active
 from ptkstore.engine.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, lines_of, shortfall_of
 from ptkstore.engine.training import Assigned, assign, requests_of, too_large, train
 from ptkstore.engine.window_plans import ADOPTED, Line, plan_window
-from ptkstore.engine.witness import keep_head
 from ptkstore.metadata import rows
 from ptkstore.metadata.cycles import RUNNING
 from ptkstore.metadata.rows import Block
@@ -85,8 +84,6 @@ class Cycle:
         self.home.on_step(name, "begins")
         body = work()
         self.home.on_step(name, "worked")
-        # What is written may be seen: by then the directory knows of its charges.
-        keep_head(self.home)
         with self.home.writing_step() as tx:
             if publish is not None:
                 body = self._publish(tx, publish, body)

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptklib.errors import SageError
+from ptkstore.engine.agreement import examine_agreement
 from ptkstore.engine.held_too_long import examine_holding
 from ptkstore.engine.home import Home
+from ptkstore.engine.raw_data import examine_raw_data
 from ptkstore.engine.window_health import examine_windows
-from ptkstore.engine.witness import known_head
 from ptkstore.streams.cohorts import verify_members
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
@@ -29,7 +30,10 @@ _PART = 1 << 20
 def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     """All findings, the good ones too, in a fixed order."""
     found = [_ledger(home)]
+    found += _metadata(home)
+    found += examine_agreement(home)
     found += _states(home)
+    found += examine_raw_data(home)
     found += _exposure(home)
     found += _members(home)
     found += examine_holding(home)
@@ -42,12 +46,22 @@ def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
 
 def _ledger(home: Home) -> Finding:
     try:
-        seen = home.ledger.verify(known_head(home.path))
+        heads = [one.head for one in home.witness.find().values()]
+        seen = home.ledger.verify(max(heads, default=None))
     except SageError as error:
         return Finding("ERROR", "ledger", f"{error.reason}: {error.message}")
     return Finding(
         "OK", "ledger", f"{seen.entries} entries in {seen.commits} commits: chain intact, no point beyond its policy"
     )
+
+
+def _metadata(home: Home) -> Iterator[Finding]:
+    try:
+        fault = home.metadata.check()
+    except SageError as error:
+        fault = f"{error.reason}: {error.message}"
+    if fault:
+        yield Finding("ERROR", "metadata", f"METADATA_DAMAGED: {fault}")
 
 
 def _states(home: Home) -> Iterator[Finding]:

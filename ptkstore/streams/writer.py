@@ -25,7 +25,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -35,6 +35,7 @@ import pyarrow as pa
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.ledger.slices import check_name
 from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.streams.acknowledged import Acknowledged, lost
 from ptkstore.streams.block_file import BlockFile
 from ptkstore.streams.cohorts import Cohorts
 from ptkstore.streams.encoding import Encoding
@@ -106,7 +107,10 @@ class StreamWriter:
             self._tag_key = self._vault.tag_key()
             self._keep_spec()
             self._progress = Progress.read(self._vault.files, self._spans.first)
-            self._files = recover(self._vault, self._spans, self._progress)
+            self._acknowledged = Acknowledged(self._vault, self._tag_key)
+            recovered = recover(self._vault, self._spans, self._progress, self._acknowledged)
+            # ``dropped``: recovery cut off what nobody had been promised.
+            self._files, self.dropped = recovered.files, recovered.dropped
             user_level = spec.unit == "user"
             self._cohorts = Cohorts(self._vault, self._tag_key, self._progress) if user_level else None
             self._router = Router(spec, self._spans, self._cohorts)
@@ -128,6 +132,11 @@ class StreamWriter:
     def watermark_ms(self) -> int:
         """Where the oldest open block begins."""
         return self._progress.oldest_open * self._spans.span_ms
+
+    @property
+    def sealed_before(self) -> int:
+        """The number of the first span that is not sealed."""
+        return self._progress.sealed_before
 
     def append(self, batch: pa.RecordBatch, *, producer: str, seq: int, fingerprint: str | None = None) -> Ack:
         """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts."""
@@ -187,7 +196,7 @@ class StreamWriter:
             if number >= self._progress.sealed_before:
                 raise BlockRefused("BLOCK_NOT_SEALED", f"block {block!r} is still open", block=block)
         with self._group.alone():
-            self._vault.destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
+            self._destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
 
     def give_up(self, until_ms: int) -> None:
         """After a restore: destroy all that is held, and let nothing from before ``until_ms`` into a block ever again.
@@ -202,10 +211,11 @@ class StreamWriter:
             # Not from the spans of what is held: event times are data. What was never sealed was never charged either.
             fence = max(-(-until_ms // self._spans.span_ms), self._progress.oldest_open)
             # The raw data first: a crash before the end leaves nothing to charge.
-            self._vault.destroy(*self._vault.blocks())
+            self._destroy(*self._vault.blocks())
             self._files.clear()
             progress = self._progress
             progress.oldest_open = progress.sealed_before = progress.given_up_before = fence
+            self._acknowledged.note({}, sealed_before=fence)
             progress.write(self._vault.files)
             self._router.given_up_before = fence
 
@@ -216,6 +226,7 @@ class StreamWriter:
     def close(self) -> None:
         """Give up the stream's lock. Everything acknowledged is durable already."""
         with self._group.alone():
+            self._acknowledged.close()
             if self._lock >= 0:
                 os.close(self._lock)
                 self._lock = -1
@@ -276,6 +287,7 @@ class StreamWriter:
         if self._cohorts is not None:
             self._cohorts.settle()
         write_parts(self._files, parts, least_syncs=min(users, len(self._files)))
+        self._acknowledge(self._files[name] for name in dict.fromkeys(one.block for one in parts))
 
     def _guarded(self, work: Callable[[], list]) -> list:  # type: ignore[type-arg]
         """Run what writes. After a failure what is durable is uncertain, so the writer stops; opening it again finds out."""
@@ -317,14 +329,29 @@ class StreamWriter:
         if progress.sealed_before == progress.oldest_open:
             return []
         numbers = range(progress.sealed_before, progress.oldest_open)
+        sealed = []
         for number in numbers:
             name = self._spans.name(number)
             self._file(name).seal()
-            del self._files[name]
+            sealed.append(self._files.pop(name))
             self._files.pop(self._spans.quarantine(number), None)
+        self._acknowledge(sealed, sealed_before=progress.oldest_open)
         progress.sealed_before = progress.oldest_open
         progress.write(self._vault.files)
         return [self._spans.name(one) for one in numbers]
+
+    def _acknowledge(self, files: Iterable[BlockFile], *, sealed_before: int | None = None) -> None:
+        """Note how far files are durable, durably, before anybody hears of it."""
+        extents = {file.block: file.extent for file in files}
+        if extents:
+            self._acknowledged.note(extents, sealed_before=sealed_before)
+
+    def _destroy(self, *names: str) -> None:
+        """Note that these go, then destroy them: what is gone without a note was lost."""
+        there = {*self._vault.blocks(), *self._acknowledged.known.extents}
+        self._acknowledged.destroying(one for one in names if one in there)
+        self._vault.destroy(*names)
+        self._acknowledged.destroyed()
 
     def _file(self, name: str) -> BlockFile:
         if name not in self._files:
@@ -340,7 +367,7 @@ class StreamWriter:
         """Write the specification down the first time; refuse one that contradicts it later."""
         path = self._vault.files / _SPEC_FILE
         if path.exists():
-            before, now = StreamSpec.from_json_text(path.read_bytes()).as_json(), self.spec.as_json()
+            before, now = self._read_spec(path).as_json(), self.spec.as_json()
             changed = [one for one in _FIXED if before[one] != now[one]]
             if changed:
                 raise InvalidInput(
@@ -349,6 +376,12 @@ class StreamWriter:
                     fields=changed,
                 )
         replace_durably(path, self.spec.to_json_text().encode())
+
+    def _read_spec(self, path: Path) -> StreamSpec:
+        try:
+            return StreamSpec.from_json_text(path.read_bytes())
+        except (SageError, ValueError):
+            raise lost(self.spec.name, "the specification") from None
 
 
 def _take_lock(path: Path, stream: str) -> int:
