@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ptklib.auditing.likelihood import matches, ratio
 from ptklib.auditing.mechanisms import DELTA, LEVEL, SMALL_DELTA, entry_views, row_views
-from ptklib.auditing.pairs import Chain, Terms, chosen, releases_gaussian, worst_pairs
+from ptklib.auditing.pairs import Chain, Terms, releases_gaussian, worst_pairs
 from ptklib.auditing.subject import Claim, Subject, View
 from ptklib.privacy.amounts import Number, show
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
@@ -29,7 +29,7 @@ from ptklib.ptk import Ptk
 from ptklib.ptks.covariance_noise import WishartRelease
 from ptklib.testing.audit import MODULI
 
-__all__ = ["GROUP", "ptk_subject"]
+__all__ = ["GROUP", "chain_views", "ptk_subject"]
 
 GROUP = "ptk"
 _RUNS, _CHEAP_RUNS = 3_000, 60_000
@@ -58,19 +58,18 @@ def ptk_subject(
         for place, (chain, found) in enumerate(zip(chains, steady, strict=True)):
             # The second pair is there for its low bits, which few runs show.
             few = count if place == 0 else -(-count // 4)
-            seen = _chain_views(chain, few) if found is None else _steady_views(*found, few)
+            seen = chain_views(chain, few) if found is None else _steady_views(*found, few)
             views += [View(f"{one.name}, pair {place + 1}", one.data, one.neighbour) for one in seen]
         return views
 
     cost = ptk.cost(epsilon, delta, records_per_unit=records_per_unit)
     about = {"kind": ptk.kind, "epsilon asked for": show(Fraction(epsilon)), "records per unit": str(records_per_unit)}
     cheap = all(one is not None and isinstance(one[0], _ROWS) for one in steady)
-    return Subject(
-        name, GROUP, Claim.of(cost, float(delta)), chosen(chains), sample, _CHEAP_RUNS if cheap else _RUNS, about
-    )
+    pair, runs = "; ".join(one.words for one in chains), _CHEAP_RUNS if cheap else _RUNS
+    return Subject(name, GROUP, Claim.of(cost, float(delta)), pair, sample, runs, about)
 
 
-def _chain_views(chain: Chain, count: int) -> list[View]:
+def chain_views(chain: Chain, count: int) -> list[View]:
     """Whole trainings of both sides."""
     ratios: list[list[float]] = [[], []]
     agreeing: list[list[list[int]]] = [[], []]

@@ -12,7 +12,7 @@ Reasons of `AuditError`: EXAMPLE_NEEDED, NO_RELEASE (nothing that a tape knows w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptk import Arrays, Ptk
 
-__all__ = ["Chain", "Link", "Pair", "Terms", "chosen", "releases_gaussian", "worst_pairs"]
+__all__ = ["Chain", "Link", "Pair", "Terms", "releases_gaussian", "training", "worst_pairs"]
 
 _ROWS, _SEED = 96, 7
 _CANDIDATES, _FEW, _MANY = 14, 6, 30
@@ -61,18 +61,18 @@ class Pair:
 
 
 class Chain:
-    """Trainings on both sides of a pair, and what their releases were given and told."""
+    """Runs on both sides of a pair, and what their releases were given and told.
 
-    def __init__(self, ptk: Ptk, terms: Terms, pair: Pair) -> None:
-        """Runs one training of each side, to see how it releases."""
-        self.ptk, self.terms, self.pair = ptk, terms, pair
-        self._batches = [pair.batches(side) for side in (0, 1)]
-        tape, arrays = record(lambda: self._train(0))
-        other, changed = replay(tape, lambda: self._train(1))
+    ``run`` does the work on the data (0) or on its neighbour (1), and gives a state where there is one.
+    """
+
+    def __init__(self, run: Callable[[int], Arrays], words: str) -> None:
+        """Runs each side once, to see how it releases. ``words`` are for the report."""
+        self._run, self.words = run, words
+        tape, arrays = record(lambda: run(0))
+        other, changed = replay(tape, lambda: run(1))
         if not tape.entries:
-            raise AuditError(
-                "NO_RELEASE", f"a training of {ptk.kind} makes no release that is known: it cannot be audited"
-            )
+            raise AuditError("NO_RELEASE", "nothing that is known was released: such a training cannot be audited")
         # Noise may be drawn first and the data added to it: then the state is what was released.
         same = all(np.array_equal(one.given, two.given) for one, two in zip(tape.entries, other.entries, strict=True))
         self._array = _released_array(tape, arrays) if same and _differ(arrays, changed) else None
@@ -80,28 +80,19 @@ class Chain:
 
     def links(self, side: int) -> list[Link]:
         """The releases of one run on a side, each with both inputs."""
-        tape, arrays = record(lambda: self._train(side))
+        tape, arrays = record(lambda: self._run(side))
         if self._array is not None:
             return self._added_later(tape, arrays)
-        other, _ = replay(tape, lambda: self._train(1 - side))
+        other, _ = replay(tape, lambda: self._run(1 - side))
         pairs = zip(tape.entries, other.entries, strict=True)
         if side:
             return [(Entry(mine.mechanism, theirs.given, mine.answer), mine.given) for mine, theirs in pairs]
         return [(mine, theirs.given) for mine, theirs in pairs]
 
-    def _train(self, side: int) -> Arrays:
-        terms = self.terms
-        return self.ptk.train_dp(
-            iter(self._batches[side]),
-            epsilon=terms.epsilon,
-            delta=terms.delta,
-            records_per_unit=terms.records_per_unit,
-        )
-
     def _without_noise(self, tape: Tape, side: int) -> NDArray[np.int64]:
-        """The state of a training that is told its own inputs."""
+        """The state of a run that is told its own inputs."""
         plain = Tape([Entry(one.mechanism, one.given, _Plain(one.given)) for one in tape.entries], tape.words)
-        _, arrays = replay(plain, lambda: self._train(side))
+        _, arrays = replay(plain, lambda: self._run(side))
         return np.asarray(arrays[self._array or ""], dtype=np.int64).ravel()
 
     def _added_later(self, tape: Tape, arrays: Arrays) -> list[Link]:
@@ -109,6 +100,21 @@ class Chain:
         ends = np.cumsum([one.given.size for one in tape.entries])[:-1]
         parts = zip(tape.entries, *(np.split(one, ends) for one in (told, *self._exact)), strict=True)
         return [(Entry(one.mechanism, first, _Plain(answer)), second) for one, answer, first, second in parts]
+
+
+def training(ptk: Ptk, terms: Terms, pair: Pair) -> Chain:
+    """Trainings of a PTK on both sides."""
+    batches = [pair.batches(side) for side in (0, 1)]
+
+    def run(side: int) -> Arrays:
+        return ptk.train_dp(
+            iter(batches[side]),
+            epsilon=terms.epsilon,
+            delta=terms.delta,
+            records_per_unit=terms.records_per_unit,
+        )
+
+    return Chain(run, f"{pair.words}, and with {pair.unit.to_pylist()[0]} besides")
 
 
 @dataclass(frozen=True)
@@ -123,25 +129,24 @@ def worst_pairs(ptk: Ptk, terms: Terms, rows: pa.Table | None = None) -> list[Ch
     rows = _invented(ptk, rows)
     units = _units(ptk, rows, terms.records_per_unit)
     few = rows.slice(0, _FEW)
-    first = [Chain(ptk, terms, Pair(few, unit, f"{_FEW} invented records")) for unit in units]
-    ranked = sorted(first, key=lambda one: -_apart(one))[:_FINALISTS]
-    others = [
-        Chain(ptk, terms, Pair(records, one.pair.unit, words)) for one in ranked for records, words in _bases(rows)
+    first = [training(ptk, terms, Pair(few, unit, f"{_FEW} invented records")) for unit in units]
+    order = np.argsort([-_apart(one) for one in first], kind="stable")[:_FINALISTS]
+    every = [first[place] for place in order]
+    every += [
+        training(ptk, terms, Pair(records, units[place], words)) for place in order for records, words in _bases(rows)
     ]
-    every = [*ranked, *others]
     scores = [_apart(one, runs=4) for one in every]
     best = every[int(np.argmax(scores))]
-    if _odd(best):
+    if _odd(best) == 1:
         return [best]
-    odd = [(score, place) for place, (one, score) in enumerate(zip(every, scores, strict=True)) if _odd(one)]
-    more = [one for one in first if _odd(one)]
-    return [best, every[max(odd)[1]]] if odd else [best, *more[:1]]
+    odd = max([*every, *first], key=_odd)
+    return [best, odd] if _odd(odd) > 0 else [best]
 
 
 def releases_gaussian(ptk: Ptk, terms: Terms, rows: pa.Table | None = None) -> bool:
     """Whether any release of a training has Gaussian noise."""
     made = _invented(ptk, rows).slice(0, _FEW)
-    chain = Chain(ptk, terms, Pair(made, made.slice(0, 1), ""))
+    chain = training(ptk, terms, Pair(made, made.slice(0, 1), ""))
     return any(_gaussian(entry) for entry, _ in chain.links(0))
 
 
@@ -193,12 +198,15 @@ def _gaussian(entry: Entry) -> bool:
     return isinstance(entry.mechanism, GaussianRelease)
 
 
-def _odd(chain: Chain) -> bool:
-    """Whether any input of a release of numbers differs by an odd number, in its grain, in one run."""
-    for entry, other in chain.links(0):
+def _odd(chain: Chain, runs: int = 4) -> float:
+    """In which share of some runs any input of a release of numbers differs by an odd number, in its grain."""
+    return sum(_any_odd(chain.links(0)) for _ in range(runs)) / runs
+
+
+def _any_odd(links: list[Link]) -> bool:
+    for entry, other in links:
         grain = getattr(entry.mechanism, "grain", 1)
-        told = hasattr(entry.answer, "index")
-        if not told and np.any(((entry.given - other) // grain) % 2 == 1):
+        if not hasattr(entry.answer, "index") and np.any(((entry.given - other) // grain) % 2 == 1):
             return True
     return False
 
@@ -213,8 +221,3 @@ def _released_array(tape: Tape, arrays: Arrays) -> str:
 
 def _differ(one: Arrays, other: Arrays) -> bool:
     return any(not np.array_equal(one[name], other[name]) for name in one)
-
-
-def chosen(chains: Sequence[Chain]) -> str:
-    """The pairs in words, with the units."""
-    return "; ".join(f"{one.pair.words}, and with {one.pair.unit.to_pylist()[0]} besides" for one in chains)
