@@ -41,7 +41,7 @@ _EXPECTED = 10**6
 def profiler_subjects() -> list[Subject]:
     """A look, a reading, and a training with the lower test."""
     plan, dear = _plan(_LOOKS), _plan(_READINGS)
-    found = [
+    found: list[tuple[str, Task]] = [
         ("profiler look", _look(plan, plan.levels[0])),
         ("profiler reading", _reading(dear, dear.levels[0])),
         ("profiler training and lower test", _train(plan, plan.levels[0])),

@@ -28,7 +28,7 @@ def example_ptks() -> dict[str, Ptk]:
     value: dict[str, Any] = {"value": "speed", "lower": 0.0, "upper": 100.0}
     plane = tuple(Bounded(column=name, lower=-1.0, upper=1.0) for name in ("x", "y"))
     inputs = tuple(Bins(column=name, edges=(0.0, 1.0, 2.0, 3.0)) for name in ("a", "b"))
-    people = {
+    people: dict[str, Any] = {
         "users": IntegerRange(column="user", first=0, last=3),
         "items": IntegerRange(column="item", first=0, last=3),
     }

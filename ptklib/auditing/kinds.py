@@ -56,8 +56,8 @@ def ptk_subject(
     def sample(count: int) -> list[View]:
         views = []
         for place, (chain, found) in enumerate(zip(chains, steady, strict=True)):
-            # The second pair is there for its low bits, which few runs show.
-            few = count if place == 0 else -(-count // 4)
+            # The second pair is there for its low bits, which fewer runs show.
+            few = count if place == 0 else -(-count // 2)
             seen = chain_views(chain, few) if found is None else _steady_views(*found, few)
             views += [View(f"{one.name}, pair {place + 1}", one.data, one.neighbour) for one in seen]
         return views

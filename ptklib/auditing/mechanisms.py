@@ -21,7 +21,6 @@ from ptklib.auditing.likelihood import matches, ratio, ratio_of_rows
 from ptklib.auditing.subject import Claim, Subject, View
 from ptklib.auditing.tape import Entry
 from ptklib.privacy.calibration import gaussian_sigma
-from ptklib.privacy.mechanisms import large_margin
 from ptklib.privacy.mechanisms.above_threshold import AboveThreshold
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import CountRelease, GaussianRelease, LaplaceRelease
@@ -184,8 +183,7 @@ def _large_margin() -> Subject:
 
     def tell(scores: NDArray[np.int64]) -> float:
         """The log-likelihood ratio of (m, r, index)."""
-        top, width = mechanism._narrowed(scores, None)
-        drawn = int(large_margin.draw_indices(scores[:width], mechanism.rate, 1)[0])
+        top, width, drawn = mechanism._steps(scores, None)
         scale = float(mechanism.top_scale)
         found = (abs(top - int(sides[1][0])) - abs(top - int(sides[0][0]))) / scale
         known = [stops(top - int(one[2])) for one in sides]

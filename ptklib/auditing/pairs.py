@@ -198,7 +198,7 @@ def _gaussian(entry: Entry) -> bool:
     return isinstance(entry.mechanism, GaussianRelease)
 
 
-def _odd(chain: Chain, runs: int = 4) -> float:
+def _odd(chain: Chain, runs: int = 8) -> float:
     """In which share of some runs any input of a release of numbers differs by an odd number, in its grain."""
     return sum(_any_odd(chain.links(0)) for _ in range(runs)) / runs
 

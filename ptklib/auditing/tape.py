@@ -159,9 +159,9 @@ def _tapped() -> Iterator[None]:
         if _users == 1:
             for kind in TAPPED:
                 _originals[kind] = kind.release
-                kind.release = _release_of(kind.release)  # type: ignore[method-assign,assignment]
+                kind.release = _release_of(kind.release)  # type: ignore[method-assign]
             _originals[SystemSource] = SystemSource.words
-            SystemSource.words = _words_of(SystemSource.words)  # type: ignore[method-assign,assignment]
+            SystemSource.words = _words_of(SystemSource.words)  # type: ignore[method-assign]
     try:
         yield
     finally:

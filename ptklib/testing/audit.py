@@ -185,7 +185,8 @@ def _best_event(data: Codes, neighbour: Codes, seen: _Outcomes, delta: float, ta
     for side, (one, other) in (("data", (0, 1)), ("neighbour", (1, 0))):
         for family in _families(first[one], first[other], seen):
             likely, rare = (
-                np.bincount(family.classes, weights=hits[each], minlength=family.count) for each in (one, other)
+                np.bincount(family.classes, weights=hits[each].astype(np.float64), minlength=family.count)
+                for each in (one, other)
             )
             bounds = _lower_bounds(family.events(likely), family.events(rare), size, delta, tail)
             if bounds.max() > best_bound:

@@ -118,11 +118,14 @@ class LargeMargin:
 
     def release(self, scores: IntegerData, *, source: BitSource | None = None) -> Selection:
         """The chosen index; high scores are likely. Every call costs ``cost``."""
-        data = score_list(scores)
+        return Selection(self._steps(score_list(scores), source)[2], self.cost)
+
+    def _steps(self, data: Integers, source: BitSource | None) -> tuple[int, int, int]:
+        """m, r and the index: what the proof is of. Only the index is released."""
         order = np.argsort(-data, kind="stable")
-        _, width = self._narrowed(data[order], source)
+        top_score, width = self._narrowed(data[order], source)
         top = order[:width]
-        return Selection(int(top[draw_indices(data[top], self.rate, 1, source=source)[0]]), self.cost)
+        return top_score, width, int(top[draw_indices(data[top], self.rate, 1, source=source)[0]])
 
     def _narrowed(self, ranked: Integers, source: BitSource | None) -> tuple[int, int]:
         """Steps 1 and 2: m, and how many of the ranked candidates go to step 3. Private too, and released nowhere."""
