@@ -208,7 +208,7 @@ class _Family:
     ends: Codes | None
     words: Callable[[int], str]
 
-    def events(self, hits: Floats) -> Codes:
+    def events(self, hits: NDArray[Any]) -> Codes:
         """The hits of each event from those of each class."""
         ordered = hits[self.order]
         return np.asarray(ordered if self.ends is None else np.cumsum(ordered)[self.ends], dtype=np.int64)

@@ -58,5 +58,5 @@ _EXAMPLE = "example"
 
 
 def _example_stream() -> StreamSpec:
-    columns: Sequence[Column] = (Column(name="at", type="timestamp_ms", lower="2026-01-01T00:00:00Z"),)
+    columns: Sequence[Column] = (Column(name="at", type="timestamp[ms]", lower="2026-01-01"),)
     return StreamSpec(name=_EXAMPLE, columns=tuple(columns), time_column="at")
