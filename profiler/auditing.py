@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 
 from profiler.bounds import lower_centre, upper_centre
@@ -71,7 +72,8 @@ def _answered(task: Task, side: int) -> Arrays:
     answer = run(task, lambda: iter([batch]))
     if answer.failure:
         raise InvalidInput("TASK_FAILED", f"a task of the audit must succeed: {answer.failure}")
-    return answer.arrays or {}
+    told = {"value": answer.value, "invalid": answer.invalid}
+    return {**(answer.arrays or {}), **{name: np.array([one]) for name, one in told.items() if one is not None}}
 
 
 def _records(side: int) -> pa.RecordBatch:

@@ -23,6 +23,7 @@ from ptklib.auditing.likelihood import matches, ratio
 from ptklib.auditing.mechanisms import DELTA, LEVEL, SMALL_DELTA, entry_views, row_views
 from ptklib.auditing.pairs import Chain, Terms, releases_gaussian, worst_pairs
 from ptklib.auditing.subject import Claim, Subject, View
+from ptklib.errors import SageError
 from ptklib.privacy.amounts import Number, show
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.ptk import Ptk
@@ -45,7 +46,24 @@ def ptk_subject(
     records_per_unit: int = 1,
     rows: pa.Table | None = None,
 ) -> Subject:
-    """A PTK on the worst pairs that are found for it, which takes some trainings. Reasons: those of `pairs` and `tape`."""
+    """A PTK on the worst pairs that are found for it, which takes some trainings.
+
+    One that cannot be audited, or is wrong before anything is measured, becomes a subject that says so when it is run.
+    """
+    try:
+        return _audited(name, ptk, epsilon, records_per_unit, rows)
+    except SageError as error:
+        return _refused(name, ptk, error)
+
+
+def _refused(name: str, ptk: Ptk, error: SageError) -> Subject:
+    def sample(_: int) -> list[View]:
+        raise error
+
+    return Subject(name, GROUP, Claim(0.0), "", sample, _RUNS, {"kind": ptk.kind})
+
+
+def _audited(name: str, ptk: Ptk, epsilon: Number, records_per_unit: int, rows: pa.Table | None) -> Subject:
     delta = Fraction(0)
     if ptk.tags.needs_delta:
         # A delta that is a failure of its own would have to be seen failing; that of Gaussian noise is no failure.

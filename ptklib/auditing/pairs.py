@@ -7,7 +7,8 @@ the same answers on both sides (`tape`), and the pair is taken whose inputs to t
 their noise; and one more where those inputs differ by odd numbers, if the first has none: low bits must have something to
 tell.
 
-Reasons of `AuditError`: EXAMPLE_NEEDED, NO_RELEASE (nothing that a tape knows was released).
+Reasons of `AuditError`: EXAMPLE_NEEDED, NO_RELEASE (nothing that a tape knows was released), STATE_DIFFERS (two sides that
+are told the same come to different states: a state holds something of the data that no release let out).
 """
 
 from __future__ import annotations
@@ -75,7 +76,13 @@ class Chain:
             raise AuditError("NO_RELEASE", "nothing that is known was released: such a training cannot be audited")
         # Noise may be drawn first and the data added to it: then the state is what was released.
         same = all(np.array_equal(one.given, two.given) for one, two in zip(tape.entries, other.entries, strict=True))
-        self._array = _released_array(tape, arrays) if same and _differ(arrays, changed) else None
+        told = _differ(arrays, changed)
+        if told and not same:
+            raise AuditError(
+                "STATE_DIFFERS",
+                "with the same releases a state must be the same whatever the data: something of it was not released",
+            )
+        self._array = _released_array(tape, arrays) if told else None
         self._exact = [self._without_noise(tape, side) for side in (0, 1)] if self._array is not None else []
 
     def links(self, side: int) -> list[Link]:

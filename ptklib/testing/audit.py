@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,7 +47,15 @@ from scipy import stats
 
 from ptklib.errors import InvalidInput
 
-__all__ = ["MIN_COUNT", "MODULI", "AuditResult", "audit_epsilon", "one_at_a_time", "whole_units"]
+__all__ = [
+    "MIN_COUNT",
+    "MODULI",
+    "AuditResult",
+    "audit_epsilon",
+    "most_telling_residue",
+    "one_at_a_time",
+    "whole_units",
+]
 
 MIN_COUNT = 100
 MODULI = (2, 3, 4, 5, 8, 10, 16)
@@ -57,6 +65,8 @@ _MAX_EVENTS = 1024
 _FAR, _OFTEN = 64, 256
 # Floats that span more bits than this have no grid that could tell anything.
 _MAX_BITS = 62
+# Of the runs, to choose a column and a modulus by.
+_CHOOSING_RESIDUES = 0.25
 
 Data = TypeVar("Data")
 Codes = NDArray[np.int64]
@@ -170,6 +180,33 @@ def whole_units(values: NDArray[Any], grid: float | None = None) -> Codes | None
     shift = np.where(some, exponent - least, 0)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     return np.asarray(np.where(some, (whole << left) >> right, 0), dtype=np.int64)
+
+
+def most_telling_residue(
+    data: NDArray[Any], neighbour: NDArray[Any], *, delta: float = 0.0, confidence: float = 0.95
+) -> AuditResult:
+    """The audit of the column and modulus whose remainders tell most; runs are rows, and some of them choose.
+
+    Unit, neighbours: those of the runs. Columns that are the same in all runs tell nothing by themselves and are left out.
+    """
+    part = int(len(data) * _CHOOSING_RESIDUES)
+    best: tuple[float, int, int] = (-1.0, 0, MODULI[0])
+    for column in range(data.shape[1]):
+        units = whole_units(np.concatenate([data[:, column], neighbour[:, column]]))
+        if units is None or units.min() == units.max():
+            continue
+        for modulus in MODULI:
+            left = np.mod(units, modulus)
+            shares = [np.bincount(one[:part], minlength=modulus) / part for one in np.split(left, [len(data)])]
+            best = max(best, (float(np.abs(shares[0] - shares[1]).sum()), column, modulus))
+    _, column, modulus = best
+    units = whole_units(np.concatenate([data[:, column], neighbour[:, column]]))
+    left = np.zeros(2 * len(data), dtype=np.int64) if units is None else np.mod(units, modulus)
+    rest = [one[part:] for one in np.split(left, [len(data)])]
+    found = audit_epsilon(
+        lambda side, _: rest[side], 0, 1, count=len(rest[0]), delta=delta, confidence=confidence, choosing=0.2
+    )
+    return replace(found, event=f"number {column} mod {modulus}: {found.event}")
 
 
 def _best_event(data: Codes, neighbour: Codes, seen: _Outcomes, delta: float, tail: float) -> _Event:
