@@ -1,4 +1,4 @@
-"""Every kind is audited through what its training releases; planted faults are caught in each, at twice and not at ten times."""
+"""Every kind is audited through what its training releases; planted faults are caught at half the noise, not at a tenth."""
 
 from __future__ import annotations
 
