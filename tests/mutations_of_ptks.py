@@ -27,7 +27,7 @@ def _in(path: str, tests: tuple[str, ...], *rows: tuple[str, str, str]) -> list[
 def _audited(path: str, only: str, *rows: tuple[str, str, str]) -> list[Mutation]:
     """Noticed by the empirical audit of the kind."""
     return [
-        Mutation(name, f"ptklib/{path}", old, new, ("tests/auditing/test_states.py",), only) for name, old, new in rows
+        Mutation(name, f"ptklib/{path}", old, new, ("tests/auditing/test_kinds.py",), only) for name, old, new in rows
     ]
 
 
@@ -211,7 +211,7 @@ _EMBEDDINGS = [
     ),
     *_audited(
         "ptks/hpf_training.py",
-        "refused_or_holds and embeddings",
+        "stays_within_its_claim and embeddings",
         (
             "embeddings: counts with an unnoised lowest bit",
             "noisy = self.plan.activity.release(totals, source=self.noise).values",

@@ -44,7 +44,9 @@ def example_ptks() -> dict[str, Ptk]:
         "clusters, grid": Clusters(values=plane, clusters=2, method="grid", nodes=3),
         "clusters, lloyd": Clusters(values=plane, clusters=2, method="lloyd", iterations=2),
         "clusters, gaussian": Clusters(values=plane, clusters=2, method="lloyd", iterations=2, mechanism="gaussian"),
-        "forest, guided": Forest(inputs=inputs, label="c", classes=("no", "yes"), trees=2, depth=1, splits="guided"),
+        "forest, guided": Forest(
+            inputs=inputs[:1], label="c", classes=("no", "yes"), trees=2, depth=1, splits="guided"
+        ),
         "forest, exponential": Forest(
             inputs=inputs, label="c", classes=("no", "yes"), trees=1, depth=1, splits="exponential"
         ),
