@@ -67,6 +67,8 @@ _FAR, _OFTEN = 64, 256
 _MAX_BITS = 62
 # Of the runs, to choose a column and a modulus by.
 _CHOOSING_RESIDUES = 0.25
+# Stricter than this no choice of an event is: with few runs only the event that always happens would be left.
+_LUCK = 1e-5
 
 Data = TypeVar("Data")
 Codes = NDArray[np.int64]
@@ -214,7 +216,7 @@ def _best_event(data: Codes, neighbour: Codes, seen: _Outcomes, delta: float, ta
     # Likelihood sets are ordered on one part and cut on another, and the level is stricter than that of the result:
     # otherwise the luckiest of many small events would win over a large one and show little on fresh runs.
     outcomes = len(seen.labels)
-    part, tail = data.size // 2, tail / outcomes
+    part, tail = data.size // 2, max(tail / outcomes, _LUCK)
     size = data.size - part
     first = [np.bincount(codes[:part], minlength=outcomes) for codes in (data, neighbour)]
     hits = [np.bincount(codes[part:], minlength=outcomes) for codes in (data, neighbour)]
