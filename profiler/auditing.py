@@ -21,7 +21,7 @@ from profiler.schedule import LevelSchedule, Prices, Schedule, Terms, schedule
 from profiler.tasks import LookTask, SystemNoise, Task, TrainTask, run
 from ptklib.auditing.kinds import chain_views
 from ptklib.auditing.pairs import Chain
-from ptklib.auditing.subject import Claim, Subject, View
+from ptklib.auditing.subject import Claim, Subject, View, refused
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays
 from ptklib.ptks.keys import IntegerRange
@@ -58,7 +58,10 @@ def _plan(looks: Fraction) -> Schedule:
 
 
 def _subject(name: str, task: Task) -> Subject:
-    chain = Chain(lambda side: _answered(task, side), "")
+    try:
+        chain = Chain(lambda side: _answered(task, side), "")
+    except InvalidInput as error:
+        return refused(name, GROUP, error)
 
     def sample(count: int) -> list[View]:
         return chain_views(chain, count)

@@ -84,7 +84,7 @@ OF_LEDGER: list[Mutation] = [
     ),
     *_in(
         "ptkstore/ledger/chain.py",
-        ("journal", "attacks"),
+        ("journal",),
         ("any commit follows", "return hmac.compare_digest(mac, commit_mac(key, head, body))", "return True"),
         (
             "a commit forgets the one before",
@@ -94,13 +94,13 @@ OF_LEDGER: list[Mutation] = [
     ),
     *_in(
         "ptkstore/ledger/key_file.py",
-        ("journal", "book", "attacks"),
+        ("journal",),
         ("a key that others read", "if stat.S_IMODE(path.stat().st_mode) & 0o077:", "if not key:"),
         ("a short key", "if len(key) != KEY_BYTES:", "if not key:"),
     ),
     *_in(
         "ptkstore/ledger/verification.py",
-        ("attacks", "book"),
+        ("journal",),
         ("a cut history is verified", '_require(seen, "HISTORY_CUT"', '_require(True, "HISTORY_CUT"'),
         (
             "a policy that is exceeded is verified",
@@ -110,7 +110,7 @@ OF_LEDGER: list[Mutation] = [
     ),
     *_in(
         "ptkstore/ledger/book.py",
-        ("book", "attacks"),
+        ("grants", "book"),
         (
             "a forged grant is spent",
             "        for grant in grants:\n            verify(self._key, grant)\n\n        def work",

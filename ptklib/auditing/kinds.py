@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ptklib.auditing.likelihood import matches, ratio
 from ptklib.auditing.mechanisms import DELTA, LEVEL, SMALL_DELTA, entry_views, row_views
 from ptklib.auditing.pairs import Chain, Terms, releases_gaussian, worst_pairs
-from ptklib.auditing.subject import Claim, Subject, View
+from ptklib.auditing.subject import Claim, Subject, View, refused
 from ptklib.errors import SageError
 from ptklib.privacy.amounts import Number, show
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
@@ -53,14 +53,7 @@ def ptk_subject(
     try:
         return _audited(name, ptk, epsilon, records_per_unit, rows)
     except SageError as error:
-        return _refused(name, ptk, error)
-
-
-def _refused(name: str, ptk: Ptk, error: SageError) -> Subject:
-    def sample(_: int) -> list[View]:
-        raise error
-
-    return Subject(name, GROUP, Claim(0.0), "", sample, _RUNS, {"kind": ptk.kind})
+        return refused(name, GROUP, error)
 
 
 def _audited(name: str, ptk: Ptk, epsilon: Number, records_per_unit: int, rows: pa.Table | None) -> Subject:

@@ -7,7 +7,7 @@ the same answers on both sides (`tape`), and the pair is taken whose inputs to t
 their noise; and one more where those inputs differ by odd numbers, if the first has none: low bits must have something to
 tell.
 
-Reasons of `AuditError`: EXAMPLE_NEEDED, NO_RELEASE (nothing that a tape knows was released), STATE_DIFFERS (two sides that
+Reasons of `InvalidInput`: EXAMPLE_NEEDED, NO_RELEASE (nothing that a tape knows was released), STATE_DIFFERS (two sides that
 are told the same come to different states: a state holds something of the data that no release let out).
 """
 
@@ -22,7 +22,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib.auditing.likelihood import distance
-from ptklib.auditing.tape import AuditError, Entry, Tape, record, replay
+from ptklib.auditing.tape import Entry, Tape, record, replay
+from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptk import Arrays, Ptk
@@ -73,12 +74,12 @@ class Chain:
         tape, arrays = record(lambda: run(0))
         other, changed = replay(tape, lambda: run(1))
         if not tape.entries:
-            raise AuditError("NO_RELEASE", "nothing that is known was released: such a training cannot be audited")
+            raise InvalidInput("NO_RELEASE", "nothing that is known was released: such a training cannot be audited")
         # Noise may be drawn first and the data added to it: then the state is what was released.
         same = all(np.array_equal(one.given, two.given) for one, two in zip(tape.entries, other.entries, strict=True))
         told = _differ(arrays, changed)
         if told and not same:
-            raise AuditError(
+            raise InvalidInput(
                 "STATE_DIFFERS",
                 "with the same releases a state must be the same whatever the data: something of it was not released",
             )
@@ -162,7 +163,7 @@ def _invented(ptk: Ptk, rows: pa.Table | None) -> pa.Table:
         return rows
     made = ptk.example(_ROWS, seed=_SEED)
     if made is None:
-        raise AuditError("EXAMPLE_NEEDED", f"kind {ptk.kind} invents no records: give some that are public")
+        raise InvalidInput("EXAMPLE_NEEDED", f"kind {ptk.kind} invents no records: give some that are public")
     return pa.Table.from_batches([made])
 
 
@@ -223,7 +224,7 @@ def _released_array(tape: Tape, arrays: Arrays) -> str:
     for name in sorted(arrays):
         if arrays[name].dtype.kind == "i" and arrays[name].size == size:
             return name
-    raise AuditError("NO_RELEASE", "no array of the state is what was released: such a training cannot be audited")
+    raise InvalidInput("NO_RELEASE", "no array of the state is what was released: such a training cannot be audited")
 
 
 def _differ(one: Arrays, other: Arrays) -> bool:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptklib.errors import SageError
 from ptklib.privacy.costs import Cost
 
-__all__ = ["Claim", "Subject", "View", "joined"]
+__all__ = ["Claim", "Subject", "View", "joined", "refused"]
 
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -59,6 +60,15 @@ class Subject:
     sample: Callable[[int], Sequence[View]]
     runs: int
     about: dict[str, str] = field(default_factory=dict)
+
+
+def refused(name: str, group: str, error: SageError) -> Subject:
+    """A subject that cannot be audited, or is wrong before anything is measured: it says so when it is run."""
+
+    def sample(_: int) -> list[View]:
+        raise error
+
+    return Subject(name, group, Claim(0.0), "", sample, 1)
 
 
 def joined(parts: Sequence[Sequence[View]]) -> list[View]:

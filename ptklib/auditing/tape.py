@@ -13,7 +13,7 @@ the other data asks for more words than were recorded (one record more needs a t
 look for a tape in their own context; every other thread and task of the process goes straight through. Raw inputs are kept
 in memory, so this must see invented data only: it is not used by anything that opens a stream.
 
-Reason of `AuditError`: RELEASES_DIFFER (how many releases there are, or of which mechanisms, depends on the data: an
+Reason of `InvalidInput`: RELEASES_DIFFER (how many releases there are, or of which mechanisms, depends on the data: an
 unnoised answer by itself).
 """
 
@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.errors import SageError
+from ptklib.errors import InvalidInput
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import CountRelease, GaussianRelease, LaplaceRelease
 from ptklib.privacy.mechanisms.selection import ExponentialMechanism, NoisyMax
@@ -37,7 +37,7 @@ from ptklib.privacy.source import SystemSource
 from ptklib.ptks.clusters_noise import CubeRelease
 from ptklib.ptks.covariance_noise import WishartRelease
 
-__all__ = ["TAPPED", "AuditError", "Entry", "Tape", "record", "replay"]
+__all__ = ["TAPPED", "Entry", "Tape", "record", "replay"]
 
 TAPPED = (
     CountRelease,
@@ -51,10 +51,6 @@ TAPPED = (
 )
 
 Result = TypeVar("Result")
-
-
-class AuditError(SageError):
-    """An audit that could not be made, or whose subject is wrong before anything was measured."""
 
 
 @dataclass(frozen=True)
@@ -194,5 +190,5 @@ def _words_of(original: Callable[..., Any]) -> Callable[..., Any]:
     return words
 
 
-def _differ(words: str) -> AuditError:
-    return AuditError("RELEASES_DIFFER", f"the releases of a training must not depend on its data: {words}")
+def _differ(words: str) -> InvalidInput:
+    return InvalidInput("RELEASES_DIFFER", f"the releases of a training must not depend on its data: {words}")
