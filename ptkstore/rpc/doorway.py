@@ -72,9 +72,7 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
         self._turning_away = ThreadPoolExecutor(2, thread_name_prefix="sage-refuse")
         self._places = places(None)
         self._known_places = places(self._places)
-        self._health_places = Places(
-            most=HEALTH_THREADS, most_each=_HEALTH_EACH, first_message_seconds=_HEALTH_SECONDS
-        )
+        self._health_places = Places(most=HEALTH_THREADS, most_each=_HEALTH_EACH, first_message_seconds=_HEALTH_SECONDS)
         self._handlers: dict[tuple[str, str | None], Any] = {}
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
@@ -108,7 +106,9 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
             return None
         if len(self._handlers) >= _MOST_HANDLERS:
             self._handlers.clear()
-        handler = self._handlers[method, who] = self._health(inner) if method in ANYONE else self._ours(method, who, inner)
+        handler = self._handlers[method, who] = (
+            self._health(inner) if method in ANYONE else self._ours(method, who, inner)
+        )
         return handler
 
     def _ours(self, method: str, who: str | None, inner: Any) -> Any:
