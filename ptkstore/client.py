@@ -25,6 +25,7 @@ from typing import Any, Self, cast
 
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
+from ptklib.ledger.slices import check_name
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
@@ -44,7 +45,7 @@ from ptkstore.engine.what_if import Changes
 from ptkstore.engine.witness import require_newest
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
-from ptkstore.pushing import BATCH_ROWS, numbered_batches
+from ptkstore.pushing import BATCH_ROWS, Numbering, first_number, numbered_batches
 from ptkstore.references import is_address, parse_reference
 from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
@@ -121,6 +122,7 @@ class Store:
             self._home.close()
             raise
         self._cycling = threading.Lock()
+        self._numbering = Numbering(lambda stream: self._home.writer(stream).begin())
 
     @property
     def home(self) -> Home:
@@ -147,12 +149,30 @@ class Store:
         ``seq`` counts the frames of a producer upwards: pushing the same (producer, seq) again changes nothing. Without it
         every push is new.
         """
-        batches = numbered_batches(frame, self.stream(stream), seq)
+        check_name(producer, "producer")
+        count, batches = numbered_batches(frame, self.stream(stream), seq)
+        if not count:
+            return None
         writer = self._home.writer(stream)
+        if seq is not None:
+            session, first = "", first_number(seq)
+        else:
+            # What belongs to a session belongs to no producer: any number of processes may push under one name.
+            producer, (session, first) = "", self._taken(stream, count)
         watermark = None
-        for number, batch in batches:
-            watermark = writer.append(batch, producer=producer, seq=number).watermark_ms
+        for number, batch in enumerate(batches(), first):
+            watermark = writer.append(batch, producer=producer, seq=number, session=session).watermark_ms
         return watermark
+
+    def _taken(self, stream: str, count: int) -> tuple[str, int]:
+        """Numbers for a push that has none, in a session that lives."""
+        session, first = self._numbering.take(stream, count)
+        try:
+            self._home.writer(stream).require_session(producer="", session=session)
+        except Refused:
+            self._numbering.forget(stream, session)
+            return self._numbering.take(stream, count)
+        return session, first
 
     def run(
         self, stream: str | None = None, *, until_ms: int | None = None, progress: Callable[[str], None] | None = None

@@ -121,6 +121,10 @@ class BlockFile:
             self.sync()
             self.sealed = True
 
+    def close(self) -> None:
+        """Let the file go as it lies, for somebody who recovers it. Safe to call twice."""
+        self._close()
+
     def _write(self, header: Header, plain: memoryview | bytes) -> None:
         cipher, descriptor = self._key(), self._open()
         for piece in frame_pieces(cipher, self._vault.stream, self.block, header, plain, self._length):
@@ -143,9 +147,9 @@ class BlockFile:
         return self._descriptor
 
     def _close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _refuse_damage(self, descriptor: int, stop: int, size: int) -> None:
         """A later header that knew the file to be durable beyond ``stop`` proves that this is no torn tail."""

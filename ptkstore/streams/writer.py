@@ -2,13 +2,14 @@
 
 `append` returns when every record of the batch is durable, and says nothing about the records. What a crash interrupts
 was not acknowledged: after it the batch is there as a whole or not at all, and sending it again under the same
-(producer, seq) is always safe. Several threads may append; they share fsyncs. One process at a time writes a stream.
+number is always safe: numbers count per sender (caller, producer, session; see `accepted`). Several threads may append; they
+share fsyncs. One process at a time writes a stream. A writer whose write failed recovers by itself (`breakdown`).
 
 A sealed block never changes. Which blocks exist, and when they are sealed, follows from watermarks that the caller
 declares (or from the clock), never from the event times that were seen: those are data. Empty spans get sealed blocks
 like all others.
 
-Reasons: those of `encoding`, NAME_INVALID, SEQ_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID, WATERMARK_TOO_FAR,
+Reasons: those of `encoding` and `accepted`, NAME_INVALID, SEQ_INVALID, SESSION_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID, WATERMARK_TOO_FAR,
 SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,
 STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
 """
@@ -28,7 +29,9 @@ import pyarrow as pa
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.ledger.slices import check_name
 from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.streams.accepted import Verdict, refusal
 from ptkstore.streams.block_file import BlockFile
+from ptkstore.streams.breakdown import Breakdown, kind_of
 from ptkstore.streams.cohorts import Cohorts
 from ptkstore.streams.encoding import Encoding
 from ptkstore.streams.exposure import Exposure, exposure_of
@@ -36,6 +39,7 @@ from ptkstore.streams.faults import BlockRefused, StreamUnavailable
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.recovery import recover
 from ptkstore.streams.routing import Checked, Router
+from ptkstore.streams.senders import Sender, caller_mark
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.streams.tags import random_tags, user_tags
@@ -69,7 +73,7 @@ class Ack(NamedTuple):
 class _Batch(NamedTuple):
     """A checked batch on its way to the disk."""
 
-    producer: str
+    sender: Sender
     seq: int
     checked: Checked
 
@@ -86,17 +90,10 @@ class StreamWriter:
         self._vault = Vault(store, spec.name)
         self._vault.prepare()
         self._group: GroupCommit[_Batch, Ack] = GroupCommit(self._commit)
-        self._broken: StreamUnavailable | None = None
+        self._breakdown = Breakdown(spec.name)
         self._lock = _take_lock(self._vault.keys / "lock", spec.name)
         try:
-            self._tag_key = self._vault.tag_key()
-            self._keep_spec()
-            self._progress = Progress.read(self._vault.files, self._spans.first)
-            self._files = recover(self._vault, self._spans, self._progress)
-            cohorts = Cohorts(self._vault.files / "members") if spec.unit == "user" else None
-            self._router = Router(spec, self._spans, cohorts)
-            self._router.given_up_before = self._progress.given_up_before
-            self._finish_sealing()
+            self._load()
         except BaseException:
             os.close(self._lock)
             raise
@@ -104,16 +101,40 @@ class StreamWriter:
     @classmethod
     def open(cls, store: str | Path, spec: StreamSpec, *, clock: Callable[[], float] = time.time) -> Self:
         """Open the stream in the store directory, or make it there. Refused: STREAM_LOCKED, SPEC_CHANGED."""
-        return cls(Path(store), spec, clock)
+        try:
+            return cls(Path(store), spec, clock)
+        except OSError as error:
+            raise StreamUnavailable(
+                "STREAM_UNAVAILABLE",
+                f"stream {spec.name!r} cannot be opened ({kind_of(error)}): ask again when it can be written",
+                stream=spec.name,
+            ) from None
+
+    @property
+    def fault(self) -> SageError | None:
+        """Why nothing can be written at the moment; None while all is well."""
+        return self._breakdown.fault
 
     @property
     def watermark_ms(self) -> int:
         """Where the oldest open block begins."""
         return self._progress.oldest_open * self._spans.span_ms
 
-    def append(self, batch: pa.RecordBatch, *, producer: str, seq: int, fingerprint: str | None = None) -> Ack:
-        """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts."""
-        check_name(producer, "producer")
+    def append(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        producer: str,
+        seq: int,
+        fingerprint: str | None = None,
+        caller: str = "",
+        session: str = "",
+    ) -> Ack:
+        """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts.
+
+        ``seq`` counts the batches of (caller, producer, session) upwards; ``session`` is what `begin` gave.
+        """
+        sender = Sender.checked(caller, producer, session)
         if type(seq) is not int or not 0 <= seq < 2**63:
             raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
         if self.spec.unit == "user" and self._progress.given_up_before is not None:
@@ -129,7 +150,30 @@ class StreamWriter:
             place = self._encoding.schema.get_field_index(self.spec.user_column)
             tags = user_tags(columns[place], self._tag_key)
         stored = pa.RecordBatch.from_arrays([pa.array(tags), *columns], schema=self._encoding.stored_schema)
-        return self._group.submit(_Batch(producer, seq, Checked(stored, tags, self._router.spans_of(stored))))
+        return self._group.submit(_Batch(sender, seq, Checked(stored, tags, self._router.spans_of(stored))))
+
+    def begin(self, *, producer: str = "", caller: str = "") -> str:
+        """A new session, whose batches are numbered from 0. With a ``producer`` it ends the producer's session before."""
+        if producer:
+            check_name(producer, "producer")
+        with self._group.alone():
+            self._check_alive()
+            session, must_write = self._progress.accepted.issue(caller_mark(caller), producer)
+            if must_write:
+                self._guarded(lambda: [self._progress.write(self._vault.files)])
+            return session
+
+    def require_session(self, *, producer: str, session: str, caller: str = "") -> None:
+        """Raise SESSION_ENDED or SESSION_UNKNOWN where nothing in this session would be taken."""
+        sender = Sender.checked(caller, producer, session)
+        verdict = self._progress.accepted.judge_session(sender)
+        if verdict is not Verdict.NEW:
+            raise refusal(verdict, sender)
+
+    def check(self) -> None:
+        """Recover if a write failed and it is time to try; raise what is wrong, if anything is."""
+        with self._group.alone():
+            self._check_alive()
 
     def seal_due(self, watermark_ms: int | None = None) -> list[str]:
         """Seal every block whose span ends at or before the watermark, empty ones too, and return their names in order.
@@ -200,7 +244,7 @@ class StreamWriter:
             if self._lock >= 0:
                 os.close(self._lock)
                 self._lock = -1
-            self._broken = self._unavailable("STREAM_CLOSED", "was closed")
+            self._breakdown.closed()
 
     def __enter__(self) -> Self:
         """Use the writer in a ``with`` block."""
@@ -218,12 +262,16 @@ class StreamWriter:
 
     def _write_group(self, batches: list[_Batch]) -> list[Ack | BaseException]:
         """Frames of the whole group, then one fsync per file, then the answers."""
-        fresh: set[tuple[str, int]] = set()
+        fresh: set[tuple[Sender, int]] = set()
         touched: dict[str, BlockFile] = {}
         answers: list[Ack | BaseException] = []
         try:
-            for producer, seq, checked in batches:
-                duplicate = (producer, seq) in fresh or (producer, seq) in self._progress.accepted
+            for sender, seq, checked in batches:
+                verdict = self._progress.accepted.judge(sender, seq)
+                duplicate = verdict is Verdict.DUPLICATE or (sender, seq) in fresh
+                if verdict is not Verdict.NEW and not duplicate:
+                    answers.append(refusal(verdict, sender, seq))
+                    continue
                 parts = [] if duplicate else self._router.split(checked, self._progress.oldest_open)
                 if len(parts) > MAX_PARTS:
                     answers.append(
@@ -233,9 +281,9 @@ class StreamWriter:
                 for part, (name, rows) in enumerate(parts):
                     touched[name] = file = self._file(name)
                     plain = memoryview(rows.serialize()).cast("B")
-                    file.append(plain, producer=producer, seq=seq, part=part, parts=len(parts))
+                    file.append(plain, producer=sender.text, seq=seq, part=part, parts=len(parts))
                 if not duplicate:
-                    fresh.add((producer, seq))
+                    fresh.add((sender, seq))
                 answers.append(Ack(duplicate, self.watermark_ms))
             # While the first file is synced the disk works on the others.
             for file in list(touched.values())[1:]:
@@ -250,27 +298,47 @@ class StreamWriter:
         return answers
 
     def _guarded(self, work: Callable[[], list]) -> list:  # type: ignore[type-arg]
-        """Run what writes. After a failure what is durable is uncertain, so the writer stops; opening it again finds out."""
+        """Run what writes. After a failure what is durable is uncertain: nothing is taken before `_heal` has found out."""
         try:
             return work()
         except SageError:
             raise
         except Exception as error:
-            # The text of a foreign error may contain data; its type does not.
-            kind = type(error).__name__
-            self._broken = self._unavailable("STREAM_UNAVAILABLE", f"failed to write ({kind}): open it again")
-        except BaseException:
-            self._broken = self._unavailable("STREAM_UNAVAILABLE", "was interrupted: open it again")
+            self._breakdown.failed(error)
+        except BaseException as error:
+            self._breakdown.failed(error)
             raise
-        self._check_alive()
+        self._breakdown.require()
         raise AssertionError
 
     def _check_alive(self) -> None:
-        if self._broken is not None:
-            raise StreamUnavailable(self._broken.reason, self._broken.message, **self._broken.details)
+        if self._breakdown.due():
+            self._heal()
+        self._breakdown.require()
 
-    def _unavailable(self, reason: str, what: str) -> StreamUnavailable:
-        return StreamUnavailable(reason, f"the writer of stream {self.spec.name!r} {what}", stream=self.spec.name)
+    def _heal(self) -> None:
+        """Begin again with what is on the disk, as after a crash; the stream's lock stays ours."""
+        try:
+            for file in self._files.values():
+                # Nobody was promised what lies beyond: it is not to be found durable because it can be read.
+                file.roll_back()
+                file.close()
+            self._load()
+        except Exception as error:
+            self._breakdown.failed(error)
+        else:
+            self._breakdown.healed()
+
+    def _load(self) -> None:
+        """Everything that is remembered between writes, from the disk."""
+        self._tag_key = self._vault.tag_key()
+        self._keep_spec()
+        self._progress = Progress.read(self._vault.files, self._spans.first)
+        self._files = recover(self._vault, self._spans, self._progress)
+        cohorts = Cohorts(self._vault.files / "members") if self.spec.unit == "user" else None
+        self._router = Router(self.spec, self._spans, cohorts)
+        self._router.given_up_before = self._progress.given_up_before
+        self._finish_sealing()
 
     def _move_watermark(self) -> list[str]:
         self._progress.write(self._vault.files)
