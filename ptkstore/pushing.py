@@ -1,8 +1,8 @@
 """Frames as the numbered batches that a stream takes, the same for a store here and a store elsewhere.
 
 Batch ``k`` of push ``seq`` has the number ``seq * 2**20 + k``, so that pushing again under the same (producer, seq) changes
-nothing. A push without ``seq`` is new, whatever was pushed before: its batches go into a session of the store that pushes, which
-the stream gave out, and take the next numbers in it (`Numbering`). No clock has a part in it.
+nothing. A push without ``seq`` is new, whatever was pushed before: its batches go into a session of the store that pushes,
+which the stream gave out, and take the next numbers in it (`Numbering`). No clock has a part in it.
 Reasons: SEQ_INVALID, COLUMN_TYPE, and those of frames.
 """
 

@@ -3,8 +3,8 @@
 A few batches are on their way at a time, so memory stays bounded and the server can share its fsyncs. When the connection
 breaks, a new one begins with the oldest batch that was not acknowledged; the server drops those it has.
 
-A push without a number goes under the next numbers of a session (`begin_session`): sent again after a break, its batches have the
-same numbers, so they are stored once. Where the session was over before anything was sent, another one is begun.
+A push without a number goes under the next numbers of a session (`begin_session`): sent again after a break, its batches
+have the same numbers, so they are stored once. Where the session was over before anything was sent, another one is begun.
 """
 
 from __future__ import annotations

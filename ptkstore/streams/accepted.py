@@ -195,14 +195,15 @@ def refusal(verdict: Verdict, sender: Sender, seq: int | None = None) -> Refused
     """What a sender hears whose batch is neither new nor known to have come."""
     who = f"producer {sender.producer!r}" if sender.producer else "this session"
     words = {
-        Verdict.FORGOTTEN: f"whether batch {seq} of {who} came before is not known any more: the newest {MAX_RANGES:,} ranges of "
-        "numbers are remembered, and it lies below. Nothing was stored; number upwards, without gaps",
-        Verdict.ENDED: f"the session of {who} is over: a newer one of the producer has begun, or {MAX_SESSIONS:,} newer ones of "
-        "this caller. Nothing was stored now; what was acknowledged is durable. Begin a new session",
-        Verdict.UNKNOWN: f"{who} has no such session: use what the stream gave out, with the same credentials and producer. "
-        "Nothing was stored",
-        Verdict.TOO_MANY: f"a caller may use {MAX_PRODUCERS:,} names of producers in a stream: use one of them, or a session "
-        "without a producer",
+        Verdict.FORGOTTEN: f"whether batch {seq} of {who} came before is not known any more: the newest {MAX_RANGES:,} "
+        "ranges of numbers are remembered, and it lies below. Nothing was stored; number upwards, without gaps",
+        Verdict.ENDED: f"the session of {who} is over: a newer one of the producer has begun, or {MAX_SESSIONS:,} newer "
+        "ones of this caller. Nothing was stored now; of what was sent before and not acknowledged it is not known whether "
+        "it came. Begin a new session",
+        Verdict.UNKNOWN: f"{who} has no such session: use what the stream gave out, with the same credentials and "
+        "producer. Nothing was stored",
+        Verdict.TOO_MANY: f"a caller may use {MAX_PRODUCERS:,} names of producers in a stream: use one of them, or a "
+        "session without a producer",
     }
     details = {} if seq is None or verdict is not Verdict.FORGOTTEN else {"seq": seq}
     return Refused(verdict.value, words[verdict], producer=sender.producer, **details)

@@ -1,9 +1,9 @@
 """A writer that failed: why, since when, and when to try again.
 
-After a write that failed (disk full, no file descriptors) it is not known what is durable. The writer takes nothing until it has
-recovered from the disk, as after a crash; it tries that by itself, whenever it is asked for something, at most every
-`RETRY_SECONDS`. The log hears once that it stopped and once that it works again: the kind of error and its code, never a text or
-a path, for which blocks are open is data. Reasons: STREAM_UNAVAILABLE, STREAM_CLOSED.
+After a write that failed (disk full, no file descriptors) it is not known what is durable. The writer takes nothing until it
+has recovered from the disk, as after a crash; it tries that by itself, whenever it is asked for something, at most every
+`RETRY_SECONDS`. The log hears once that it stopped and once that it works again: the kind of error and its code, never a text
+or a path, for which blocks are open is data. Reasons: STREAM_UNAVAILABLE, STREAM_CLOSED.
 """
 
 from __future__ import annotations

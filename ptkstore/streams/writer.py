@@ -9,9 +9,9 @@ A sealed block never changes. Which blocks exist, and when they are sealed, foll
 declares (or from the clock), never from the event times that were seen: those are data. Empty spans get sealed blocks
 like all others.
 
-Reasons: those of `encoding` and `accepted`, NAME_INVALID, SEQ_INVALID, SESSION_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID, WATERMARK_TOO_FAR,
-SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,
-STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
+Reasons: those of `encoding` and `accepted`, NAME_INVALID, SEQ_INVALID, SESSION_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID,
+WATERMARK_TOO_FAR, SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE,
+STREAM_KEYS_MISSING, STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who sends what: no row that was acknowledged is lost, whatever clocks and names the callers have, and none is stored twice."""
+"""Who sends what: no acknowledged row is lost, whatever clocks and names the callers have, and none is stored twice."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def skewed(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def test_no_acknowledged_row_is_lost_with_skewed_clocks_and_foreign_names(
     tmp_path: Path, skewed: Callable[[int], None]
 ) -> None:
-    """Twenty callers, clocks up to a day apart. Every other push has no number; the rest are numbered, under one name for all."""
+    """Twenty callers, clocks up to a day off. Every other push has no number; the rest are numbered, under one name."""
     acknowledged: Counter[str] = Counter()
     lock = threading.Lock()
     with guarded(tmp_path) as (server, store):

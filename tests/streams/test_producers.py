@@ -1,4 +1,4 @@
-"""Numbers of senders: what came is dropped, what is new is stored, what was forgotten is refused, across crashes and upgrades."""
+"""Numbers of senders: what came is dropped, what is new is stored, what was forgotten is refused, after crashes too."""
 
 from __future__ import annotations
 
