@@ -12,7 +12,9 @@ from pathlib import Path
 
 from ptklib.errors import SageError
 from ptkstore.engine.home import Home
+from ptkstore.engine.readiness import unwritable, write_probe
 from ptkstore.engine.witness import known_head
+from ptkstore.streams.breakdown import kind_of
 from ptkstore.streams.vault import Vault
 from ptkstore.views import Finding
 
@@ -22,6 +24,7 @@ __all__ = ["examine"]
 def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     """All findings, the good ones too, in a fixed order."""
     found = [_ledger(home)]
+    found += _writing(home)
     found += _states(home)
     found += _exposure(home)
     found += _cycles(home)
@@ -37,6 +40,21 @@ def _ledger(home: Home) -> Finding:
     return Finding(
         "OK", "ledger", f"{seen.entries} entries in {seen.commits} commits: chain intact, no point beyond its policy"
     )
+
+
+def _writing(home: Home) -> Iterator[Finding]:
+    """What cannot be written, in the process that asks: the doctor of a server knows its writers."""
+    try:
+        write_probe(home.path)
+    except OSError as error:
+        yield Finding("ERROR", "writing", f"the store's directory cannot be written ({kind_of(error)}): make room")
+        return
+    failed = unwritable(home)
+    for stream, error in failed.items():
+        text = f"{error.reason}: {error.message}"
+        yield Finding("ERROR", f"writing of {stream}", text)
+    if not failed:
+        yield Finding("OK", "writing", "the store's directory can be written, and no writer of a stream has failed")
 
 
 def _states(home: Home) -> Iterator[Finding]:

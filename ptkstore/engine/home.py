@@ -52,6 +52,8 @@ class Home:
     notifier: Notifier
     workers: WorkerPool
     writers: dict[str, StreamWriter] = field(default_factory=dict)
+    # Streams whose writer could not be opened when it was wanted last.
+    unopened: set[str] = field(default_factory=set)
     judges: dict[str, Filter] = field(default_factory=dict)
     # Finished cycles as they are told, the newest ones.
     cycles: dict[int, CycleView] = field(default_factory=dict)
@@ -118,8 +120,10 @@ class Home:
         with self.opening:
             self.lead.require_lock()
             if stream not in self.writers:
+                self.unopened.add(stream)
                 self._require_files(stream)
                 self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
+                self.unopened.discard(stream)
             return self.writers[stream]
 
     def watermark_ms(self, stream: str) -> int:
@@ -143,6 +147,7 @@ class Home:
             for writer in self.writers.values():
                 writer.close()
             self.writers.clear()
+            self.unopened.clear()
 
     def _require_files(self, stream: str) -> None:
         """A stream that had blocks has files. Begun anew, it would take records again that were charged before."""

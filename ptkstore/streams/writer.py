@@ -50,6 +50,7 @@ __all__ = ["MAX_PARTS", "MAX_SPANS_AT_ONCE", "Ack", "StreamWriter"]
 MAX_PARTS = 4096
 MAX_SPANS_AT_ONCE = 4096
 _SPEC_FILE = "stream.json"
+_LEAST_PROOF = 1 << 16
 # What the stored form and the cut into blocks depend on: it cannot change once the stream exists.
 _FIXED = (
     "name",
@@ -91,6 +92,8 @@ class StreamWriter:
         self._vault.prepare()
         self._group: GroupCommit[_Batch, Ack] = GroupCommit(self._commit)
         self._breakdown = Breakdown(spec.name)
+        # Blocks that a write failed in, and how many bytes it wanted there.
+        self._unproven: dict[str, int] = {}
         self._lock = _take_lock(self._vault.keys / "lock", spec.name)
         try:
             self._load()
@@ -291,6 +294,8 @@ class StreamWriter:
             for file in touched.values():
                 file.sync()
         except BaseException:
+            size = sum(one.checked.stored.nbytes for one in batches)
+            self._unproven = dict.fromkeys(touched, max(_LEAST_PROOF, size // max(1, len(touched))))
             for file in touched.values():
                 file.roll_back()
             raise
@@ -324,6 +329,10 @@ class StreamWriter:
                 file.roll_back()
                 file.close()
             self._load()
+            # Reading is no proof: what was to be written must find room.
+            for name, size in self._unproven.items():
+                self._file(name).prove(size)
+            self._unproven = {}
         except Exception as error:
             self._breakdown.failed(error)
         else:
