@@ -7,7 +7,7 @@ anything in the directory), something leaks. Blocks are encrypted, so a canary m
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ptklib.errors import SageError
@@ -23,12 +23,22 @@ __all__ = ["examine"]
 
 def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     """All findings, the good ones too, in a fixed order."""
-    found = [_ledger(home)]
-    found += _writing(home)
-    found += _states(home)
-    found += _exposure(home)
-    found += _cycles(home)
-    found += _canaries(home.path, canaries)
+    found = _looked("ledger", lambda: iter([_ledger(home)]))
+    found += _looked("writing", lambda: _writing(home))
+    found += _looked("lake", lambda: _states(home))
+    found += _looked("exposure", lambda: _exposure(home))
+    found += _looked("cycles", lambda: _cycles(home))
+    found += _looked("canaries", lambda: _canaries(home.path, canaries))
+    return found
+
+
+def _looked(what: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """What was found; that it could not be looked at is a finding too. The text of such an error may name open blocks."""
+    found: list[Finding] = []
+    try:
+        found.extend(look())
+    except OSError as error:
+        found.append(Finding("ERROR", what, f"could not be looked at ({kind_of(error)})"))
     return found
 
 
