@@ -35,6 +35,7 @@ from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
 from ptkstore.engine.readiness import Readiness
+from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
@@ -136,8 +137,11 @@ class _PlainLogs(logging.Handler):
 class Server:
     """A store behind gRPC. Does not own the store."""
 
-    def __init__(self, store: Store, settings: Settings, *, pace: Pace | None = None) -> None:
-        """Bind the address and start. ``pace`` is how fast deliveries are tried."""
+    def __init__(
+        self, store: Store, settings: Settings, *, pace: Pace | None = None, watchdog: Watchdog | None = None
+    ) -> None:
+        """Bind the address and start. ``pace`` is how fast deliveries are tried; a ``watchdog`` ends this process when it
+        stands still as the leader."""
         settings.require_protection()
         self._settings = settings
         # Read before anything starts that would have to be stopped again.
@@ -209,7 +213,7 @@ class Server:
             self.address = self._bound()
             self._metrics_server = self._serve_metrics()
             if settings.shared:
-                self._election = self._elected(home)
+                self._election = self._elected(home, watchdog)
                 self._forwarder = self._forwarding(self._election, callers, vouching)
                 handlers = [self._forwarder.wrapped(one) for one in handlers]
             self._grpc.add_generic_rpc_handlers(tuple(handlers))
@@ -313,13 +317,14 @@ class Server:
         if deliverer is not None:
             deliverer.wake()
 
-    def _elected(self, home: Home) -> Election:
+    def _elected(self, home: Home, watchdog: Watchdog | None) -> Election:
         election = Election(
             home,
             address=self.advertised,
             lease_seconds=self._settings.server.lease_seconds,
             gained=self._lead,
             lost=self._rest,
+            watchdog=watchdog,
         )
         election.able = lambda: self._readiness.able
         home.lead = election

@@ -66,6 +66,8 @@ class ServerSettings(_Section):
     advertise: str | None = None
     # How long a leader that cannot be reached keeps others from leading.
     lease_seconds: float = Field(default=10, ge=1, le=300)
+    # How long a leader that shares its store may stand still before it is ended; 0 is for ever.
+    hang_seconds: float = Field(default=20, ge=0, le=3600)
     tls: TlsSettings | None = None
     # Calls at once; those that watch are at most `watchers` of them.
     threads: int = Field(default=1536, ge=8, le=8192)

@@ -24,9 +24,11 @@ from ptklib.errors import InvalidInput
 from ptkstore.metadata import postgresql
 from ptkstore.metadata.errors import MetadataConflict, MetadataDamaged, MetadataUnavailable
 
-__all__ = ["BUSY_MS", "Database"]
+__all__ = ["BUSY_MS", "VERSION_TABLE", "Database"]
 
 BUSY_MS = 30_000
+# Says which schema the database has; writers on PostgreSQL take turns at it.
+VERSION_TABLE = "sage_schema"
 # Classes of SQLSTATE that say "not now": connection, transaction state, rollback, resources, operator, system.
 _NOT_NOW = ("08", "25", "40", "53", "55", "57", "58")
 _BEGIN = "sage_begin"
@@ -74,14 +76,28 @@ class Database:
                 self._turn(),
                 _translated(),
                 postgresql.connected(self._engine) as plain,
-                postgresql.writing(plain) as connection,
+                postgresql.writing(plain, VERSION_TABLE) as connection,
             ):
                 yield connection
             return
-        with self._turn(), _translated(), self._engine.connect() as plain:
-            connection = plain.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
-            with connection.begin():
+        with self._written() as connection:
+            yield connection
+
+    @contextmanager
+    def migrate(self) -> Iterator[sa.Connection]:
+        """As `write`, for making the tables: there may be none yet, and it may take long."""
+        self._check_open()
+        if self._engine.dialect.name == "postgresql":
+            with (
+                self._turn(),
+                _translated(),
+                postgresql.connected(self._engine) as plain,
+                postgresql.migrating(plain, VERSION_TABLE) as connection,
+            ):
                 yield connection
+            return
+        with self._written() as connection:
+            yield connection
 
     def close(self) -> None:
         """Let the connections go; further use is METADATA_CLOSED. Safe to call twice."""
@@ -91,6 +107,13 @@ class Database:
     def _check_open(self) -> None:
         if self._closed:
             raise MetadataUnavailable("METADATA_CLOSED", "the metadata store was closed: open it again")
+
+    @contextmanager
+    def _written(self) -> Iterator[sa.Connection]:
+        with self._turn(), _translated(), self._engine.connect() as plain:
+            connection = plain.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -55,6 +55,7 @@ class TestPostgresqlCrowd(MetadataCrowd):
 
 
 def test_transactions_are_serializable_or_one_moment_and_durable(url: str) -> None:
+    Metadata.open(url).close()
     store = Database(url)
 
     def shown(connection: sa.Connection, name: str) -> str:
@@ -86,7 +87,7 @@ def test_a_writer_sees_what_was_committed_while_it_waited(url: str, metadata: Me
         assert held.wait(30)
         number = tx.events.add("a", "p", {})
         with psycopg.connect(url) as watcher:
-            while not watcher.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone():
+            while not watcher.execute("SELECT 1 FROM pg_locks WHERE locktype = 'relation' AND NOT granted").fetchone():
                 assert thread.is_alive()
     thread.join(30)
     assert seen == [number]
