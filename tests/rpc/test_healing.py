@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,10 +17,12 @@ import grpc
 import pytest
 
 from ptkstore.client import Store
+from ptkstore.streams import StreamUnavailable
 from ptkstore.v1 import stream_pb2, stream_pb2_grpc
-from tests.engine.small import spec
+from tests.engine.small import DAY_MS, FIRST_MS, spec
 from tests.rpc.limited import Limited, limited
 from tests.rpc.requests import ipc
+from tests.rpc.small import serving
 from tests.rpc.test_producers import rows, stored
 
 ROUNDS = 20
@@ -145,3 +150,52 @@ def test_more_idle_connections_than_descriptors_do_not_break_it(tmp_path: Path) 
             eventually(again)
         eventually(lambda: server.health() == "SERVING")
     assert stored_rows(tmp_path) == Counter(f"n{seq}" for seq in range(4))
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EMFILE, "Too many open files"),
+        StreamUnavailable("STREAM_UNAVAILABLE", "the writer failed"),
+    ],
+    ids=["no space", "no descriptors", "no writer"],
+)
+def test_a_window_waits_for_room(tmp_path: Path, trouble: Exception) -> None:
+    """A step of it meets the trouble twice: the operation goes on where it was, and is not told as failed."""
+    left = [2]
+
+    def step(_step: str, _moment: str) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise trouble
+
+    with serving(tmp_path) as (server, store), Store(server.address) as remote:
+        store.create_stream(spec())
+        remote.push("rides", rows(*["n"] * 1000))
+        store.home.on_step = step
+        (cycle,) = remote.run("rides", until_ms=FIRST_MS + DAY_MS)
+    assert left == [0]
+    assert abs(cycle.dp_records - 1000) < 200
+
+
+_DOCTOR = """
+import resource, sys
+from ptkstore.client import Store
+from tests.engine.small import spec
+with Store(sys.argv[1], workers=0) as store:
+    store.create_stream(spec())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    found = store.doctor()
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+print(*(f"{one.level} {one.what}: {one.detail}" for one in found), sep="\\n")
+"""
+
+
+def test_a_doctor_without_descriptors_says_what_it_could_not_look_at(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _DOCTOR, str(tmp_path / "store")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert "ERROR ledger: could not be looked at (OSError EMFILE)" in done.stdout
+    assert "ERROR writing: the store's directory cannot be written (OSError EMFILE)" in done.stdout
+    assert str(tmp_path) not in done.stdout
