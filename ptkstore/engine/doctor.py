@@ -60,9 +60,8 @@ def _writing(home: Home) -> Iterator[Finding]:
         yield Finding("ERROR", "writing", f"the store's directory cannot be written ({kind_of(error)}): make room")
         return
     failed = unwritable(home)
-    for stream, error in failed.items():
-        text = f"{error.reason}: {error.message}"
-        yield Finding("ERROR", f"writing of {stream}", text)
+    for stream, fault in failed.items():
+        yield Finding("ERROR", f"writing of {stream}", f"{fault.reason}: {fault.message}")
     if not failed:
         yield Finding("OK", "writing", "the store's directory can be written, and no writer of a stream has failed")
 

@@ -163,7 +163,7 @@ class StreamWriter:
             self._check_alive()
             session, must_write = self._progress.accepted.issue(caller_mark(caller), producer)
             if must_write:
-                self._guarded(lambda: [self._progress.write(self._vault.files)])
+                self._guarded(self._keep_progress)
             return session
 
     def require_session(self, *, producer: str, session: str, caller: str = "") -> None:
@@ -348,6 +348,10 @@ class StreamWriter:
         self._router = Router(self.spec, self._spans, cohorts)
         self._router.given_up_before = self._progress.given_up_before
         self._finish_sealing()
+
+    def _keep_progress(self) -> list[str]:
+        self._progress.write(self._vault.files)
+        return []
 
     def _move_watermark(self) -> list[str]:
         self._progress.write(self._vault.files)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -93,7 +94,7 @@ def test_writes_work_again_when_the_cause_is_gone(tmp_path: Path, cause: str) ->
         for seq in range(1, ROUNDS + 1):
             with CAUSES[cause](server):
                 assert not producer.tried(seq)
-            waited.append(eventually(lambda seq=seq: producer.tried(seq)))
+            waited.append(eventually(partial(producer.tried, seq)))
         log = server.log.read_text()
     print(f"{cause}: longest {max(waited):.2f} s of {ROUNDS}")
     assert stored_rows(tmp_path) == Counter(f"n{seq}" for seq in range(ROUNDS + 1))

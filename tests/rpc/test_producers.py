@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,7 @@ class TestSessions:
     def test_what_is_no_session_is_refused(self, streams: Any, server: Server) -> None:
         create(streams)
         session = self.begun(streams)
-        wrong = {
+        wrong: dict[str, list[dict[str, Any]]] = {
             "INVALID_ARGUMENT SESSION_INVALID": [{"session": "mine"}, {"session": session, "begin_session": True}],
             "FAILED_PRECONDITION SESSION_UNKNOWN": [
                 {"session": "999-0123456789abcdef"},
@@ -197,7 +198,7 @@ class TestSessions:
         }
         for reason, openings in wrong.items():
             for fields in openings:
-                assert refusal(lambda fields=fields: self.sent(streams, self.opened(**fields), "a")) == reason
+                assert refusal(partial(self.sent, streams, self.opened(**fields), "a")) == reason
 
 
 def test_a_push_without_a_number_is_stored_once_though_the_connection_broke(

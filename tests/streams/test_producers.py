@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ class TestNumbers:
             for number in range(MAX_RANGES + 10):
                 writer.append(batch([number]), producer="p", seq=10 + 2 * number)
             for seq in (10, 11, 21, 27):
-                assert refused(lambda seq=seq: writer.append(batch([99_999]), producer="p", seq=seq)) == "SEQ_FORGOTTEN"
+                assert refused(partial(writer.append, batch([99_999]), producer="p", seq=seq)) == "SEQ_FORGOTTEN"
             assert writer.append(batch([99_999]), producer="p", seq=30).duplicate
             assert writer.append(batch([77_777]), producer="p", seq=31) == Ack(False, BASE_MS)
             found = sorted(store.whos(store.seal_all(writer)))
@@ -158,11 +159,9 @@ class TestSessions:
                 == "SESSION_UNKNOWN"
             )
             mine = writer.begin(producer="p", caller="a")
+            names: dict[str, str]
             for names in ({"producer": "q", "caller": "a"}, {"producer": "p", "caller": "b"}):
-                assert (
-                    refused(lambda names=names: writer.append(batch([1]), seq=0, session=mine, **names))
-                    == "SESSION_UNKNOWN"
-                )
+                assert refused(partial(writer.append, batch([1]), seq=0, session=mine, **names)) == "SESSION_UNKNOWN"
 
     def test_a_new_session_of_a_producer_ends_the_one_before(self, store: Store) -> None:
         with store.writer() as writer:
@@ -174,9 +173,7 @@ class TestSessions:
         with store.writer() as writer:
             for session in (old, ""):
                 for seq in (0, 1):
-                    late = lambda seq=seq, session=session: writer.append(  # noqa: E731
-                        batch([9]), producer="p", seq=seq, session=session
-                    )
+                    late = partial(writer.append, batch([9]), producer="p", seq=seq, session=session)
                     assert refused(late) == "SESSION_ENDED"
             assert refused(lambda: writer.require_session(producer="p", session=old)) == "SESSION_ENDED"
             writer.require_session(producer="p", session=new)
@@ -196,9 +193,7 @@ class TestSessions:
         for sealed in (False, True):
             with store.writer() as writer:
                 for session in sessions[:3]:
-                    late = lambda session=session: writer.append(  # noqa: E731
-                        batch([9]), producer="", seq=0, session=session, caller="a"
-                    )
+                    late = partial(writer.append, batch([9]), producer="", seq=0, session=session, caller="a")
                     assert refused(late) == "SESSION_ENDED"
                 for who, session in enumerate(sessions[3:], 3):
                     assert writer.append(batch([who]), producer="", seq=0, session=session, caller="a").duplicate
