@@ -63,9 +63,13 @@ class _Producer:
 
 
 class _Caller:
-    """What one caller sent. Sessions with a number up to ``ended`` are over."""
+    """What one caller sent, and the sessions it was given. Those with a number up to ``ended`` are over.
 
-    __slots__ = ("ended", "order", "producers", "sessions")
+    Sessions are numbered for each caller by itself: from a number that all share, a caller would learn how busy the others are.
+    Below ``set_aside`` no number is given out after a restart.
+    """
+
+    __slots__ = ("ended", "next", "order", "producers", "sessions", "set_aside")
 
     def __init__(self, body: dict[str, Any] | None = None) -> None:
         found = body or {}
@@ -73,6 +77,7 @@ class _Caller:
         self.sessions = {session: Ranges(**one) for session, one in found.get("sessions", {}).items()}
         self.order = sorted((session_number(session), session) for session in self.sessions)
         self.ended = int(found.get("ended", 0))
+        self.set_aside = self.next = int(found.get("set_aside", 1))
 
     def add(self, session: str) -> Ranges:
         """The numbers of a session, which is remembered from now on; the oldest one goes where there are too many."""
@@ -89,7 +94,7 @@ class _Caller:
     def as_json(self) -> dict[str, Any]:
         producers = {name: one.ranges.as_json() | {"session": one.session} for name, one in self.producers.items()}
         sessions = {session: one.as_json() for session, one in self.sessions.items()}
-        return {"producers": producers, "sessions": sessions, "ended": self.ended}
+        return {"producers": producers, "sessions": sessions, "ended": self.ended, "set_aside": self.set_aside}
 
 
 class Accepted:
@@ -100,8 +105,6 @@ class Accepted:
         found = dict(body or {})
         ours = found.pop(_OURS, {})
         self._callers = {mark: _Caller(one) for mark, one in ours.get("callers", {}).items()}
-        # Numbers of sessions below this are set aside: after a restart none of them is given out.
-        self._set_aside = self._next_session = int(ours.get("set_aside", 1))
         self._unrecorded = {producer: _unrecorded(one) for producer, one in found.items()}
 
     def judge(self, sender: Sender, seq: int) -> Verdict:
@@ -125,7 +128,7 @@ class Accepted:
         """NEW while the sender may send, whatever it sent before."""
         caller = self._callers.get(sender.caller)
         number = session_number(sender.session) if sender.session else 0
-        if number >= self._next_session:
+        if number >= (1 if caller is None else caller.next):
             return Verdict.UNKNOWN
         if not sender.producer:
             return Verdict.ENDED if caller is not None and number <= caller.ended else Verdict.NEW
@@ -154,23 +157,22 @@ class Accepted:
 
     def issue(self, caller: str, producer: str) -> tuple[str, bool]:
         """A new session, and whether it must be written down before anybody hears of it. ``caller`` is a mark."""
-        number, self._next_session = self._next_session, self._next_session + 1
-        must_write = number >= self._set_aside
-        if must_write:
-            self._set_aside = number + _SET_ASIDE
+        known = self._callers.setdefault(caller, _Caller())
+        if producer and producer not in known.producers and len(known.producers) >= MAX_PRODUCERS:
+            raise refusal(Verdict.TOO_MANY, Sender(caller, producer))
+        number, known.next = known.next, known.next + 1
+        must_write = bool(producer) or number >= known.set_aside
+        if number >= known.set_aside:
+            known.set_aside = number + _SET_ASIDE
         session = new_session(number)
         if producer:
-            producers = self._callers.setdefault(caller, _Caller()).producers
-            if producer not in producers and len(producers) >= MAX_PRODUCERS:
-                raise refusal(Verdict.TOO_MANY, Sender(caller, producer))
-            producers[producer] = _Producer(session)
-        return session, must_write or bool(producer)
+            known.producers[producer] = _Producer(session)
+        return session, must_write
 
     def as_json(self) -> dict[str, Any]:
         """For the file of the stream's progress."""
         callers = {mark: one.as_json() for mark, one in self._callers.items()}
-        ours = {_OURS: {"set_aside": self._set_aside, "callers": callers}}
-        return {producer: one.as_json() for producer, one in self._unrecorded.items()} | ours
+        return {producer: one.as_json() for producer, one in self._unrecorded.items()} | {_OURS: {"callers": callers}}
 
     def _ranges(self, sender: Sender) -> Ranges | None:
         """The numbers that a sender's batch is added to; None where they are over."""
@@ -178,9 +180,9 @@ class Accepted:
             return self._unrecorded.setdefault(sender.producer, Ranges())
         caller = self._callers.setdefault(sender.caller, _Caller())
         number = session_number(sender.session) if sender.session else 0
-        if number >= self._next_session:
+        if number >= caller.next:
             # Frames that are newer than the file of the progress: none of their sessions is given out again.
-            self._set_aside = self._next_session = number + 1
+            caller.set_aside = caller.next = number + 1
         if not sender.producer:
             return None if number <= caller.ended else caller.add(sender.session)
         known = caller.producers.setdefault(sender.producer, _Producer(sender.session))

@@ -3,7 +3,7 @@
 Numbers (``seq``) count per sender, so two callers never share them, whatever names they give. ``caller`` is who the service
 found out to call; it is empty for a store that was opened in a directory and for a server without credentials, which have
 one caller. A *session* is given out by the writer of the stream (`Accepted.issue`): ``NUMBER-RANDOM``. Its number grows with
-every session of the stream, so that old ones can be forgotten and still be told from new ones; the random part makes sure
+every session of the caller, so that old ones can be forgotten and still be told from new ones; the random part makes sure
 that a number which is given out again (after a restore) is another session.
 
 Every frame carries its sender as a text in its header. Names cannot have line breaks, so the parts are told apart; the caller

@@ -143,9 +143,21 @@ class TestSessions:
     def test_a_session_belongs_to_its_caller(self, store: Store) -> None:
         with store.writer() as writer:
             session = writer.begin(caller="a")
-            assert not writer.append(batch([1]), producer="", seq=0, session=session, caller="b").duplicate
+            foreign = partial(writer.append, batch([1]), producer="", seq=0, session=session, caller="b")
+            assert refused(foreign) == "SESSION_UNKNOWN"
+            writer.begin(caller="b")
+            assert not foreign().duplicate, "numbers of its own: it can hurt nobody else"
             assert not writer.append(batch([2]), producer="", seq=0, session=session, caller="a").duplicate
         assert store.after_restart() == [1, 2]
+
+    def test_a_session_does_not_tell_how_many_others_there_are(self, store: Store) -> None:
+        with store.writer() as writer:
+            numbers = []
+            for others in (0, 1, 100):
+                for _ in range(others):
+                    writer.begin(caller="busy")
+                numbers.append(int(writer.begin(caller="me").partition("-")[0]))
+        assert numbers == [1, 2, 3]
 
     @pytest.mark.parametrize("session", ["1", "0-0123456789abcdef", "1-0123", "1-0123456789abcdef\n", "x" * 1000])
     def test_what_is_no_session_is_refused(self, store: Store, session: str) -> None:
