@@ -87,8 +87,8 @@ class Readiness:
         """Look no more. Safe to call twice, and before `start`."""
         self._over.set()
         if self._thread.ident is not None:
-            # It may wait for a database; what it does is of no use any more.
-            self._thread.join(LOOK_SECONDS)
+            # However long it waits for a database: whoever stops us closes that next.
+            self._thread.join()
 
     def look(self) -> None:
         """Look once."""
