@@ -136,7 +136,8 @@ class RemoteStore:
             try:
                 return push.run()
             except Refused as error:
-                self._numbering.forget(stream, opening.session)
+                if error.reason in ("SESSION_ENDED", "SESSION_UNKNOWN"):
+                    self._numbering.forget(stream, opening.session)
                 if not over_before_it_began(push, error):
                     raise
         raise Refused("SESSION_ENDED", f"sessions of stream {stream!r} ended before anything was sent: ask again")

@@ -44,6 +44,12 @@ class Session:
         """The one number a query gives; 0 for NULL or no row."""
         return int(self._connection.execute(statement).scalar() or 0)
 
+    def clock_ms(self) -> int | None:
+        """The time by the clock of the database's own machine; None where it has none but ours."""
+        if self._connection.dialect.name != "postgresql":
+            return None
+        return self.number(sa.select(sa.func.floor(sa.extract("epoch", sa.func.clock_timestamp()) * 1000)))
+
     def insert(self, table: sa.Table, **values: object) -> int:
         """Add a row; its ``id`` where the table gives one, else 0."""
         self._check_writable()

@@ -23,13 +23,14 @@ from ptkstore.rpc.dispatch import Call, parse
 from ptkstore.rpc.faults import ServerUnavailable
 from ptkstore.rpc.messages import moment
 from ptkstore.rpc.wire import unframed
+from ptkstore.streams import Ack
 from ptkstore.v1 import stream_pb2
 
 __all__ = ["IN_FLIGHT", "Appender"]
 
 IN_FLIGHT = 4
 _IDLE_SECONDS = 0.5
-_Item = tuple[int, Future[int]] | BaseException | None
+_Item = tuple[int, Future[Ack]] | BaseException | None
 
 
 class Appender:
@@ -69,9 +70,10 @@ class Appender:
                 if isinstance(item, BaseException):
                     raise item
                 seq, done = item
-                watermark_ms = done.result()
+                ack = done.result()
                 slots.release()
-                yield stream_pb2.AppendResponse(seq=seq, watermark=moment(watermark_ms))
+                refused = [stream_pb2.RefusedRecords(**one._asdict()) for one in ack.refused]
+                yield stream_pb2.AppendResponse(seq=seq, watermark=moment(ack.watermark_ms), refused=refused)
         finally:
             over.set()
             slots.release()
@@ -139,12 +141,12 @@ class Appender:
         except BaseException as error:  # told to the caller, who is in another thread
             line.put(error)
 
-    def _one(self, opening: stream_pb2.AppendOpen, caller: str, seq: int, records: memoryview | bytes) -> int:
+    def _one(self, opening: stream_pb2.AppendOpen, caller: str, seq: int, records: memoryview | bytes) -> Ack:
         spec = self._store.stream(opening.stream)
         batch = read_batch(records, spec, convert=not opening.schema_fingerprint)
         writer = self._store.home.writer(spec.name)
         sender = {"caller": caller, "producer": opening.producer, "session": opening.session}
-        return writer.append(batch, seq=min(seq, 2**63), **sender).watermark_ms
+        return writer.append(batch, seq=min(seq, 2**63), **sender)
 
 
 def _sender(call: Call) -> str:
