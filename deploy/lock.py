@@ -68,8 +68,13 @@ def asked_for(extras: tuple[str, ...] = EXTRAS) -> list[Requirement]:
 
 def resolved(machine: str) -> dict[str, tuple[str, str]]:
     """Version and digest by name, for one machine."""
-    plain = [f"{one.name}[{','.join(one.extras)}]{one.specifier}" if one.extras else f"{one.name}{one.specifier}" for one in asked_for()]
-    platforms = [f"manylinux_2_{minor}_{machine}" for minor in (36, 35, 34, 31, 28, 27, 26, 17)] + [f"manylinux2014_{machine}"]
+    plain = [
+        f"{one.name}[{','.join(one.extras)}]{one.specifier}" if one.extras else f"{one.name}{one.specifier}"
+        for one in asked_for()
+    ]
+    platforms = [f"manylinux_2_{minor}_{machine}" for minor in (36, 35, 34, 31, 28, 27, 26, 17)] + [
+        f"manylinux2014_{machine}"
+    ]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-c", _PIP, json.dumps(environment(machine)), "install", "--dry-run", "--quiet"]

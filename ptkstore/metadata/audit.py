@@ -133,7 +133,9 @@ class Audit:
 
     def segments(self) -> tuple[Segment, ...]:
         """What was moved to files, oldest first."""
-        return tuple(Segment(**row) for row in self._session.all(sa.select(audit_segments).order_by(audit_segments.c.id)))
+        return tuple(
+            Segment(**row) for row in self._session.all(sa.select(audit_segments).order_by(audit_segments.c.id))
+        )
 
     def release(self, segment: Segment) -> None:
         """Let go of the entries of a segment, which is durable elsewhere and follows the newest one."""
@@ -160,4 +162,6 @@ def digest_of(before: str, one: Decision) -> str:
     """The digest of a decision that follows the entry with the digest ``before``."""
     # Entries of before there was a number of times have none, and say the same as entries with 1.
     times = [] if one.times == 1 else [one.times]
-    return hashlib.sha256(canonical([before, one.at_ms, one.who, one.what, one.subject, one.outcome, *times])).hexdigest()
+    return hashlib.sha256(
+        canonical([before, one.at_ms, one.who, one.what, one.subject, one.outcome, *times])
+    ).hexdigest()

@@ -202,7 +202,11 @@ class Callers:
             if name == "authorization":
                 match = _bearer_token(value)
                 known = self._known.get(match[1]) if match else None
-                good = known is not None and match is not None and hmac.compare_digest(_hash(match[2]), known[1].secret_sha256)
+                good = (
+                    known is not None
+                    and match is not None
+                    and hmac.compare_digest(_hash(match[2]), known[1].secret_sha256)
+                )
                 return known[1].name if known is not None and good else None
         return None
 

@@ -24,7 +24,7 @@ import grpc
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.rpc.callers import ANONYMOUS, Allowance, Caller, Callers
-from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, status_of
+from ptkstore.rpc.faults import AccessDenied, LimitExceeded, status_of
 from ptkstore.rpc.permissions import ANYONE, PERMISSIONS
 from ptkstore.rpc.places import Place, Places
 from ptkstore.rpc.strangers import Strangers, address_of
@@ -72,9 +72,7 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
         self._turning_away = ThreadPoolExecutor(2, thread_name_prefix="sage-refuse")
         self._places = places(None)
         self._known_places = places(self._places)
-        self._health_places = Places(
-            most=HEALTH_THREADS, most_each=_HEALTH_EACH, first_message_seconds=_HEALTH_SECONDS
-        )
+        self._health_places = Places(most=HEALTH_THREADS, most_each=_HEALTH_EACH, first_message_seconds=_HEALTH_SECONDS)
         self._handlers: dict[tuple[str, str | None], Any] = {}
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
@@ -108,7 +106,9 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
             return None
         if len(self._handlers) >= _MOST_HANDLERS:
             self._handlers.clear()
-        handler = self._handlers[method, who] = self._health(inner) if method in ANYONE else self._ours(method, who, inner)
+        handler = self._handlers[method, who] = (
+            self._health(inner) if method in ANYONE else self._ours(method, who, inner)
+        )
         return handler
 
     def _ours(self, method: str, who: str | None, inner: Any) -> Any:
@@ -171,7 +171,7 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
             return place.first(incoming)
         except (StopIteration, grpc.RpcError) as error:
             if place.ended:
-                late = ServerUnavailable("FIRST_MESSAGE_LATE", "the call's message did not come in time")
+                late = LimitExceeded("FIRST_MESSAGE_LATE", "the call's message did not come in time")
                 self._late(method, caller, late)
                 context.abort_with_status(status_of(late))
             if isinstance(error, StopIteration):

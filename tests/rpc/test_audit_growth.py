@@ -30,7 +30,11 @@ def entries(clients: Clients) -> list[AuditRow]:
 
 @pytest.mark.parametrize(
     ("token", "outcome"),
-    [(None, {"DENIED", "RATE_LIMITED"}), ("sage_0123456789ab_" + "x" * 43, {"DENIED", "RATE_LIMITED"}), ("ann", {"ALLOWED"})],
+    [
+        (None, {"DENIED", "RATE_LIMITED"}),
+        ("sage_0123456789ab_" + "x" * 43, {"DENIED", "RATE_LIMITED"}),
+        ("ann", {"ALLOWED"}),
+    ],
 )
 def test_a_thousand_calls_are_a_handful_of_entries(clients: Clients, token: str | None, outcome: set[str]) -> None:
     """Whoever calls, and whether they are let in: the first is there at once, the others are counted."""
@@ -77,7 +81,9 @@ def test_what_repeats_is_counted_for_a_minute(monkeypatch: pytest.MonkeyPatch) -
 
 def fill(metadata: Metadata, count: int = 25) -> None:
     with metadata.write() as tx:
-        tx.audit.add_all(Decision(number * DAY_MS, "ann", "what", "", "ALLOWED", 1 + number % 3) for number in range(count))
+        tx.audit.add_all(
+            Decision(number * DAY_MS, "ann", "what", "", "ALLOWED", 1 + number % 3) for number in range(count)
+        )
 
 
 @pytest.fixture

@@ -69,12 +69,11 @@ def test_calls_without_a_message_lock_nobody_out(clients: Clients, method: str, 
 
 
 def test_many_connections_lock_nobody_out_where_callers_have_no_names(tmp_path: Path) -> None:
-    with serving(tmp_path) as (server, _):
-        with ExitStack() as stack:
-            for silent in [stack.enter_context(SilentConnection(server.address)) for _ in range(20)]:
-                silent.call(LIST, MANY // 20)
-            assert health(server) == health_pb2.HealthCheckResponse.SERVING
-            assert asked(server) == "OK"
+    with serving(tmp_path) as (server, _), ExitStack() as stack:
+        for silent in [stack.enter_context(SilentConnection(server.address)) for _ in range(20)]:
+            silent.call(LIST, MANY // 20)
+        assert health(server) == health_pb2.HealthCheckResponse.SERVING
+        assert asked(server) == "OK"
 
 
 def test_a_call_without_a_message_is_ended_in_time_and_written_down(tmp_path: Path) -> None:
