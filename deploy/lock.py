@@ -80,7 +80,7 @@ def resolved(machine: str) -> dict[str, tuple[str, str]]:
         command = [sys.executable, "-c", _PIP, json.dumps(environment(machine)), "install", "--dry-run", "--quiet"]
         command += ["--ignore-installed", "--only-binary=:all:", "--implementation=cp", "--report", str(report)]
         command += [f"--python-version={PYTHON}", f"--target={folder}", *(f"--platform={one}" for one in platforms)]
-        subprocess.run([*command, *plain], check=True)
+        subprocess.run([*command, *plain], check=True)  # noqa: S603
         found = json.loads(report.read_text(encoding="utf-8"))["install"]
     return {
         canonicalize_name(one["metadata"]["name"]): (

@@ -32,6 +32,7 @@ from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
@@ -57,6 +58,7 @@ from ptkstore.rpc.running import Runner
 from ptkstore.rpc.strangers import Strangers
 from ptkstore.rpc.streams import Streams
 from ptkstore.rpc.watching import Watchers
+from ptkstore.rpc.window_metrics import WindowMetrics
 from ptkstore.settings import Settings, is_loopback
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
@@ -71,7 +73,12 @@ _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 def open_store(path: Path, settings: Settings) -> Store:
     """The store of these settings."""
-    return Store(path, workers=settings.workers.processes, adapters=adapters_of(path, settings))
+    return Store(
+        path,
+        workers=settings.workers.processes,
+        memory_bytes=settings.workers.memory_bytes,
+        adapters=adapters_of(path, settings),
+    )
 
 
 def adapters_of(path: Path, settings: Settings) -> Adapters:
@@ -136,8 +143,11 @@ class _PlainLogs(logging.Handler):
 class Server:
     """A store behind gRPC. Does not own the store."""
 
-    def __init__(self, store: Store, settings: Settings, *, pace: Pace | None = None) -> None:
-        """Bind the address and start. ``pace`` is how fast deliveries are tried."""
+    def __init__(
+        self, store: Store, settings: Settings, *, pace: Pace | None = None, watchdog: Watchdog | None = None
+    ) -> None:
+        """Bind the address and start. ``pace`` is how fast deliveries are tried; a ``watchdog`` ends this process when it
+        stands still as the leader."""
         settings.require_protection()
         self._settings = settings
         # Read before anything starts that would have to be stopped again.
@@ -145,6 +155,7 @@ class Server:
         credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
         home = store.home
         self.metrics = Metrics()
+        self.metrics.registry.register(WindowMetrics(home.metadata, home.specs, home.public_ms))
         self._hub = Hub(home.bus, most=settings.server.watchers)
         self._auditor = Auditor(home.metadata)
         certificates = {
@@ -208,7 +219,7 @@ class Server:
             self.address = self._bound()
             self._metrics_server = self._serve_metrics()
             if settings.shared:
-                self._election = self._elected(home)
+                self._election = self._elected(home, watchdog)
                 self._forwarder = self._forwarding(self._election, callers, vouching)
                 handlers = [self._forwarder.wrapped(one) for one in handlers]
             self._grpc.add_generic_rpc_handlers(tuple(handlers))
@@ -297,13 +308,14 @@ class Server:
         if deliverer is not None:
             deliverer.wake()
 
-    def _elected(self, home: Home) -> Election:
+    def _elected(self, home: Home, watchdog: Watchdog | None) -> Election:
         election = Election(
             home,
             address=self.advertised,
             lease_seconds=self._settings.server.lease_seconds,
             gained=self._lead,
             lost=self._rest,
+            watchdog=watchdog,
         )
         home.lead = election
         return election

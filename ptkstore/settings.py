@@ -66,6 +66,8 @@ class ServerSettings(_Section):
     advertise: str | None = None
     # How long a leader that cannot be reached keeps others from leading.
     lease_seconds: float = Field(default=10, ge=1, le=300)
+    # How long a leader that shares its store may stand still before it is ended; 0 is for ever.
+    hang_seconds: float = Field(default=20, ge=0, le=3600)
     tls: TlsSettings | None = None
     # Calls at once; those that watch are at most `watchers` of them.
     threads: int = Field(default=1536, ge=8, le=8192)
@@ -151,9 +153,11 @@ class BusSettings(_Section):
 
 
 class WorkerSettings(_Section):
-    """Processes that train; one for each core if left out, 0 to train in the server itself."""
+    """Processes that train; one for each core if left out, 0 to train in the server itself. ``memory_bytes`` is what each may
+    take for its work; a part of the memory of the machine, or of its container, if left out."""
 
     processes: int | None = Field(default=None, ge=0, le=1024)
+    memory_bytes: int | None = Field(default=None, ge=64 << 20)
 
 
 class SubscriberSettings(_Section):

@@ -39,6 +39,7 @@ __all__ = ["main"]
         "backup": "ptkstore.cli.backup:backup",
         "restore": "ptkstore.cli.backup:restore",
         "doctor": "ptkstore.cli.project:doctor",
+        "audit": "ptkstore.cli.audit:audit",
         "version": "ptkstore.cli.project:version",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -28,6 +28,7 @@ from ptkstore.lake.protocol import (
 __all__ = ["DirectoryLake"]
 
 _ARRAYS, _MANIFEST = ".safetensors", ".json"
+_WITNESSES = "witness"
 
 
 class DirectoryLake:
@@ -99,6 +100,31 @@ class DirectoryLake:
                 if stray.stat().st_mtime <= newest:
                     os.unlink(stray)
         return tuple(deleted)
+
+    def put_witness(self, name: str, body: bytes) -> None:
+        """See `Lake.put_witness`."""
+        path = self._witness(name)
+        with self._locked(fcntl.LOCK_SH):
+            _make_directory(path.parent)
+            os.replace(self._write_aside(body), path)
+            _sync_directory(path.parent)
+
+    def get_witness(self, name: str) -> bytes | None:
+        """See `Lake.get_witness`."""
+        with _translated():
+            try:
+                return self._witness(name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def witnesses(self) -> tuple[str, ...]:
+        """See `Lake.witnesses`."""
+        with _translated():
+            found = (self._root / _WITNESSES).glob("*" + _MANIFEST)
+            return tuple(sorted(one.name.removesuffix(_MANIFEST) for one in found))
+
+    def _witness(self, name: str) -> Path:
+        return self._root / _WITNESSES / (check_digest(name) + _MANIFEST)
 
     def _path(self, digest: str, suffix: str) -> Path:
         return self._states / digest[:2] / (digest + suffix)

@@ -135,6 +135,11 @@ class Cycles:
         found = self._session.all(query, check_whole(count, "newest", at_least=1))
         return tuple(Cycle(**row) for row in reversed(found))
 
+    def count(self, stream: str) -> dict[str, int]:
+        """How many cycles of a stream have each status."""
+        query = sa.select(cycles.c.status, sa.func.count().label("many")).where(cycles.c.stream == stream)
+        return {row["status"]: int(row["many"]) for row in self._session.all(query.group_by(cycles.c.status))}
+
     def _running(self, cycle: int) -> None:
         found = self.get(cycle)
         if found.status != RUNNING:

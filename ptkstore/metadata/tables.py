@@ -49,6 +49,7 @@ __all__ = [
     "streams",
     "subscriptions",
     "tokens",
+    "witness",
 ]
 
 
@@ -383,4 +384,12 @@ leases = Table(
     Column("term", BigInteger, nullable=False),
     Column("beat", BigInteger, nullable=False),
     Column("lease_ms", BigInteger, nullable=False),
+)
+
+witness = Table(
+    "witness",
+    METADATA,
+    Column("name", _NAME, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
 )

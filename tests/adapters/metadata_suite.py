@@ -340,6 +340,24 @@ class MetadataSuite:
         assert add(DIGEST, 2, cycles[3]) == "VERSION_STALE"
         assert add(DIGEST, 4, cycles[3]) == "VERSION_STALE"
 
+    def test_cycles_and_versions_are_counted_by_stream(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            tx.streams.create("t", {})
+            p, q = new_ptk(tx).id, new_ptk(tx, "q").id
+            elsewhere = tx.ptks.create("r", "t", "mean", {}, 0.5, 1).id
+            first, second, _ = (tx.cycles.start("s", window) for window in range(3))
+            other = tx.cycles.start("t", 0)
+            tx.states.add_all({p: (1, DIGEST, {}), q: (1, OTHER, {})}, 0, 100, cycle=first)
+            tx.states.add(p, 2, OTHER, {}, 1, 200, cycle=second)
+            tx.states.add(elsewhere, 1, DIGEST, {}, 0, 300, cycle=other)
+            tx.cycles.finish(first, "DONE")
+            tx.cycles.finish(second, "SHORT")
+        with metadata.read() as tx:
+            assert tx.cycles.count("s") == {"DONE": 1, "SHORT": 1, "RUNNING": 1}
+            assert (tx.cycles.count("none"), tx.states.count("none"), tx.states.newest_times("none")) == ({}, 0, {})
+            assert (tx.states.count("s"), tx.states.count("t")) == (3, 1)
+            assert tx.states.newest_times("s") == {p: 200, q: 100}
+
     def test_several_states_are_added_all_or_none(self, metadata: Metadata) -> None:
         with metadata.write() as tx:
             p, q, r = (new_ptk(tx, name).id for name in "pqr")

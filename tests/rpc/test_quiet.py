@@ -36,6 +36,11 @@ def missing() -> pa.Table:
     return table.set_column(table.schema.get_field_index("speed"), "speed", pa.nulls(50, pa.float64()))
 
 
+def far() -> pa.Table:
+    """Years ahead of the oldest open block."""
+    return day(4000, 50)
+
+
 def told(server: Server, store: Store, table: pa.Table, reason: str | None) -> tuple[list[object], list[object], str]:
     """What everybody but the producer hears of one push: log, audit log without numbers and times, metrics."""
     with capture_logs() as logged, Store(server.address) as producer:
@@ -57,7 +62,9 @@ def heard(path: Path, table: pa.Table, reason: str | None) -> tuple[list[object]
         return told(server, store, table, reason)
 
 
-@pytest.mark.parametrize(("make", "reason"), [(beyond, "OUT_OF_BOUNDS"), (missing, "NULL_VALUE")])
+@pytest.mark.parametrize(
+    ("make", "reason"), [(beyond, "RECORDS_REFUSED"), (missing, "RECORDS_REFUSED"), (far, "EVENT_TOO_FAR")]
+)
 def test_a_refused_batch_sounds_like_one_that_was_taken(tmp_path: Path, make: object, reason: str) -> None:
     taken = heard(tmp_path / "taken", sound(), None)
     refused = heard(tmp_path / "refused", make(), reason)  # type: ignore[operator]

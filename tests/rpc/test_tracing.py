@@ -115,7 +115,7 @@ def test_records_that_are_refused_or_few_give_the_same_spans(tmp_path: Path, exp
     fast = table.set_column(2, "speed", pa.array(np.full(4000, 1e6)))
     whole = facts(told(tmp_path / "whole", table, exporter))
     assert facts(told(tmp_path / "few", day(0, 5), exporter)) == whole
-    assert facts(told(tmp_path / "refused", fast, exporter, "OUT_OF_BOUNDS")) == whole
+    assert facts(told(tmp_path / "refused", fast, exporter, "RECORDS_REFUSED")) == whole
 
 
 def test_without_opentelemetry_nothing_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0012"
+revision = "0008"
 down_revision = "0007"
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
