@@ -79,11 +79,13 @@ def settle_many(
     n_max: int | None = None,
     current: Current | None = None,
     seconds: float | None = None,
+    remedy: bool = True,
 ) -> Settled:
     """The plan of fewest samples found that the filter admits everywhere, or INFEASIBLE with what would help.
 
     ``seconds`` is the work for one coordinate, counted as a machine of the reference speed would take; None: as much as the
-    size deserves. ``Settled.demand`` is the largest demand of any partition, component by component.
+    size deserves. ``Settled.demand`` is the largest demand of any partition, component by component. Without ``remedy``
+    nobody looks for what would help, which takes far longer than to find that there is no plan.
     """
     check_widths(privacy_filter, ptks)
     usable = usable_coordinates(privacy_filter, loss)
@@ -105,7 +107,7 @@ def settle_many(
         late = place >= TRIED
         work = seconds / _BRIEF if late and seconds is not None else seconds
         # Those that came first explain why there is no plan.
-        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, work, remedy=not late)
+        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, work, remedy=remedy and not late)
         if found.plan.total_samples is None:
             failed += [] if late else [found]
             if found.problem is not None:

@@ -30,9 +30,9 @@ from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
 from ptkstore.engine.approving import approve, approve_once, ask
 from ptkstore.engine.charges import index_charges, list_charges, search_charges
-from ptkstore.engine.counting import seal_due
+from ptkstore.engine.counting import arrived_until, seal_due
 from ptkstore.engine.creating import create_stream
-from ptkstore.engine.cycle import Cycle, cycle_view, known_cycle_view, shortened
+from ptkstore.engine.cycle import Cycle, cycle_views, known_cycle_view, shortened
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.finding import MAX_CONFIGS, find_ptks
 from ptkstore.engine.home import Adapters, Home
@@ -41,7 +41,6 @@ from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.engine.what_if import Changes
-from ptkstore.engine.witness import require_newest
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
 from ptkstore.pushing import BATCH_ROWS, numbered_batches
@@ -50,6 +49,8 @@ from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.permissions import CHANGING
 from ptkstore.streams import StreamSpec
+from ptkstore.streams.binding import bind
+from ptkstore.streams.refused import Tally
 from ptkstore.views import (
     AuditPage,
     BlockPage,
@@ -103,10 +104,11 @@ class Store:
         *,
         clock: Callable[[], float] = time.time,
         workers: int | None = None,
+        memory_bytes: int | None = None,
         adapters: Adapters | None = None,
         **remote: Any,
     ) -> None:
-        """Open the store in ``path``, or make one there.
+        """Open the store in ``path``, or make one there. ``workers`` processes train, each with ``memory_bytes`` for its work.
 
         ``Store("host:port")`` takes ``token``, ``ca_file``, ``cert_file``, ``key_file`` and ``timeout_seconds`` instead.
         """
@@ -114,9 +116,11 @@ class Store:
             raise InvalidInput(
                 "ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port"
             )
-        self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
+        self._home = Home.open(path, clock=clock, workers=workers, memory_bytes=memory_bytes, adapters=adapters)
         try:
-            require_newest(self._home)
+            self._home.witness.require_newest()
+            bind(self._home.path, self._home.ledger)
+            self._home.witness.join()
         except BaseException:
             self._home.close()
             raise
@@ -145,13 +149,17 @@ class Store:
         """Append a frame (pandas, polars, Arrow, numpy); durable when it returns. Returns the watermark in milliseconds.
 
         ``seq`` counts the frames of a producer upwards: pushing the same (producer, seq) again changes nothing. Without it
-        every push is new.
+        every push is new. Records that cannot be in the stream (a null, or beyond the bounds of a stream that refuses those)
+        are left out, and RECORDS_REFUSED says so when all others are durable.
         """
         batches = numbered_batches(frame, self.stream(stream), seq)
         writer = self._home.writer(stream)
-        watermark = None
+        watermark, row, tally = None, 0, Tally()
         for number, batch in batches:
-            watermark = writer.append(batch, producer=producer, seq=number).watermark_ms
+            ack = writer.append(batch, producer=producer, seq=number)
+            tally.add(ack.refused, row)
+            watermark, row = ack.watermark_ms, row + batch.num_rows
+        tally.check()
         return watermark
 
     def run(
@@ -159,17 +167,21 @@ class Store:
     ) -> list[CycleView]:
         """Seal what is due, finish interrupted cycles, and run every complete window; one report each.
 
-        ``until_ms`` says that all data up to there has arrived; without it the clock does.
+        ``until_ms`` says that all data up to there has arrived; without it the clock does, and is refused where it has
+        jumped ahead (CLOCK_IMPLAUSIBLE).
         """
         say = progress or (lambda _text: None)
         names = [self.stream(stream).name] if stream is not None else sorted(self._home.specs)
-        due = ((name, window) for name in names for window in seal_due(self._home, name, until_ms))
+        due = ((name, window) for name in names for window in self._due(name, until_ms))
         with self._cycling:
             return [self._run_one(name, window, say) for name, window in due]
 
     def due(self, stream: str, *, until_ms: int | None = None) -> list[int]:
         """Seal what is due, and name the windows that are complete and not done, oldest first."""
-        return seal_due(self._home, self.stream(stream).name, until_ms)
+        return self._due(self.stream(stream).name, until_ms)
+
+    def _due(self, stream: str, until_ms: int | None) -> list[int]:
+        return seal_due(self._home, stream, arrived_until(self._home, self._home.specs[stream], until_ms))
 
     def run_window(self, stream: str, window: int, *, progress: Callable[[str], None] | None = None) -> CycleView:
         """Run or finish one window that is `due`; one that is done changes nothing."""
@@ -422,7 +434,7 @@ class Store:
         self.stream(stream)
         with self._home.metadata.read() as tx:
             if newest is None:
-                return [cycle_view(tx, cycle.id) for cycle in tx.cycles.list(stream)]
+                return cycle_views(tx, tx.cycles.list(stream))
             found = [known_cycle_view(self._home, tx, one) for one in tx.cycles.newest(stream, min(newest, _AT_ONCE))]
         return found if most_trained is None else [shortened(one, max(0, most_trained)) for one in found]
 

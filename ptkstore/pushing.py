@@ -11,11 +11,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ptklib.errors import InvalidInput
 from ptklib.frames import read_columns
 from ptkstore.streams import Column, StreamSpec
+from ptkstore.streams.reach import MAX_BLOCKS
+from ptkstore.streams.tag_map import Numbers
 
 __all__ = ["BATCH_ROWS", "conformed", "numbered_batches", "rows_of"]
 
@@ -28,15 +32,15 @@ def numbered_batches(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batches of a frame with their numbers; without ``seq`` every push is new.
 
-    Where they are cut depends on the numbers of rows alone, never on how the frame happens to lie in memory: pushing again must
-    give the same batches. All columns are converted before the first batch is made.
+    Where they are cut depends on the rows alone (`_places`), never on how the frame lies in memory: pushing again must give
+    the same batches. All columns are converted before the first batch is made.
     """
     if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
         raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
     table = conformed(read_columns(frame, [column.name for column in spec.columns]), spec)
     first = time.time_ns() if seq is None else seq << 20
-    places = range(0, table.num_rows, rows)
-    return ((first + number, _cut(table, place, rows)) for number, place in enumerate(places))
+    places = _places(table, spec, rows)
+    return ((first + number, _cut(table, *place)) for number, place in enumerate(places))
 
 
 def rows_of(spec: StreamSpec, batch_bytes: int) -> int:
@@ -63,6 +67,25 @@ def conformed(table: pa.Table, spec: StreamSpec) -> pa.Table:
                 "COLUMN_TYPE", f"column {field.name!r} must be {field.type} or convert to it, got {column.type}"
             ) from None
     return pa.table(columns, names=spec.schema.names)
+
+
+def _places(table: pa.Table, spec: StreamSpec, rows: int) -> list[tuple[int, int]]:
+    """Where batches begin and how many rows they have: ``rows``, and fewer where those lie in more blocks than a batch may."""
+    whole = [(place, min(rows, table.num_rows - place)) for place in range(0, table.num_rows, rows)]
+    ticks = spec.column(spec.time_column).ticks_per_second * spec.span_ms // 1000
+    times = table.column(spec.time_column).cast(pa.int64())
+    known = pc.min_max(times).as_py()
+    if known["min"] is None or known["max"] // ticks - known["min"] // ticks < MAX_BLOCKS:
+        return whole
+    spans = times.fill_null(known["min"]).to_numpy() // ticks
+    return [piece for one in whole for piece in _narrow(spans, *one)]
+
+
+def _narrow(spans: Numbers, place: int, rows: int) -> list[tuple[int, int]]:
+    if rows <= MAX_BLOCKS or len(np.unique(spans[place : place + rows])) <= MAX_BLOCKS:
+        return [(place, rows)]
+    half = rows // 2
+    return _narrow(spans, place, half) + _narrow(spans, place + half, rows - half)
 
 
 def _cut(table: pa.Table, place: int, rows: int) -> pa.RecordBatch:

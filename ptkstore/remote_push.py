@@ -19,6 +19,7 @@ from ptkstore.remote_channel import ATTEMPTS, Connection
 from ptkstore.rpc.faults import error_of
 from ptkstore.rpc.messages import millis
 from ptkstore.rpc.wire import framed
+from ptkstore.streams.refused import RefusedRecords, Tally
 from ptkstore.v1 import stream_pb2
 
 __all__ = ["BATCH_BYTES", "IN_FLIGHT", "Push", "batch_request"]
@@ -41,15 +42,20 @@ class Push:
         self._batches = batches
         self._lock = threading.Lock()
         self._unacknowledged: deque[tuple[int, bytes]] = deque()
+        # Rows of what is not acknowledged, batch by batch, and of all that is.
+        self._rows: deque[int] = deque()
+        self._acknowledged_rows = 0
+        self._tally = Tally()
         self.watermark_ms: int | None = None
 
     def run(self) -> int | None:
-        """Send everything; the last watermark."""
+        """Send everything; the last watermark. Refused at the end: RECORDS_REFUSED."""
         attempt = 0
         while True:
             before = self.watermark_ms, len(self._unacknowledged)
             try:
                 self._attempt()
+                self._tally.check()
                 return self.watermark_ms
             except grpc.RpcError as failure:
                 moved = before != (self.watermark_ms, len(self._unacknowledged))
@@ -70,6 +76,9 @@ class Push:
                 first, _ = self._unacknowledged.popleft()
                 assert first == ack.seq, "acknowledgements come in order"
                 self.watermark_ms = millis(ack, "watermark")
+                refused = (RefusedRecords(one.column, one.reason, one.records, one.first_row) for one in ack.refused)
+                self._tally.add(refused, self._acknowledged_rows)
+                self._acknowledged_rows += self._rows.popleft()
                 sending.slots.release()
         finally:
             sending.end()
@@ -87,6 +96,7 @@ class Push:
                 return None
             request = batch_request(number, batch)
             self._unacknowledged.append((number, request))
+            self._rows.append(batch.num_rows)
             return request
 
     def begin(self) -> list[bytes]:

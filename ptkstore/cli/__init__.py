@@ -33,6 +33,7 @@ __all__ = ["main"]
         "research": "ptkstore.cli.profile:research",
         "serve": "ptkstore.cli.serve:serve",
         "token": "ptkstore.cli.serve_tokens:token",
+        "audit-log": "ptkstore.cli.audit_log:audit_log",
         "health": "ptkstore.cli.health:health",
         "ui": "ptkstore.cli.ui:ui",
         "backup": "ptkstore.cli.backup:backup",

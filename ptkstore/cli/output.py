@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Words that are coloured on a terminal.
-_GOOD = (
+_GOOD = [
     "ACTIVE",
     "CREATED",
     "DONE",
@@ -44,9 +44,20 @@ _GOOD = (
     "REGISTERED",
     "UNCHANGED",
     "UPDATED",
-)
-_BAD = ("ERROR", "EXCEEDS", "FAILED", "INFEASIBLE", "REJECTED", "TRAIN_FAILED", "TRAIN_LOST")
-_FAIR = ("KEPT", "RETIRED", "SKIPPED", "WARNING", "WEAK")
+]
+_BAD = [
+    "ERROR",
+    "EXCEEDS",
+    "FAILED",
+    "INFEASIBLE",
+    "NOT_PROFILED",
+    "REJECTED",
+    "SHORT",
+    "SKIPPED",
+    "TRAIN_FAILED",
+    "TRAIN_LOST",
+]
+_FAIR = ["KEPT", "RETIRED", "WARNING", "WEAK"]
 _STYLES = {**dict.fromkeys(_GOOD, "green"), **dict.fromkeys(_BAD, "bold red"), **dict.fromkeys(_FAIR, "yellow")}
 
 

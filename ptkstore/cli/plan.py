@@ -127,6 +127,9 @@ def _show(session: Session, plans: Sequence[PlanView], lengths: Mapping[str, int
         ]
         parts.append(Table(("ptk", "epsilon", "samples", "target", "partitions"), rows))
         parts.append(draw_plan(one))
+        if one.left_out:
+            left_out = [(line.ptk, line.reason, line.text) for line in one.left_out]
+            parts.append(Table(("left out", "reason", "why"), left_out))
         parts.append(one.explanation)
         parts += [f"  or: {change}" for change in one.changes]
         if one.recommended_samples is not None and one.recommended_window_seconds is not None:

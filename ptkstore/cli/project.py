@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,10 +17,10 @@ from ptkstore.cli.output import Table, rejection, show, window_begins
 from ptkstore.cli.progress import progress
 from ptkstore.cli.session import Session, opened, pass_session, shared_options
 
-__all__ = ["apply", "doctor", "init", "millis_of", "run", "version"]
+if TYPE_CHECKING:
+    from ptkstore.views import CycleView
 
-_FAILED = ("TRAIN_FAILED", "TRAIN_LOST")
-_NO_PLAN = ("INFEASIBLE", "KEPT")
+__all__ = ["apply", "doctor", "init", "millis_of", "run", "version"]
 
 
 @click.command()
@@ -99,7 +100,9 @@ def run(context: click.Context, session: Session, stream: str | None, until: str
     """Run every complete window: plan, train, publish, expire.
 
     Seals what is due and destroys the raw data of windows that are done. Windows that were interrupted are finished
-    first; running again is always safe. The exit code is 1 when a training failed.
+    first; running again is always safe. A window that does not have enough records for all PTKs trains as many as it
+    can. The exit code is 1 when a window published less than it should: what, why and what would help is said below
+    the table.
 
     \b
     Examples:
@@ -126,13 +129,7 @@ def run(context: click.Context, session: Session, stream: str | None, until: str
         for one, begin in zip(cycles, begins, strict=True)
         for line in one.trained
     ]
-    notes = [
-        f"{one.stream}, {begin}: no PTK was due"
-        if not one.trained
-        else f"{one.stream}, {begin}: the plan is {one.plan_status}; the newest says why: sage plan show --stream {one.stream}"
-        for one, begin in zip(cycles, begins, strict=True)
-        if not one.trained or one.plan_status in _NO_PLAN
-    ]
+    notes = [line for one, begin in zip(cycles, begins, strict=True) for line in _notes(one, begin)]
     show(
         session,
         cycles,
@@ -140,8 +137,19 @@ def run(context: click.Context, session: Session, stream: str | None, until: str
         *notes,
         "" if cycles else "no window is complete yet: push more data, or say how far it has arrived with --until",
     )
-    if any(line.outcome in _FAILED for one in cycles for line in one.trained):
+    if any(one.shortfall for one in cycles):
         context.exit(1)
+
+
+def _notes(cycle: CycleView, begins: str) -> list[str]:
+    """What a table of PTKs does not say of a window."""
+    where = f"{cycle.stream}, {begins}"
+    if not cycle.trained:
+        return [f"{where}: no PTK was due"]
+    if not cycle.shortfall:
+        return []
+    plan = f"  the plan is {cycle.plan_status}: sage plan show --stream {cycle.stream}"
+    return [f"{where}: SHORT. {cycle.shortfall}", *(f"  {one}" for one in cycle.changes), plan]
 
 
 def millis_of(text: str) -> int:

@@ -3,17 +3,16 @@
 A step's row holds what later steps need, so a restart goes on after the last row, with the same numbers. The table in
 docs/internals/engine.md says what a kill between any two rows leaves; `on_step` of the home lets tests kill there.
 
-If no plan exists for the PTKs that are due, the old plan is kept: the PTKs it covers train at their old levels if
-the window has enough data for them, and an event tells the operator why and what would make a plan feasible.
+A window that does not carry all PTKs that are due trains as many as it does (`window_plans`). One that publishes less than it
+should, for whatever reason, ends SHORT and says so in an event before its data is destroyed (`shortfall`).
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -21,21 +20,21 @@ from allocator.settling import Current
 from ptklib.errors import BudgetExceeded
 from ptkstore.engine.counting import count_blocks
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import keep, plan_view, settle_plan
+from ptkstore.engine.planning import Candidate
 from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
-from ptkstore.engine.training import Assigned, assign, requests_of, train
-from ptkstore.engine.witness import keep_head
+from ptkstore.engine.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, lines_of, shortfall_of
+from ptkstore.engine.training import Assigned, assign, requests_of, too_large, train
+from ptkstore.engine.window_plans import ADOPTED, Line, plan_window
 from ptkstore.metadata import rows
 from ptkstore.metadata.cycles import RUNNING
 from ptkstore.metadata.rows import Block
 from ptkstore.streams import StreamSpec
 from ptkstore.views import CycleView, TrainedLine
 
-__all__ = ["STEPS", "Cycle", "cycle_view", "known_cycle_view", "shortened"]
+__all__ = ["STEPS", "Cycle", "cycle_view", "cycle_views", "known_cycle_view", "shortened"]
 
 STEPS = ("sealed", "profiled", "planned", "reserved", "trained", "published", "notified", "expired")
-_LOST = ("TRAIN_LOST", "TRAIN_FAILED")
 # Finished cycles that are remembered.
 _KEPT = 16
 
@@ -70,7 +69,8 @@ class Cycle:
             self._step("notified", self._notify)
             self._step("expired", lambda: self._expire(sealed))
             with self.home.writing_step() as tx:
-                tx.cycles.finish(self.id, "DONE", {"dp_records": sealed["dp_records"]}, at_ms=self.home.public_ms())
+                end = DONE if _shortfall(tx, self.id) is None else SHORT
+                tx.cycles.finish(self.id, end, {"dp_records": sealed["dp_records"]}, at_ms=self.home.public_ms())
         with self.home.metadata.read() as tx:
             return cycle_view(tx, self.id)
 
@@ -84,8 +84,6 @@ class Cycle:
         self.home.on_step(name, "begins")
         body = work()
         self.home.on_step(name, "worked")
-        # What is written may be seen: by then the directory knows of its charges.
-        keep_head(self.home)
         with self.home.writing_step() as tx:
             if publish is not None:
                 body = self._publish(tx, publish, body)
@@ -99,54 +97,50 @@ class Cycle:
 
     def _seal(self) -> dict[str, Any]:
         blocks = self._blocks()
-        count_blocks(self.home, self.spec, blocks, self.id)
+        known = count_blocks(self.home, self.spec, blocks, self.id)
         counted = self._blocks()
         return {
             "blocks": [block.name for block in counted],
             # Noise may make a count negative; clamping is post-processing.
             "dp_records": sum(max(0, block.dp_count or 0) for block in counted),
+            "count_lost": not known,
         }
 
     def _plan(self, sealed: dict[str, Any]) -> dict[str, Any]:
         with self.home.metadata.read() as tx:
-            due = [one for one in active(tx, self.spec.name) if self.window % one.row.train_every == 0]
-            old = tx.plans.latest(self.spec.name, status="ADOPTED")
-        share = Fraction(self.spec.profile_share)
-        available = int(sealed["dp_records"] * (1 - share))
+            accepted = active(tx, self.spec.name)
+            due = [one for one in accepted if self.window % one.row.train_every == 0]
+            old = tx.plans.latest(self.spec.name, status=ADOPTED)
+            line = _line(tx, self.spec.name, accepted)
         judge = self.home.judge(self.spec.name)
         # Profiles were charged to the tags of the profile slice; the plan's begin after it.
         loss = train_peak(self.home, self.spec, sealed["blocks"])
-        current = Current.of(old.body) if old is not None else None
-        settled = settle_plan(self.spec, judge, loss, due, available=available, current=current)
-        rate = Fraction(sealed["dp_records"], self.spec.window_seconds)
-        view = plan_view(
+        found = plan_window(
             self.spec,
             judge,
-            self.window,
-            settled,
+            loss,
             due,
-            available=available,
-            records_per_second=rate if rate > 0 else None,
+            line,
+            window=self.window,
+            dp_records=sealed["dp_records"],
+            current=Current.of(old.body) if old is not None else None,
         )
-        plan, status = settled.plan, "ADOPTED"
-        if plan.total_samples is None:
-            kept = None if current is None else keep(current.plan, {one.row.name for one in due}, available)
-            plan, status = kept or plan, "KEPT"
-            view = replace(view, status="KEPT" if kept else view.status)
-        assigned = assign(self.home, self.spec, plan, due, sealed["dp_records"])
+        settled = found.settled
+        assigned = assign(self.home, self.spec, settled.plan, due, sealed["dp_records"], len(sealed["blocks"]))
+        large = too_large(self.home, assigned)
         body = {
-            "plan": plan.as_json(),
+            "plan": settled.plan.as_json(),
             "coordinate": settled.coordinate,
             "capacity": settled.problem.capacity if settled.problem is not None else None,
-            "view": view.as_json(),
-            "assigned": [one.as_json() for one in assigned],
+            "view": found.view.as_json(),
+            "assigned": [one.as_json() for one in assigned if one.name not in large],
             "due": [one.row.name for one in due],
+            "left_out": {one.id: one.reason for one in found.left_out} | large,
+            "left_out_since": line.after(self.window, due, found.left_out),
         }
         with self.home.writing_step() as tx:
             if tx.cycles.step(self.id, "planned") is None:
-                tx.plans.put(self.spec.name, self.window, body, status, at_ms=self.home.public_ms())
-                if status == "KEPT":
-                    tx.events.add("plan.kept", self.spec.name, view.as_json(), at_ms=self.home.public_ms())
+                tx.plans.put(self.spec.name, self.window, body, found.status, at_ms=self.home.public_ms())
                 return dict(tx.cycles.add_step(self.id, "planned", body, at_ms=self.home.public_ms()).body)
         return body
 
@@ -166,15 +160,19 @@ class Cycle:
         return {"reserved": True}
 
     def _train(self, sealed: dict[str, Any], planned: dict[str, Any], reserved: dict[str, Any]) -> dict[str, Any]:
-        if not reserved["reserved"]:
-            # A plan is charged as a whole or not at all.
-            return {name: TrainedLine(name, "SKIPPED", reason=reserved["reason"]).as_json() for name in planned["due"]}
+        # Cycles that an earlier version planned do not say why.
+        left_out = planned.get("left_out", {})
         assigned = [Assigned.from_json(one) for one in planned["assigned"]]
         names = {one.name for one in assigned}
         lines: dict[str, Any] = {}
         for name in planned["due"]:
             if name not in names:
-                lines[name] = TrainedLine(name, "SKIPPED", reason="NOT_IN_PLAN").as_json()
+                reason = left_out.get(name, "NOT_IN_PLAN")
+                lines[name] = TrainedLine(name, "SKIPPED", reason=reason).as_json()
+        if not reserved["reserved"]:
+            # A plan is charged as a whole or not at all.
+            refused = {name: TrainedLine(name, "SKIPPED", reason=reserved["reason"]).as_json() for name in names}
+            return lines | refused
         prefix = "trained:"
         with self.home.metadata.read() as tx:
             known = {one.step.removeprefix(prefix): one.body for one in tx.cycles.steps(self.id) if prefix in one.step}
@@ -194,7 +192,7 @@ class Cycle:
 
     def _manifests(self, trained: dict[str, Any]) -> dict[str, Any]:
         """What the lake says of the new states: asked before the transaction, for nobody may wait for the lake in one."""
-        new = [line["digest"] for line in trained.values() if line["outcome"] == "PUBLISHED"]
+        new = [line["digest"] for line in trained.values() if line["outcome"] == PUBLISHED]
         return {digest: json.loads(self.home.lake.get(digest)[1]) for digest in new}
 
     def _publish(self, tx: Any, trained: dict[str, Any], manifests: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +203,7 @@ class Cycle:
         told: list[tuple[str, str, Any]] = []
         for name, line in trained.items():
             row = rows[name]
-            if line["outcome"] == "PUBLISHED":
+            if line["outcome"] == PUBLISHED:
                 states[row.id] = (line["version"], line["digest"], manifests[line["digest"]])
                 if row.status == "FAILED":
                     tx.ptks.set_status(row.id, "ACTIVE", at_ms=now_ms)
@@ -215,6 +213,9 @@ class Cycle:
             elif line["outcome"] in ("TRAIN_LOST", "TRAIN_FAILED"):
                 tx.ptks.set_status(row.id, "FAILED", reason=line["reason"] or line["outcome"], at_ms=now_ms)
                 told.append(("ptk.failed", name, line))
+        short = _shortfall(tx, self.id)
+        if short is not None:
+            told.append((EVENT, self.spec.name, short.event(self.window)))
         tx.states.add_all(states, self.window, now_ms, cycle=self.id)
         tx.events.add_all(told, at_ms=now_ms)
         return published
@@ -246,18 +247,26 @@ def known_cycle_view(home: Home, tx: Any, cycle: rows.Cycle) -> CycleView:
 
 
 def shortened(cycle: CycleView, most: int) -> CycleView:
-    """A cycle that tells of so many PTKs, the lost ones first, and counts all."""
-    lost = [one for one in cycle.trained if one.outcome in _LOST]
-    rest = (one for one in cycle.trained if one.outcome not in _LOST)
+    """A cycle that tells of so many PTKs, those without a new version first, and counts all."""
+    lost = [one for one in cycle.trained if one.outcome != PUBLISHED]
+    rest = (one for one in cycle.trained if one.outcome == PUBLISHED)
     told = (*lost[:most], *islice(rest, max(0, most - len(lost))))
     return replace(cycle, trained=told, outcomes=dict(sorted(Counter(one.outcome for one in cycle.trained).items())))
 
 
 def cycle_view(tx: Any, cycle: int) -> CycleView:
     """A cycle for people, from its rows."""
-    row = tx.cycles.get(cycle)
-    steps = {step.step: step.body for step in tx.cycles.main_steps(cycle)}
-    trained = steps.get("trained") or {}
+    return cycle_views(tx, [tx.cycles.get(cycle)])[0]
+
+
+def cycle_views(tx: Any, cycles: Sequence[rows.Cycle]) -> list[CycleView]:
+    """Cycles for people, all of them at once: a page may have a thousand."""
+    done = tx.cycles.main_steps_of([one.id for one in cycles])
+    return [_view(one, {step.step: step.body for step in done.get(one.id, ())}) for one in cycles]
+
+
+def _view(row: rows.Cycle, steps: Mapping[str, Any]) -> CycleView:
+    short = shortfall_of(steps)
     return CycleView(
         stream=row.stream,
         window=row.window,
@@ -265,8 +274,23 @@ def cycle_view(tx: Any, cycle: int) -> CycleView:
         steps=tuple(steps),
         plan_status=steps["planned"]["view"]["status"] if "planned" in steps else "",
         dp_records=steps["sealed"]["dp_records"] if "sealed" in steps else 0,
-        trained=tuple(
-            TrainedLine(**{key: line[key] for key in ("ptk", "outcome", "version", "epsilon", "samples", "reason")})
-            for _, line in sorted(trained.items())
-        ),
+        trained=lines_of(steps),
+        shortfall=short.text if short is not None else "",
+        changes=short.changes if short is not None else (),
+    )
+
+
+def _shortfall(tx: Any, cycle: int) -> Shortfall | None:
+    return shortfall_of({step.step: step.body for step in tx.cycles.main_steps(cycle)})
+
+
+def _line(tx: Any, stream: str, accepted: Sequence[Candidate]) -> Line:
+    """Where PTKs stand after the window before. Who is gone has left the line."""
+    before = tx.plans.latest(stream)
+    names = {one.row.name for one in accepted}
+    since = before.body.get("left_out_since", {}) if before is not None else {}
+    newest = tx.states.newest(one.row.id for one in accepted)
+    return Line(
+        left_out_since={name: window for name, window in since.items() if name in names},
+        newest={one.row.name: newest[one.row.id].window for one in accepted if one.row.id in newest},
     )

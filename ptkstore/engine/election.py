@@ -6,8 +6,8 @@ whole of it. Nobody compares clocks: the leader counts from before its renewal w
 it beat, each by a clock that never goes back.
 
 Where the leader ran on the same machine and meant the same lock file, having the lock proves that it is gone, and the next
-one leads at once. Elsewhere the lease has to run out as well. A leader that stands still (or hangs on a disk) keeps the
-lock, and nobody leads until it goes on or dies: late, and never two at once.
+one leads at once. Elsewhere the lease has to run out as well. A leader that stands still keeps the lock, and nobody leads until
+it goes on or dies: late, and never two at once. Its `Watchdog` sees to it that it dies within a stated time.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import structlog
 from ptklib.errors import SageError
 from ptkstore.engine.home import Home
 from ptkstore.engine.lead import LeadLost, StoreLock
+from ptkstore.engine.watchdog import Watchdog
 from ptkstore.metadata.leases import LeaseRow
 from ptkstore.metadata.store import Transaction
 
@@ -45,14 +46,16 @@ class Election:
         lease_seconds: float,
         gained: Callable[[], None],
         lost: Callable[[], None],
+        watchdog: Watchdog | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing happens before `start`."""
+        """Nothing happens before `start`. With a ``watchdog`` this process is ended when it stands still as the leader."""
         self._home = home
         self._address = address
         self._lease_seconds = lease_seconds
         self._gained = gained
         self._lost = lost
+        self._watchdog = watchdog
         self._clock = clock
         self._me = secrets.token_hex(8)
         self._lock = StoreLock(home.path)
@@ -179,6 +182,8 @@ class Election:
             return
         self._trusted_until = before + self._lease_seconds * _TRUSTED
         self._term = mine.term
+        if self._watchdog is not None:
+            self._watchdog.start()
         _LOG.info("leads", term=mine.term, address=self._address)
         # The lease is renewed while streams are being recovered.
         self._beginning = threading.Thread(target=self._begin, name="sage-lead", daemon=True)
@@ -218,6 +223,8 @@ class Election:
         self._term = None
         self._seen = None
         self._home.close_writers()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         self._lock.release()
         self._losing = False
 

@@ -14,7 +14,7 @@ Reasons: those of `profiler`, `allocator` and the PTK.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -23,10 +23,9 @@ from typing import Any
 from allocator.currency import Offer, PtkOffers, Settled, settle
 from allocator.picture import draw
 from allocator.plan import Plan
-from allocator.problem import Option, Problem, PtkOptions
+from allocator.problem import Problem
 from allocator.recommend import recommend
 from allocator.settling import Current, settle_many
-from allocator.solve import solve
 from profiler.analytic import Profile, profile
 from profiler.levels import privacy_levels
 from ptklib import registry
@@ -43,7 +42,6 @@ __all__ = [
     "charge_delta",
     "draw_plan",
     "fresh_loss",
-    "keep",
     "nearest",
     "offers_of",
     "plan_view",
@@ -138,22 +136,31 @@ def settle_plan(
     *,
     available: int | None = None,
     current: Current | None = None,
+    remedy: bool = True,
 ) -> Settled:
-    """The plan of fewest samples found for these PTKs at points with that loss, within n_max and what is available."""
+    """The plan of fewest samples found for these PTKs at points with that loss, within n_max and what is available.
+
+    Without ``remedy`` nobody looks for what would help where there is none.
+    """
     offered = tuple(offers_of(spec, judge, one) for one in candidates)
-    settled = _settled(judge, tuple(loss), offered, spec.n_max, current)
+    settled = _settled(judge, tuple(loss), offered, spec.n_max, current, remedy)
     # One record is kept back, so that partitions that are rounded up to whole tags fit as well.
     room = None if available is None else max(1, available - 1)
     if settled.plan.total_samples is None or room is None or settled.plan.total_samples <= room:
         return settled
-    return _settled(judge, tuple(loss), offered, room, None)
+    return _settled(judge, tuple(loss), offered, room, None, remedy)
 
 
 @lru_cache(maxsize=256)
 def _settled(
-    judge: Filter, loss: tuple[int, ...], offered: tuple[PtkOffers, ...], n_max: int, current: Current | None
+    judge: Filter,
+    loss: tuple[int, ...],
+    offered: tuple[PtkOffers, ...],
+    n_max: int,
+    current: Current | None,
+    remedy: bool,
 ) -> Settled:
-    return settle_many(judge, loss, offered, n_max=n_max, current=current, seconds=_SECONDS)
+    return settle_many(judge, loss, offered, n_max=n_max, current=current, seconds=_SECONDS, remedy=remedy)
 
 
 def preview(spec: StreamSpec, judge: Filter, candidates: Sequence[Candidate]) -> Settled:
@@ -169,23 +176,6 @@ def _looked(judge: Filter, loss: tuple[int, ...], offered: tuple[PtkOffers, ...]
     if single.plan.total_samples is not None:
         return single
     return settle_many(judge, loss, offered, n_max=n_max, seconds=_LOOK_SECONDS)
-
-
-def keep(plan: Plan, names: Collection[str], available: int) -> Plan | None:
-    """What of a plan still holds: PTKs of these names at their old levels, as many as the window has records for.
-
-    Those with the most samples are left out first. None when nobody is left.
-    """
-    rest = sorted((one for one in plan.assignments if one.id in names), key=lambda one: (one.samples, one.id))
-    capacity = max((one.demand for one in plan.partitions), default=0)
-    room = max(1, available - 1)
-    while rest:
-        ptks = tuple(PtkOptions(one.id, (Option(one.level, one.demand, one.samples),)) for one in rest)
-        found = solve(Problem(capacity=capacity, n_max=room, ptks=ptks), time_limit_seconds=_LOOK_SECONDS)
-        if found.total_samples is not None:
-            return found
-        rest.pop()
-    return None
 
 
 def nearest(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcomer: Candidate) -> float | None:

@@ -14,7 +14,7 @@ from ptkstore.metadata.cycles import Cycles
 from ptkstore.metadata.ptks import Ptks
 from ptkstore.metadata.rows import StateRow
 from ptkstore.metadata.session import Session
-from ptkstore.metadata.tables import states
+from ptkstore.metadata.tables import ptks, states
 
 __all__ = ["States"]
 
@@ -132,6 +132,16 @@ class States:
         if after is not None:
             query = query.where(states.c.version > after)
         return tuple(StateRow(**row) for row in self._session.all(query, limit))
+
+    def count(self, stream: str) -> int:
+        """The versions of all PTKs of a stream."""
+        query = sa.select(sa.func.count()).select_from(states.join(ptks, states.c.ptk == ptks.c.id))
+        return self._session.number(query.where(ptks.c.stream == stream))
+
+    def newest_times(self, stream: str) -> dict[int, int]:
+        """When the newest version of each PTK of a stream was made, by PTK; without its manifest, which may be long."""
+        query = sa.select(states.c.ptk, sa.func.max(states.c.created_ms)).join(ptks, states.c.ptk == ptks.c.id)
+        return dict(self._session.tuples(query.where(ptks.c.stream == stream).group_by(states.c.ptk)))
 
     def digests(self) -> frozenset[str]:
         """The digests of all versions of all PTKs: what the lake must keep, with those of running cycles."""

@@ -22,13 +22,14 @@ from ptkstore.rpc.dispatch import Call, parse
 from ptkstore.rpc.faults import ServerUnavailable
 from ptkstore.rpc.messages import moment
 from ptkstore.rpc.wire import unframed
+from ptkstore.streams import Ack
 from ptkstore.v1 import stream_pb2
 
 __all__ = ["IN_FLIGHT", "Appender"]
 
 IN_FLIGHT = 4
 _IDLE_SECONDS = 0.5
-_Item = tuple[int, Future[int]] | BaseException | None
+_Item = tuple[int, Future[Ack]] | BaseException | None
 
 
 class Appender:
@@ -64,9 +65,10 @@ class Appender:
                 if isinstance(item, BaseException):
                     raise item
                 seq, done = item
-                watermark_ms = done.result()
+                ack = done.result()
                 slots.release()
-                yield stream_pb2.AppendResponse(seq=seq, watermark=moment(watermark_ms))
+                refused = [stream_pb2.RefusedRecords(**one._asdict()) for one in ack.refused]
+                yield stream_pb2.AppendResponse(seq=seq, watermark=moment(ack.watermark_ms), refused=refused)
         finally:
             over.set()
             slots.release()
@@ -120,11 +122,11 @@ class Appender:
         except BaseException as error:  # told to the caller, who is in another thread
             line.put(error)
 
-    def _one(self, opening: stream_pb2.AppendOpen, seq: int, records: memoryview | bytes) -> int:
+    def _one(self, opening: stream_pb2.AppendOpen, seq: int, records: memoryview | bytes) -> Ack:
         spec = self._store.stream(opening.stream)
         batch = read_batch(records, spec, convert=not opening.schema_fingerprint)
         writer = self._store.home.writer(spec.name)
-        return writer.append(batch, producer=opening.producer, seq=min(seq, 2**63)).watermark_ms
+        return writer.append(batch, producer=opening.producer, seq=min(seq, 2**63))
 
 
 def _parsed(data: bytes) -> tuple[int, bytes]:

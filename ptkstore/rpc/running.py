@@ -14,6 +14,7 @@ import structlog
 
 from ptklib.errors import SageError
 from ptkstore.client import Store
+from ptkstore.engine.counting import arrived_until, seal_due
 from ptkstore.engine.lead import LeadLost
 from ptkstore.engine.patience import NOT_NOW, delay_seconds
 from ptkstore.metadata import Transaction
@@ -53,9 +54,9 @@ class Runner:
         """Write an operation down, with what ``within`` writes, and begin it when its turn comes."""
         home = self._store.home
         # Which clock says "now" is decided when it is asked for, not when its turn comes.
-        due_ms = home.now_ms() - home.specs[stream].lateness_seconds * 1000 if until_ms is None else until_ms
+        due_ms = arrived_until(home, home.specs[stream], until_ms)
         # Wrong times are refused here, to whoever asked.
-        windows = self._store.due(stream, until_ms=due_ms)
+        windows = seal_due(home, stream, due_ms)
         with home.metadata.write() as tx:
             row = tx.operations.start(KIND, stream, until_ms=due_ms, at_ms=home.public_ms())
             row = tx.operations.add_windows(row.id, windows)
@@ -99,7 +100,10 @@ class Runner:
         if row.status != "RUNNING":
             return
         try:
-            windows = self._store.due(row.stream, until_ms=row.until_ms)
+            # Decided when it was asked for: the clock is not asked again.
+            asked_ms = row.until_ms
+            until_ms = arrived_until(home, home.specs[row.stream], None) if asked_ms is None else asked_ms
+            windows = seal_due(home, row.stream, until_ms)
             with home.metadata.write() as tx:
                 windows = tx.operations.add_windows(operation, windows).windows
             for window in windows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptkstore.client import Store
+from ptkstore.engine.counting import arrived_until, seal_due
 from ptkstore.engine.creating import create_stream
 from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
@@ -58,11 +59,10 @@ class Streams:
     def seal_stream(self, request: stream_pb2.SealStreamRequest, call: Call) -> stream_pb2.SealStreamResponse:
         """See the contract."""
         home, spec, until_ms = self._store.home, self._store.stream(request.name), millis(request, "until")
-        if until_ms is None:
-            until_ms = home.now_ms() - spec.lateness_seconds * 1000
+        until_ms = arrived_until(home, spec, until_ms)
         # Which blocks it seals follows from where it begins and ends, whoever comes between and whatever has expired since.
         span = call.once.note({"from_ms": home.writer(spec.name).watermark_ms, "until_ms": until_ms})
-        self._store.due(spec.name, until_ms=span["until_ms"])
+        seal_due(home, spec.name, span["until_ms"])
         spans = Spans(spec)
         numbers = range(span["from_ms"] // spans.span_ms, span["until_ms"] // spans.span_ms)
         return stream_pb2.SealStreamResponse(blocks=[spans.name(one) for one in numbers])

@@ -46,7 +46,7 @@ class Operation(_message.Message):
     def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., stream: _Optional[str] = ..., status: _Optional[_Union[OperationStatus, str]] = ..., progress: _Optional[str] = ..., cycles: _Optional[_Iterable[_Union[Cycle, _Mapping]]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Cycle(_message.Message):
-    __slots__ = ("stream", "window", "status", "steps", "plan_status", "dp_records", "trained", "outcomes")
+    __slots__ = ("stream", "window", "status", "steps", "plan_status", "dp_records", "trained", "outcomes", "shortfall", "changes")
     class OutcomesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +62,8 @@ class Cycle(_message.Message):
     DP_RECORDS_FIELD_NUMBER: _ClassVar[int]
     TRAINED_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    SHORTFALL_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
     stream: str
     window: int
     status: str
@@ -70,7 +72,9 @@ class Cycle(_message.Message):
     dp_records: int
     trained: _containers.RepeatedCompositeFieldContainer[Trained]
     outcomes: _containers.ScalarMap[str, int]
-    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., plan_status: _Optional[str] = ..., dp_records: _Optional[int] = ..., trained: _Optional[_Iterable[_Union[Trained, _Mapping]]] = ..., outcomes: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    shortfall: str
+    changes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., plan_status: _Optional[str] = ..., dp_records: _Optional[int] = ..., trained: _Optional[_Iterable[_Union[Trained, _Mapping]]] = ..., outcomes: _Optional[_Mapping[str, int]] = ..., shortfall: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Trained(_message.Message):
     __slots__ = ("ptk", "outcome", "version", "epsilon", "samples", "reason")
@@ -297,20 +301,22 @@ class RetryDeliveryResponse(_message.Message):
     def __init__(self, delivery: _Optional[_Union[Delivery, _Mapping]] = ...) -> None: ...
 
 class AuditEntry(_message.Message):
-    __slots__ = ("number", "time", "who", "what", "subject", "outcome")
+    __slots__ = ("number", "time", "who", "what", "subject", "outcome", "times")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
     WHAT_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
     number: int
     time: _timestamp_pb2.Timestamp
     who: str
     what: str
     subject: str
     outcome: str
-    def __init__(self, number: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., what: _Optional[str] = ..., subject: _Optional[str] = ..., outcome: _Optional[str] = ...) -> None: ...
+    times: int
+    def __init__(self, number: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., what: _Optional[str] = ..., subject: _Optional[str] = ..., outcome: _Optional[str] = ..., times: _Optional[int] = ...) -> None: ...
 
 class ListAuditEntriesRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "find", "changes_only")

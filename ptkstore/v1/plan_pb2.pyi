@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Plan(_message.Message):
-    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before")
+    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before", "left_out")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,7 @@ class Plan(_message.Message):
     RECOMMENDED_WINDOW_SECONDS_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     SPENT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     stream: str
     window: int
     status: str
@@ -45,7 +46,18 @@ class Plan(_message.Message):
     recommended_window_seconds: int
     create_time: _timestamp_pb2.Timestamp
     spent_before: float
-    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ...) -> None: ...
+    left_out: _containers.RepeatedCompositeFieldContainer[PlanLeftOut]
+    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ..., left_out: _Optional[_Iterable[_Union[PlanLeftOut, _Mapping]]] = ...) -> None: ...
+
+class PlanLeftOut(_message.Message):
+    __slots__ = ("ptk", "reason", "text")
+    PTK_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    ptk: str
+    reason: str
+    text: str
+    def __init__(self, ptk: _Optional[str] = ..., reason: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class PlanAssignment(_message.Message):
     __slots__ = ("ptk", "epsilon", "samples", "target", "partitions", "share", "used")

@@ -91,12 +91,26 @@ class AppendBatch(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., arrow_ipc: _Optional[bytes] = ...) -> None: ...
 
 class AppendResponse(_message.Message):
-    __slots__ = ("seq", "watermark")
+    __slots__ = ("seq", "watermark", "refused")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     seq: int
     watermark: _timestamp_pb2.Timestamp
-    def __init__(self, seq: _Optional[int] = ..., watermark: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    refused: _containers.RepeatedCompositeFieldContainer[RefusedRecords]
+    def __init__(self, seq: _Optional[int] = ..., watermark: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedRecords, _Mapping]]] = ...) -> None: ...
+
+class RefusedRecords(_message.Message):
+    __slots__ = ("column", "reason", "records", "first_row")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ROW_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    reason: str
+    records: int
+    first_row: int
+    def __init__(self, column: _Optional[str] = ..., reason: _Optional[str] = ..., records: _Optional[int] = ..., first_row: _Optional[int] = ...) -> None: ...
 
 class SealStreamRequest(_message.Message):
     __slots__ = ("request_id", "name", "until")

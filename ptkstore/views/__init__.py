@@ -14,7 +14,7 @@ from ptkstore.views.budgets import (
 )
 from ptkstore.views.events import AuditPage, AuditView, CallerView, DeliveryPage, DeliveryView, EventPage, EventView
 from ptkstore.views.operations import CycleView, Finding, OperationPage, OperationView, TrainedLine
-from ptkstore.views.plans import PartitionLine, PlanLine, PlanView, WhatIfView
+from ptkstore.views.plans import LeftOutLine, PartitionLine, PlanLine, PlanView, WhatIfView
 from ptkstore.views.ptks import ProfileView, PtkConfig, PtkPage, PtkView, Registration, StateView, SubscriptionView
 from ptkstore.views.view import View
 
@@ -37,6 +37,7 @@ __all__ = [
     "Finding",
     "LedgerColumn",
     "LedgerMap",
+    "LeftOutLine",
     "OperationPage",
     "OperationView",
     "PartitionLine",

@@ -11,7 +11,7 @@ __all__ = ["CycleView", "Finding", "OperationPage", "OperationView", "TrainedLin
 
 @dataclass(frozen=True)
 class TrainedLine(View):
-    """What became of one PTK in a cycle. ``outcome``: PUBLISHED, SKIPPED, TRAIN_LOST or TRAIN_FAILED."""
+    """What became of one PTK in a cycle. ``outcome``: PUBLISHED, SKIPPED, NOT_PROFILED, TRAIN_LOST or TRAIN_FAILED."""
 
     ptk: str
     outcome: str
@@ -25,7 +25,9 @@ class TrainedLine(View):
 class CycleView(View):
     """One window's cycle: its steps in order, the plan's status, what was trained, the window's DP size.
 
-    ``outcomes`` counts all PTKs by their outcome where ``trained`` was asked to have some of them alone.
+    ``status``: RUNNING, DONE, or SHORT where it published less than it should: then ``shortfall`` says what and why, and
+    ``changes`` what would help. ``outcomes`` counts all PTKs by their outcome where ``trained`` was asked to have some of
+    them alone.
     """
 
     stream: str
@@ -36,6 +38,8 @@ class CycleView(View):
     dp_records: int
     trained: tuple[TrainedLine, ...]
     outcomes: dict[str, int] = field(default_factory=dict)
+    shortfall: str = ""
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

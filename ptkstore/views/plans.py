@@ -7,7 +7,7 @@ from typing import Any
 
 from ptkstore.views.view import View
 
-__all__ = ["PartitionLine", "PlanLine", "PlanView", "WhatIfView"]
+__all__ = ["LeftOutLine", "PartitionLine", "PlanLine", "PlanView", "WhatIfView"]
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,18 @@ class PartitionLine(View):
 
 
 @dataclass(frozen=True)
+class LeftOutLine(View):
+    """A PTK that was due and is not in a plan: the reason, and the reason in words."""
+
+    ptk: str
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
 class PlanView(View):
-    """A plan: who trains with which epsilon on how many samples. ``status``: OPTIMAL, FEASIBLE, INFEASIBLE or KEPT.
+    """A plan: who trains with which epsilon on how many samples. ``status``: OPTIMAL, FEASIBLE, SHORT (for some of the PTKs
+    that were due; ``left_out`` are the others), INFEASIBLE (for none), or KEPT in windows of earlier versions.
 
     No plan of the form asked for holds fewer samples than ``lower_bound``; ``gap`` is what a better one could save, as a
     share. ``explanation`` and ``changes`` say why there is none and what would make one feasible.
@@ -60,13 +70,16 @@ class PlanView(View):
     gap: float | None = None
     partitions: tuple[PartitionLine, ...] = ()
     spent_before: float | None = None
+    left_out: tuple[LeftOutLine, ...] = ()
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> PlanView:
         """Read `as_json` back."""
         lines = (PlanLine(**(line | {"partitions": tuple(line["partitions"])})) for line in body["lines"])
         partitions = tuple(PartitionLine(**one) for one in body["partitions"])
-        rest = {"lines": tuple(lines), "partitions": partitions, "changes": tuple(body["changes"])}
+        rest: dict[str, Any] = {"lines": tuple(lines), "partitions": partitions, "changes": tuple(body["changes"])}
+        # Plans of earlier versions have none.
+        rest["left_out"] = tuple(LeftOutLine(**one) for one in body.get("left_out", ()))
         return cls(**(body | rest))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ptklib.errors import InvalidInput
+from ptklib.ledger.policy import Policy
 from ptkstore.client import Store
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.pages.doctor import advice_for
@@ -28,7 +29,7 @@ from ptkstore.rpc.callers import make_token
 from ptkstore.views import CycleView, EventView, Finding, TrainedLine
 from tests.console.running import Client, Running, console
 from tests.console.stores import MARKUP
-from tests.engine.small import CANARY, DAY_MS, FIRST_MS, spec
+from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
 from tests.rpc.small import serving
 from tests.rpc.store_suite import filled
 
@@ -109,6 +110,31 @@ def test_a_window_with_thousands_of_ptks_stays_small() -> None:
     assert [one.state for one in line.steps] == ["done"] * 4 + ["now"] + [""] * 3
     done = cycle_line(CycleView("rides", 20454, "DONE", ("sealed",), "", 0, ()), 86_400)
     assert "now" not in {one.state for one in done.steps}
+
+
+@pytest.mark.parametrize("kind", ["embedded", "remote"])
+def test_a_window_that_published_less_than_it_should_is_red_everywhere(kind: str, tmp_path: Path) -> None:
+    with both(kind, tmp_path) as (store, _, client):
+        store.create_stream(spec(policy=Policy(epsilon=1, delta=0)))
+        for name, statistic, target in (("large", "mean", 0.05), ("small", "count", 0.02)):
+            answer = store.register(name, stream="rides", kind="statistics", config=config(statistic), target=target)
+            assert answer.status == "ACTIVE"
+        store.push("rides", day(0, 1500), seq=0)
+        store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        text = client.get("operations?stream=rides").text
+        assert '<span class="badge bad">short</span>' in text
+        assert "1 of 2 PTKs got no new version: large (WINDOW_TOO_SMALL)" in text
+        assert "Send at least" in text
+        for step, what in STEPS.items():
+            shade = "bad" if step in ("planned", "published") else "done"
+            assert f'class="{shade}" title="{what}">{step}' in text
+        assert "window.short" in text
+        home = client.get("overview").text
+        assert '<li class="bad"' in home
+        assert "the last window published less than it should" in home
+        plan = client.get("plan?stream=rides").text
+        assert "The window carried some of the PTKs" in plan
+        assert "WINDOW_TOO_SMALL" in plan
 
 
 class Held:

@@ -117,19 +117,19 @@ def test_a_rejected_ptk_is_told_why_and_what_would_do(tmp_path: Path) -> None:
         assert refusal.value.reason == "PTK_EXISTS"
 
 
-def test_a_window_with_too_little_data_keeps_the_old_plan_and_says_why(tmp_path: Path) -> None:
+def test_a_window_with_too_little_data_trains_nobody_and_says_why(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.1)
         run_days(store, 0)
         store.push("rides", day(1, rows=40), producer="test", seq=1)
         (cycle,) = store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
-        assert cycle.status == "DONE"
-        assert [line.outcome for line in cycle.trained] == ["SKIPPED"]
+        assert cycle.status == "SHORT"
+        assert [(line.outcome, line.reason) for line in cycle.trained] == [("SKIPPED", "WINDOW_TOO_SMALL")]
         plan = store.plan("rides")
         assert plan is not None
         assert plan.status == "INFEASIBLE"
         assert plan.explanation
-        assert "plan.kept" in [event.kind for event in store.events()]
+        assert "window.short" in [event.kind for event in store.events()]
         run_days(store, 2)
         assert store.ptk("hour-speed").latest_version == 2
 
@@ -148,7 +148,9 @@ def test_a_plan_that_the_ledger_refuses_trains_nobody(tmp_path: Path) -> None:
         store._home.on_step = somebody_else_charges
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert {(line.outcome, line.reason) for line in cycle.trained} == {("SKIPPED", "BUDGET_EXCEEDED")}
-        assert "plan.refused" in [event.kind for event in store.events()]
+        assert [event.kind for event in store.events()][-2:] == ["plan.refused", "window.short"]
+        assert cycle.status == "SHORT"
+        assert "The ledger refused the plan: BUDGET_EXCEEDED" in cycle.shortfall
         store._home.ledger.verify()
 
 
@@ -197,7 +199,7 @@ def test_pushing_the_same_frame_again_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_failing_ptk_fails_alone_and_its_error_carries_no_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from ptklib.ptks.statistics import Statistics
 
@@ -216,9 +218,11 @@ def test_a_failing_ptk_fails_alone_and_its_error_carries_no_data(
         run_days(store, 0)
         (cycle,) = store.cycles("rides")
         assert {line.ptk: line.outcome for line in cycle.trained} == {"bad": "TRAIN_FAILED", "good": "PUBLISHED"}
-        reason = store.ptk("bad").reason
-        assert reason.startswith("ValueError at test_engine.py:")
-        assert "cannot train" not in reason
+        assert (cycle.status, "bad" in cycle.shortfall) == ("SHORT", True)
+        # What was raised after data was read may depend on it: its type and place are for the log.
+        assert store.ptk("bad").reason == "PTK_FAILED"
+        assert "PTK bad failed in training: ValueError at test_engine.py:" in caplog.text
+        assert "cannot train" not in caplog.text
         monkeypatch.setattr(Statistics, "train_dp", real)
         run_days(store, 1)
         assert store.ptk("bad").status == "ACTIVE"

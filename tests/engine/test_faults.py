@@ -106,12 +106,15 @@ def finish(path: Path, acked: set[int]) -> None:
                 push(store, batch)
         store.run("rides", until_ms=FIRST_MS + DAYS * DAY_MS)
         cycles = store.cycles("rides")
-        assert [cycle.status for cycle in cycles] == ["DONE"] * DAYS
+        assert len(cycles) == DAYS
+        told = [event.body["window"] for event in store.events(limit=10_000) if event.kind == "window.short"]
+        assert sorted(told) == sorted(cycle.window for cycle in cycles if cycle.status == "SHORT"), "once each"
         history = list(store._home.ledger.history())
         keys = Counter(entry["key"] for entry in history if entry["kind"] == "reserve")
         assert max(keys.values()) == 1, "no charge is made twice"
         for cycle in cycles:
             outcomes = {line.outcome for line in cycle.trained}
+            assert cycle.status == ("DONE" if outcomes == {"PUBLISHED"} else "SHORT"), cycle
             if cycle.dp_records == 0:
                 # The count was charged and lost: it counts as 0, and nobody can train on nothing.
                 assert outcomes == {"SKIPPED"}, cycle

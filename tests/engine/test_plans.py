@@ -118,17 +118,11 @@ def test_the_same_ptks_get_the_same_plan_and_a_newcomer_a_short_one(tmp_path: Pa
         assert fourth.partitions == third.partitions
 
 
-def test_a_short_window_keeps_what_it_can_of_the_old_plan(tmp_path: Path) -> None:
+def test_a_short_window_does_not_change_the_plan_of_the_usual_ones(tmp_path: Path) -> None:
     with registered(tmp_path) as store:
         first = run_day(store, 0)
         second = run_day(store, 1, rows=2500)
-        assert second.status == "KEPT"
-        cycle = store.cycles("rides")[-1]
-        outcomes = {line.ptk: line.outcome for line in cycle.trained}
-        trained = [name for name, outcome in outcomes.items() if outcome == "PUBLISHED"]
-        assert 0 < len(trained) < len(TARGETS)
-        old = choices(first)
-        for line in cycle.trained:
-            if line.outcome == "PUBLISHED":
-                assert (line.epsilon, line.samples) == old[line.ptk]
-                assert old[line.ptk][1] <= 2500
+        assert second.status == "SHORT"
+        assert 0 < len(second.lines) < len(TARGETS)
+        assert {line.ptk for line in second.lines} | {one.ptk for one in second.left_out} == choices(first).keys()
+        assert choices(run_day(store, 2)) == choices(first)

@@ -223,6 +223,12 @@ def test_what_the_next_window_may_do_better_keeps_it_waiting(
         view = store.ptk("speed")
         assert (view.status, reason in view.reason) == ("WAITING", True), view.reason
         assert charges(store) == ([], [])
+        # It should have been profiled: that the window did less is said aloud.
+        (cycle,) = store.cycles("rides")
+        assert [(line.ptk, line.outcome, line.reason) for line in cycle.trained] == [
+            ("speed", "NOT_PROFILED", reason.split(",")[0])
+        ]
+        assert (cycle.status, "speed" in cycle.shortfall) == ("SHORT", True)
 
 
 def test_without_a_profile_slice_it_is_rejected_at_once(tmp_path: Path) -> None:
@@ -349,7 +355,7 @@ class TestWorkers:
         assert {one["status"] for one in found[0][0]} == {"REACHED"}
         assert all(one["readings"] for one in found[0][0])
 
-    def test_a_worker_that_dies_costs_what_ran_and_keeps_the_ptk_waiting(self, tmp_path: Path) -> None:
+    def test_a_worker_that_dies_costs_what_ran_and_is_told_like_any_failure(self, tmp_path: Path) -> None:
         store_with_day(tmp_path).close()
         with Store(tmp_path, workers=1) as store:
 
@@ -362,7 +368,7 @@ class TestWorkers:
 
             run(store, hook=kill)
             view = store.ptk("speed")
-            assert (view.status, "the worker process died" in view.reason) == ("WAITING", True)
+            assert (view.status, view.reason) == ("REJECTED", "profile: FAILED, PTK_FAILED")
             reserved, spent = charges(store)
             assert spent
             assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}

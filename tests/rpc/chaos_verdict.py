@@ -99,7 +99,7 @@ def _operations(store: Store, cycles: list[CycleView], told: Told, verdict: Verd
         operations = tx.operations.list("rides")
     ended = [one for one in operations if one.status == "DONE"]
     verdict.unfinished += len(operations) - len(ended)
-    verdict.unfinished += sum(cycle.status != "DONE" for cycle in cycles)
+    verdict.unfinished += sum(cycle.status == "RUNNING" for cycle in cycles)
     verdict.unfinished += abs(len(cycles) - len(told.rows_by_day))
     # One request is one operation, however often it was sent.
     verdict.wrong += abs(len(operations) - told.windows)

@@ -16,11 +16,14 @@ from ptklib.errors import Refused
 from ptkstore.client import Store
 from ptkstore.engine.lead import LeadLost
 from ptkstore.ledger import Ledger
+from ptkstore.metadata.postgresql import HANG_MS
 from ptkstore.rpc.faults import ServerUnavailable
 from tests.engine.small import DAY_MS, FIRST_MS, ROWS, config, day, spec
+from tests.rpc.stopping import waits_while_stopped
 from tests.rpc.two_servers import ServerProcess, served
 
 WAIT = 60.0
+STOPS = 12
 
 
 @pytest.fixture
@@ -132,7 +135,7 @@ def test_a_window_that_was_interrupted_is_finished_by_the_next_leader(
         with follower.store() as other:
             eventually(lambda: [one for one in other.cycles("rides") if one.steps])
         leader.kill()
-        eventually(lambda: [one for one in store.cycles("rides") if one.status == "DONE"])
+        eventually(lambda: [one for one in store.cycles("rides") if one.status != "RUNNING"])
         caller.join(WAIT)
         (cycle,) = store.cycles("rides")
         outcomes = {line.ptk: line.outcome for line in cycle.trained}
@@ -162,7 +165,9 @@ def test_a_leader_that_stops_hands_over_at_once(pair: tuple[ServerProcess, Serve
         assert store.push("rides", day(0, 100), producer="p", seq=1) is not None
 
 
-def test_a_leader_that_stands_still_is_not_replaced_by_a_second(pair: tuple[ServerProcess, ServerProcess]) -> None:
+def test_a_leader_that_stands_still_for_a_while_is_not_replaced_by_a_second(
+    pair: tuple[ServerProcess, ServerProcess],
+) -> None:
     leader, follower = pair
     with follower.store() as store:
         store.create_stream(spec())
@@ -181,6 +186,26 @@ def test_a_leader_that_stands_still_is_not_replaced_by_a_second(pair: tuple[Serv
         leader.signal(signal.SIGCONT)
     with follower.store() as store:
         assert eventually(lambda: store.push("rides", day(0, 100), producer="p", seq=1) is not None)
+
+
+def test_a_leader_that_stands_still_is_ended_and_replaced(tmp_path: Path, postgres_url: str) -> None:
+    guarded = partial(served, tmp_path, postgres_url, SAGE__SERVER__HANG_SECONDS="3")
+    with guarded() as leader, guarded() as follower, follower.store() as store:
+        store.create_stream(spec())
+        store.push("rides", day(0, 100), producer="p", seq=0)
+        leader.signal(signal.SIGSTOP)
+        assert leader.process.wait(WAIT) == -signal.SIGKILL
+        assert eventually(lambda: store.push("rides", day(0, 100), producer="p", seq=1) is not None)
+        store.push("rides", day(0, 100), producer="p", seq=0)  # what was acknowledged is still known
+        assert "it stood still as the leader" in (tmp_path / "log").read_text()
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert abs(cycle.dp_records - 200) < 100
+
+
+def test_a_follower_that_stands_still_holds_nobody_up(pair: tuple[ServerProcess, ServerProcess]) -> None:
+    waits = waits_while_stopped(*pair, stops=STOPS, seed=3)
+    # Far from the minutes that a lock of its session would be held.
+    assert max(waits) < HANG_MS / 1000 + 7, waits
 
 
 def _seal(store: Any) -> Any:

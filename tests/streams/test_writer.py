@@ -11,6 +11,7 @@ import pytest
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.streams import Ack, BlockRefused, Column, StreamUnavailable, StreamWriter
 from ptkstore.streams.accepted import MAX_RANGES, Accepted
+from ptkstore.streams.refused import RefusedRecords
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
 
@@ -70,6 +71,30 @@ def test_an_answer_says_nothing_about_the_records(tmp_path: Path) -> None:
             ]
             answers |= {writer.append(one, producer="p", seq=seq) for seq, one in enumerate(sent)}
     assert answers == {Ack(False, BASE_MS + 2 * HOUR_MS)}
+
+
+@pytest.mark.parametrize("spoiled", [{"who": -5}, {"who": None}, {"note": None}, {"note": "x" * 200}, {"at": None}])
+@pytest.mark.parametrize("unit", ["event", "user"])
+def test_no_record_decides_over_another(tmp_path: Path, spoiled: dict[str, Any], unit: str) -> None:
+    """A record that cannot be in the stream is left out; everybody else is where they are without it."""
+    make = rides.spec if unit == "event" else rides.user_spec
+    store = Store(tmp_path, make(out_of_bounds="refuse"))
+    rows = batch(range(100), hours=[k / 40 for k in range(100)]).to_pylist()
+    rows[50] |= spoiled
+    sent = pa.RecordBatch.from_pylist(rows, schema=batch([]).schema)
+    (column,) = spoiled
+    reason = "NULL_VALUE" if spoiled[column] is None else "OUT_OF_BOUNDS"
+    with store.ledger, store.writer() as writer:
+        for duplicate in (False, True):
+            assert writer.append(sent, producer="p", seq=1) == Ack(
+                duplicate, BASE_MS, (RefusedRecords(column, reason, 1, 50),)
+            )
+        blocks = store.seal_all(writer)
+        assert [sorted(store.whos([one])) for one in blocks[:3]] == [
+            list(range(40)),
+            [*range(40, 50), *range(51, 80)],
+            list(range(80, 100)),
+        ]
 
 
 @pytest.mark.parametrize(("late", "expected"), [("oldest_open", [1, 2, 3]), ("quarantine", [2])])
@@ -137,7 +162,8 @@ def test_the_watermark_is_declared_or_the_clock_never_the_data(tmp_path: Path) -
         (lambda w: w.append(batch([1]), producer="p", seq=True), "SEQ_INVALID"),
         (lambda w: w.append(batch([1]), producer="p", seq=1, fingerprint="0" * 64), "SCHEMA_MISMATCH"),
         (lambda w: w.append(batch([1]).select(["at"]), producer="p", seq=1), "SCHEMA_MISMATCH"),
-        (lambda w: w.append(batch(range(5000), hours=list(range(5000))), producer="p", seq=1), "BATCH_TOO_WIDE"),
+        (lambda w: w.append(batch(range(600), hours=list(range(600))), producer="p", seq=1), "BATCH_TOO_WIDE"),
+        (lambda w: w.append(batch([1, 2], hours=[0, 4096]), producer="p", seq=1), "EVENT_TOO_FAR"),
         (lambda w: w.seal_due("now"), "WATERMARK_INVALID"),
         (lambda w: w.seal_due(BASE_MS + 5000 * HOUR_MS), "WATERMARK_TOO_FAR"),
         (lambda w: w.expire("2026-01-01T00:30Z"), "BLOCK_UNKNOWN"),

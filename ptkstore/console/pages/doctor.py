@@ -26,6 +26,11 @@ _ADVICE = {
     "right copy is easy to tell from a wrong one. Its PTK trains a new one in the next window all the same.",
     "exposure": "Raw records that should be gone can still be read. Delete the files and keys that are named, find out who "
     "put them back (a copy of an old directory, usually), and look at the backups too.",
+    "windows": "The data of that window is gone, and the versions that are missing stay missing. Do what is suggested before "
+    "the next window closes: send more records, loosen targets, or see in the log of the server why a training failed.",
+    "holding": "Raw records are held for longer than the stream's window. Run the windows that are complete (page Operations, "
+    "or sage run). Where the watermark is ahead of the clock, somebody declared a wrong time or the clock was wrong: put the "
+    "clock right, and let the producers wait.",
     "cycles": "Run the windows that are complete (page Operations, or sage run): they go on where they stopped. A window "
     "that is being worked on right now is listed here as well, and needs nothing.",
     "outbox": "Subscribers hear of these when a server runs: start one (sage serve), or see under Deliveries who does not "
@@ -47,7 +52,8 @@ def advice_for(finding: Finding) -> str:
     """What to do."""
     if finding.level == "OK":
         return ""
-    return _ADVICE.get(finding.what.split(" ")[0], "Look at the log of the server.")
+    kind = "holding" if finding.what.endswith(" by the clock") else finding.what.split(" ")[0]
+    return _ADVICE.get(kind, "Look at the log of the server.")
 
 
 def doctor(visit: Visit) -> Response:

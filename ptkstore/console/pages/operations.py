@@ -56,7 +56,7 @@ STEPS = {
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step of a window. ``state``: done, now, or empty for one that is yet to come."""
+    """A step of a window. ``state``: done, bad (done, with less than it should have), now, or empty for one to come."""
 
     name: str
     what: str
@@ -77,6 +77,8 @@ class CycleLine:
     steps: tuple[StepLine, ...]
     trained: tuple[TrainedLine, ...]
     trained_count: int
+    shortfall: str
+    changes: tuple[str, ...]
 
 
 def cycle_line(cycle: CycleView, window_seconds: int) -> CycleLine:
@@ -84,6 +86,7 @@ def cycle_line(cycle: CycleView, window_seconds: int) -> CycleLine:
     counts = cycle.outcomes
     ahead = [name for name in STEPS if name not in cycle.steps]
     now = ahead[0] if ahead and cycle.status == "RUNNING" else ""
+    bad = _bad_steps(cycle)
     return CycleLine(
         begins=window_begins(cycle.window, window_seconds),
         status=cycle.status,
@@ -92,13 +95,32 @@ def cycle_line(cycle: CycleView, window_seconds: int) -> CycleLine:
         plan_status=cycle.plan_status,
         published=counts.get("PUBLISHED", 0),
         lost=counts.get("TRAIN_LOST", 0) + counts.get("TRAIN_FAILED", 0),
-        steps=tuple(
-            StepLine(name, what, "done" if name in cycle.steps else "now" if name == now else "")
-            for name, what in STEPS.items()
-        ),
+        steps=tuple(StepLine(name, what, _step_state(name, cycle.steps, bad, now)) for name, what in STEPS.items()),
         trained=cycle.trained,
         trained_count=sum(counts.values()),
+        shortfall=cycle.shortfall,
+        changes=cycle.changes,
     )
+
+
+def _bad_steps(cycle: CycleView) -> set[str]:
+    """Where a window fell short of what it should publish."""
+    if not cycle.shortfall:
+        return set()
+    found = {"published"}
+    if cycle.plan_status in ("SHORT", "INFEASIBLE", "KEPT"):
+        found.add("planned")
+    if cycle.outcomes.get("NOT_PROFILED"):
+        found.add("profiled")
+    if cycle.outcomes.keys() & {"TRAIN_LOST", "TRAIN_FAILED"} or found == {"published"}:
+        found.add("trained")
+    return found
+
+
+def _step_state(name: str, done: Sequence[str], bad: set[str], now: str) -> str:
+    if name in done:
+        return "bad" if name in bad else "done"
+    return "now" if name == now else ""
 
 
 def operations(visit: Visit) -> Response:

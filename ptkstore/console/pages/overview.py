@@ -117,10 +117,10 @@ def _card(visit: Visit, spec: StreamSpec) -> StreamCard:
 def _concerns(card: StreamCard) -> list[Concern]:
     found = []
     cycle = card.cycle
-    if cycle is not None and cycle.plan_status in ("INFEASIBLE", "KEPT"):
-        why = "No plan fits all PTKs: their targets, E or N_max must change. Until then what still fits is trained."
-        found.append(Concern("bad", card.name, f"the last plan was {cycle.plan_status}", why))
-    if card.lost:
+    if cycle is not None and cycle.shortfall:
+        why = " ".join((cycle.shortfall, *cycle.changes))
+        found.append(Concern("bad", card.name, "the last window published less than it should", why))
+    elif card.lost:
         why = "The budget they took stays spent; they are tried again in the next window."
         found.append(Concern("bad", card.name, f"{card.lost} trainings of the last cycle gave no state", why))
     if card.ptks["REJECTED"]:

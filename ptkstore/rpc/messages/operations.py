@@ -20,6 +20,8 @@ def cycle_message(one: views.CycleView) -> operation_pb2.Cycle:
         steps=one.steps,
         plan_status=one.plan_status,
         outcomes=one.outcomes,
+        shortfall=one.shortfall,
+        changes=one.changes,
         dp_records=one.dp_records,
         trained=[
             operation_pb2.Trained(
@@ -46,6 +48,8 @@ def cycle_view(message: operation_pb2.Cycle) -> views.CycleView:
         dp_records=message.dp_records,
         trained=tuple(_trained(line) for line in message.trained),
         outcomes=dict(message.outcomes),
+        shortfall=message.shortfall,
+        changes=tuple(message.changes),
     )
 
 

@@ -42,6 +42,7 @@ def plan_message(one: views.PlanView, created_ms: int | None = None) -> plan_pb2
         recommended_window_seconds=one.recommended_window_seconds,
         create_time=moment(created_ms),
         spent_before=one.spent_before,
+        left_out=[plan_pb2.PlanLeftOut(ptk=line.ptk, reason=line.reason, text=line.text) for line in one.left_out],
     )
 
 
@@ -75,4 +76,5 @@ def plan_view(message: plan_pb2.Plan) -> views.PlanView:
         gap=optional(message, "gap"),
         partitions=tuple(views.PartitionLine(one.samples, one.ptks, one.used) for one in message.partitions),
         spent_before=optional(message, "spent_before"),
+        left_out=tuple(views.LeftOutLine(one.ptk, one.reason, one.text) for one in message.left_out),
     )
