@@ -32,7 +32,7 @@ from ptkstore.engine.approving import approve, approve_once, ask
 from ptkstore.engine.charges import index_charges, list_charges, search_charges
 from ptkstore.engine.counting import arrived_until, seal_due
 from ptkstore.engine.creating import create_stream
-from ptkstore.engine.cycle import Cycle, cycle_view, known_cycle_view, shortened
+from ptkstore.engine.cycle import Cycle, cycle_views, known_cycle_view, shortened
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.finding import MAX_CONFIGS, find_ptks
 from ptkstore.engine.home import Adapters, Home
@@ -104,10 +104,11 @@ class Store:
         *,
         clock: Callable[[], float] = time.time,
         workers: int | None = None,
+        memory_bytes: int | None = None,
         adapters: Adapters | None = None,
         **remote: Any,
     ) -> None:
-        """Open the store in ``path``, or make one there.
+        """Open the store in ``path``, or make one there. ``workers`` processes train, each with ``memory_bytes`` for its work.
 
         ``Store("host:port")`` takes ``token``, ``ca_file``, ``cert_file``, ``key_file`` and ``timeout_seconds`` instead.
         """
@@ -115,7 +116,7 @@ class Store:
             raise InvalidInput(
                 "ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port"
             )
-        self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
+        self._home = Home.open(path, clock=clock, workers=workers, memory_bytes=memory_bytes, adapters=adapters)
         try:
             self._home.witness.require_newest()
             bind(self._home.path, self._home.ledger)
@@ -433,7 +434,7 @@ class Store:
         self.stream(stream)
         with self._home.metadata.read() as tx:
             if newest is None:
-                return [cycle_view(tx, cycle.id) for cycle in tx.cycles.list(stream)]
+                return cycle_views(tx, tx.cycles.list(stream))
             found = [known_cycle_view(self._home, tx, one) for one in tx.cycles.newest(stream, min(newest, _AT_ONCE))]
         return found if most_trained is None else [shortened(one, max(0, most_trained)) for one in found]
 

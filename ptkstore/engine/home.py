@@ -94,6 +94,7 @@ class Home:
         *,
         clock: Callable[[], float] = time.time,
         workers: int | None = None,
+        memory_bytes: int | None = None,
         adapters: Adapters | None = None,
     ) -> Home:
         """Open the store in a directory, or make one there. The one place where parts that live elsewhere come in."""
@@ -115,7 +116,7 @@ class Home:
             lake=elsewhere.lake() if elsewhere.lake else DirectoryLake(path / "lake"),
             bus=bus,
             notifier=Notifier(metadata, bus),
-            workers=WorkerPool(workers),
+            workers=WorkerPool(workers, memory_bytes, path),
         )
 
     def now_ms(self) -> int:

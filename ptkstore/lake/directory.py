@@ -42,6 +42,10 @@ class DirectoryLake:
         with _translated():
             for directory in (self._root, self._states, self._aside):
                 _make_directory(directory)
+            # States are public, and yet whoever runs the store says who sees them. One that is not ours stays as it is.
+            with suppress(PermissionError):
+                if self._root.stat().st_mode & 0o077:
+                    self._root.chmod(0o700)
 
     def put(self, arrays: bytes, manifest: bytes) -> str:
         """See `Lake.put`."""
@@ -159,7 +163,7 @@ class DirectoryLake:
 
     def _write_aside(self, data: bytes) -> Path:
         path = self._aside / secrets.token_hex(16)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             view = memoryview(data)
             while view:

@@ -22,6 +22,7 @@ from ptklib.errors import JournalDamaged, JournalUnavailable
 from ptklib.ledger.canonical import canonical_entries
 from ptklib.ledger.state import Entry
 from ptkstore.ledger.chain import Commit, Head, checked, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
+from ptkstore.private_files import make_private
 
 __all__ = ["BUSY_MS", "Head", "Journal", "connect"]
 
@@ -55,7 +56,8 @@ _PICKED = 900
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection that leaves transactions to us."""
+    """A connection that leaves transactions to us, to a file that nobody else may read."""
+    make_private(path)
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
 
 

@@ -23,6 +23,7 @@ from sqlalchemy import event, exc
 from ptklib.errors import InvalidInput
 from ptkstore.metadata import postgresql
 from ptkstore.metadata.errors import MetadataConflict, MetadataDamaged, MetadataUnavailable
+from ptkstore.private_files import make_private
 
 __all__ = ["BUSY_MS", "VERSION_TABLE", "Database"]
 
@@ -46,6 +47,7 @@ class Database:
         self._writing: int | None = None
         self._closed = False
         if self._url.get_backend_name() == "sqlite":
+            make_private(Path(str(self._url.database)))
             self._engine = _sqlite(self._url)
         else:
             self._engine = postgresql.make_engine(self._url, BUSY_MS)

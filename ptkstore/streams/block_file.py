@@ -9,6 +9,7 @@ nothing is cut. Reasons: FRAME_DAMAGED, STREAM_DAMAGED.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptkstore.streams.acknowledged import Extent, lost
@@ -18,7 +19,7 @@ from ptkstore.streams.frames import DATA, PIECE_BYTES, SEAL, Frame, Header, fram
 from ptkstore.streams.vault import Vault, sync_directory, write_all
 from ptkstore.streams.writeback import start_writeback
 
-__all__ = ["BlockFile", "Found", "damaged", "walk"]
+__all__ = ["BlockFile", "Found", "damaged", "stroll", "walk"]
 
 _MAGIC = b"SGF1"
 
@@ -37,15 +38,18 @@ def damaged(stream: str, block: str) -> StreamDamaged:
     )
 
 
-def walk(descriptor: int) -> list[Found]:
-    """The frames from the start of a file as far as headers are whole and in order."""
+def stroll(descriptor: int) -> Iterator[Found]:
+    """The frames from the start of a file as far as headers are whole and in order, one at a time."""
     size = os.fstat(descriptor).st_size
-    found: list[Found] = []
-    at = 0
-    while (frame := read_frame(descriptor, at, size)) is not None and frame.header.ordinal == len(found):
-        found.append(Found(at, frame))
-        at = frame.stop
-    return found
+    count = at = 0
+    while (frame := read_frame(descriptor, at, size)) is not None and frame.header.ordinal == count:
+        yield Found(at, frame)
+        at, count = frame.stop, count + 1
+
+
+def walk(descriptor: int) -> list[Found]:
+    """All frames of `stroll`."""
+    return list(stroll(descriptor))
 
 
 class BlockFile:

@@ -34,10 +34,12 @@ from ptkstore.streams.columns import Column, millis
 from ptkstore.streams.refused import RefusedRecords
 from ptkstore.streams.spec import StreamSpec
 
-__all__ = ["MAX_BATCH_BYTES", "MAX_BATCH_ROWS", "Encoded", "Encoding"]
+__all__ = ["MAX_BATCH_BYTES", "MAX_BATCH_ROWS", "MAX_TEXT_BYTES", "Encoded", "Encoding"]
 
 MAX_BATCH_ROWS = 1 << 20
 MAX_BATCH_BYTES = 64 << 20
+# Of a user's name, where the stream sets no bound: every record has a largest size.
+MAX_TEXT_BYTES = 1024
 _END_MS = millis("2261-12-31")
 
 Mask = NDArray[np.bool_]
@@ -128,12 +130,12 @@ class Encoding:
         if domain is not None:
             first = _counts_from(domain)
             return lambda array: self._codes(domain, first, array)
-        if column.type == "bool" or (column.lower is None and column.upper is None):
-            return lambda array: (array, None)
         if column.type == "string":
-            most = column.upper
+            most = MAX_TEXT_BYTES if column.upper is None else column.upper
             assert isinstance(most, int)
             return lambda array: self._short(most, array)
+        if column.type == "bool" or (column.lower is None and column.upper is None):
+            return lambda array: (array, None)
         lower, upper = _limits(column)
         return lambda array: self._within(column, lower, upper, array)
 

@@ -86,7 +86,7 @@ def test_there_are_the_commands_that_were_promised() -> None:
         "ptk", "ptk list", "ptk describe", "ptk profile", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
         "budget", "budget show", "budget history", "events", "events tail",
         "backup", "health", "restore",
-        "serve", "token", "token create", "token list", "token revoke", "research", "research profile",
+        "serve", "token", "token create", "token list", "token revoke", "audit-log", "audit-log rotate", "audit-log verify", "research", "research profile",
         "ui",
     }  # fmt: skip
 

@@ -142,7 +142,7 @@ class TestCrashes:
         witness(users).write_bytes(before)
         acknowledged.write_bytes(noted)
         body = log(users).read_bytes()
-        log(users).write_bytes(body[: 76 + torn] + bytes(len(body) - 76 - torn))
+        log(users).write_bytes(body[: 76 + torn] + bytes(one ^ 0xFF for one in body[76 + torn :]))
         block = users.path / f"streams/rides/{B}.block"
         os.truncate(block, 0)
         with users.writer() as writer:
