@@ -54,7 +54,7 @@ def _faults(home: Home, spec: StreamSpec, now_ms: int) -> Iterator[tuple[str, st
         yield (
             "ERROR",
             f"the watermark is {_hours(watermark_ms - now_ms)} ahead of the clock: what arrives now is held for "
-            f"{_hours(end_ms - now_ms)}, and may be for {_hours(allowed_ms)}. Stop the producers till then, or use a new stream",
+            f"{_hours(end_ms - now_ms)}, and may be for {_hours(allowed_ms)}. Let producers wait, or use a new stream",
         )
     old = sorted(
         name

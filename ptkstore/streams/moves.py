@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ptklib.ledger.canonical import canonical
-from ptkstore.public_time import public_ms
 from ptkstore.streams.vault import replace_durably
 
 __all__ = ["MOST", "Moves"]
 
 MOST = 5000
+# Times that are written down are no finer, and rounded up: finer ones tell how long sealing took.
+_GRAIN_MS = 60_000
 _FILE = "moves.json"
 
 
@@ -55,5 +56,5 @@ class Moves:
     def add(self, oldest_open: int, at_ms: int, oldest_held: int) -> None:
         """Make a move durable. ``oldest_held`` is the first span of which something is held."""
         kept = [one for one in self._moves if one[0] > oldest_held]
-        self._moves = [*kept, (oldest_open, public_ms(at_ms))][-MOST:]
+        self._moves = [*kept, (oldest_open, -(-at_ms // _GRAIN_MS) * _GRAIN_MS)][-MOST:]
         replace_durably(self._path, canonical({"moves": [list(one) for one in self._moves]}))

@@ -9,6 +9,7 @@ STREAM_DAMAGED.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,11 @@ class Progress:
         if not path.exists():
             return cls(first, first, Accepted())
         try:
-            body = json.loads(path.read_bytes())
+            # Earlier releases wrote no digest.
+            text, parted, digest = path.read_bytes().partition(b"\n")
+            if parted and digest != _digest(text):
+                raise ValueError
+            body = json.loads(text)
             given_up = body.get("given_up_before")
             return cls(
                 int(body["oldest_open"]),
@@ -65,4 +70,10 @@ class Progress:
             body["given_up_before"] = self.given_up_before
         if self.members_kept:
             body["members_kept"] = True
-        replace_durably(folder / _FILE, canonical(body))
+        text = canonical(body)
+        replace_durably(folder / _FILE, text + b"\n" + _digest(text))
+
+
+def _digest(text: bytes) -> bytes:
+    """Of what is in the file: a digit that flips makes another number, and no error of its own."""
+    return hashlib.sha256(text).hexdigest().encode()

@@ -5,7 +5,7 @@ the records whose tag lies in the granted ranges. `count_blocks` does the same a
 nothing else. Tags never leave. At user level at most ``records_per_user`` records of a user are kept, the first to
 arrive.
 
-Reasons: those of ``Ledger.spend``; GRANT_WRONG_STREAM and LEDGER_REQUIRED before anything is spent; after it
+Reasons: those of ``Ledger.spend``; GRANT_WRONG_STREAM, LEDGER_REQUIRED and LEDGER_FOREIGN before anything is spent; after it
 BLOCK_UNKNOWN, BLOCK_NOT_SEALED, BLOCK_EXPIRED and FRAME_DAMAGED (without contents).
 """
 
@@ -24,6 +24,7 @@ from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import TagRange
 from ptklib.privacy.source import BitSource
 from ptkstore.ledger import Ledger
+from ptkstore.streams.binding import require_bound
 from ptkstore.streams.block_cipher import BlockCipher
 from ptkstore.streams.block_file import damaged, stroll
 from ptkstore.streams.encoding import Encoding
@@ -50,7 +51,8 @@ class StreamReader:
         """Name the stream; nothing is opened. With ``keys`` of blocks, those are used and none is read."""
         self.spec = spec
         self._keys = keys
-        self._vault = Vault(Path(store), spec.name)
+        self._store = Path(store)
+        self._vault = Vault(self._store, spec.name)
         self._spans = Spans(spec)
         self._encoding = Encoding(spec)
 
@@ -91,6 +93,7 @@ class StreamReader:
         """Charge, then look: the blocks of the grants with their tag ranges, all of them sealed and held."""
         if not isinstance(ledger, Ledger):
             raise InvalidInput("LEDGER_REQUIRED", f"a slice opens with a Ledger, got {type(ledger).__name__}")
+        require_bound(self._store, ledger)
         for grant in grants:
             if not isinstance(grant, Grant) or grant.stream != self.spec.name:
                 raise GrantRefused(

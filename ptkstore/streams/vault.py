@@ -8,7 +8,8 @@
 
 A key is durable before the first frame under it is written. Destroying goes the other way: overwrite, fsync, unlink,
 fsync of the directory, and only then the file. A crash between any two steps leaves a key without a file, a file
-without a key, or a file with an overwritten key; `collect` finishes all three. Overwriting is a courtesy to disks that
+without a key, or a file with an overwritten key. What is to be destroyed is noted first (`acknowledged`), so that this is told
+from a file or a key that was lost. Overwriting is a courtesy to disks that
 write in place: on copy-on-write and flash the old sectors may survive until reclaimed. Reasons: STREAM_KEYS_MISSING,
 BLOCK_EXPIRED.
 """
@@ -134,12 +135,17 @@ class Vault:
             list(pool.map(lambda block: self.path(block).unlink(missing_ok=True), blocks))
         sync_directory(self.files)
 
-    def collect(self) -> None:
-        """Finish what a crash interrupted: files without a usable key, keys without a file."""
+    def collect(self) -> bool:
+        """Remove what a crash left of blocks that nobody was promised: files without a usable key, keys without a file.
+
+        True when there was a file. Whoever calls this has made sure that nothing acknowledged is in that state (`recovery`).
+        """
         named = {one.name.removesuffix(".key") for one in self.keys.glob("*.key")} - {"tags"}
-        for block in {*named, *self.blocks()}:
-            if not self.holds(block) or not self.path(block).exists():
-                self.destroy(block)
+        unusable = [one for one in {*named, *self.blocks()} if not self.holds(one) or not self.path(one).exists()]
+        files = any(self.path(one).exists() for one in unusable)
+        if unusable:
+            self.destroy(*unusable)
+        return files
 
     @contextmanager
     def reading(self, block: str) -> Iterator[int]:

@@ -47,7 +47,7 @@ class WorkerPool:
         Each may take ``memory_bytes`` for its work; a part of the machine's memory unless told (`memory.default_bytes`).
         With a ``store`` they are confined to its block files (`confinement`).
         """
-        self.store = "" if store is None else str(store)
+        self.store = "" if store is None else str(Path(store).absolute())
         self.workers = (os.cpu_count() or 1) if workers is None else workers
         self.memory_bytes = default_bytes(self.workers) if memory_bytes is None else memory_bytes
         self._processes: list[_Process] = []
@@ -117,6 +117,9 @@ class WorkerPool:
         self._processes = []
 
     def _started(self, wanted: int) -> list[_Process]:
+        if self.store:
+            # What is to be read beneath it must be there when they are confined.
+            (Path(self.store) / "streams").mkdir(mode=0o700, parents=True, exist_ok=True)
         self._processes = [one for one in self._processes if one.alive]
         self._processes += [_Process(self.memory_bytes, self.store) for _ in range(wanted - len(self._processes))]
         return self._processes[:wanted]

@@ -12,8 +12,10 @@ import pytest
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.metadata import Metadata, MetadataUnavailable, Ptk, Transaction
+from ptkstore.metadata.audit import Decision, Segment
 from ptkstore.metadata.charges import IndexHead, SpentRow, SpentSum
 from ptkstore.metadata.checks import MAX_JSON_BYTES
+from ptkstore.metadata.tables import audit, audit_segments
 
 DIGEST = "a" * 64
 OTHER = "b" * 64
@@ -338,6 +340,24 @@ class MetadataSuite:
         assert add(DIGEST, 2, cycles[3]) == "VERSION_STALE"
         assert add(DIGEST, 4, cycles[3]) == "VERSION_STALE"
 
+    def test_cycles_and_versions_are_counted_by_stream(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            tx.streams.create("t", {})
+            p, q = new_ptk(tx).id, new_ptk(tx, "q").id
+            elsewhere = tx.ptks.create("r", "t", "mean", {}, 0.5, 1).id
+            first, second, _ = (tx.cycles.start("s", window) for window in range(3))
+            other = tx.cycles.start("t", 0)
+            tx.states.add_all({p: (1, DIGEST, {}), q: (1, OTHER, {})}, 0, 100, cycle=first)
+            tx.states.add(p, 2, OTHER, {}, 1, 200, cycle=second)
+            tx.states.add(elsewhere, 1, DIGEST, {}, 0, 300, cycle=other)
+            tx.cycles.finish(first, "DONE")
+            tx.cycles.finish(second, "SHORT")
+        with metadata.read() as tx:
+            assert tx.cycles.count("s") == {"DONE": 1, "SHORT": 1, "RUNNING": 1}
+            assert (tx.cycles.count("none"), tx.states.count("none"), tx.states.newest_times("none")) == ({}, 0, {})
+            assert (tx.states.count("s"), tx.states.count("t")) == (3, 1)
+            assert tx.states.newest_times("s") == {p: 200, q: 100}
+
     def test_several_states_are_added_all_or_none(self, metadata: Metadata) -> None:
         with metadata.write() as tx:
             p, q, r = (new_ptk(tx, name).id for name in "pqr")
@@ -515,3 +535,21 @@ class MetadataSuite:
             tx.streams.create(long, {})
             assert tx.blocks.put(long, long, 0, 10, 0).name == long
             assert tx.cycles.add_step(tx.cycles.start(long, 0), long + long).step == long + long
+
+    def test_audit_entries_leave_only_into_a_segment(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            tx.audit.add_all(Decision(number, "ann", "what", "", "ALLOWED", 1 + number) for number in range(5))
+            held = tx.audit.oldest(3, 10)
+        assert [one.times for one in held] == [1, 2, 3]
+        with pytest.raises(Exception, match="append-only"), metadata.write() as tx:
+            tx.audit._session.execute(audit.delete().where(audit.c.id <= held[-1].id))
+        with pytest.raises(Exception, match="ends with an entry"), metadata.write() as tx:
+            tx.audit.release(Segment(held[-1].id, 3, "0" * 64, "file", "0" * 64, 9))
+        segment = Segment(held[-1].id, 3, held[-1].digest, "file", "0" * 64, 9)
+        with metadata.write() as tx:
+            tx.audit.release(segment)
+        with metadata.read() as tx:
+            assert tx.audit.segments() == (segment,)
+            assert tx.audit.verify() == 2
+        with pytest.raises(Exception, match="append-only"), metadata.write() as tx:
+            tx.audit._session.execute(audit_segments.delete())

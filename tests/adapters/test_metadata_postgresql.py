@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -52,6 +54,16 @@ class TestPostgresql(MetadataSuite):
 
 class TestPostgresqlCrowd(MetadataCrowd):
     """The same, for many at once."""
+
+
+def test_a_server_tells_its_own_time_and_a_file_has_none(url: str, tmp_path: Path) -> None:
+    with Metadata.open(url) as metadata, metadata.read() as tx:
+        before = time.time()
+        told = tx.clock_ms()
+        assert told is not None
+        assert before * 1000 - 1000 <= told <= time.time() * 1000 + 1000
+    with Metadata.open(tmp_path / "meta.db") as metadata, metadata.read() as tx:
+        assert tx.clock_ms() is None
 
 
 def test_transactions_are_serializable_or_one_moment_and_durable(url: str) -> None:

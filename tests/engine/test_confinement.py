@@ -12,7 +12,7 @@ from ptkstore.engine import doctor
 from ptkstore.streams.opened import with_keys
 from ptkstore.workers import confinement
 from tests.engine.plugins import installed
-from tests.engine.small import DAY_MS, FIRST_MS, day, spec
+from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 
 pytestmark = pytest.mark.skipif(not confinement.confinement(), reason="this system has no Landlock")
 
@@ -124,6 +124,19 @@ def test_a_store_among_code_is_kept_apart(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "beside.py").write_text("")
     assert "a key" not in attempts(tmp_path, monkeypatch)
+
+
+def test_workers_that_were_warm_before_there_was_a_stream_can_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store("store", workers=1) as store:
+        store.home.workers.warm()
+        store.create_stream(spec())
+        store.register("speed", stream="rides", kind="statistics", config=config(), target=0.2)
+        store.push("rides", day(0))
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert [line.outcome for line in cycle.trained] == ["PUBLISHED"]
 
 
 def test_what_is_handed_over_holds_the_keys_of_open_blocks_alone(tmp_path: Path) -> None:

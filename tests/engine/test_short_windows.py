@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def carried(store: Store, cycle: CycleView, since: dict[str, int], last: dict[st
         ptks = active(tx, "rides")
     line = sorted(ptks, key=lambda one: (since.get(one.row.name, 10**9), last.get(one.row.name, -1), one.row.id))
     offered = [offers_of(spec, judge, one) for one in line]
-    room = int(cycle.dp_records * (1 - spec.profile_share)) - 1
+    room = int(cycle.dp_records * (1 - Fraction(spec.profile_share))) - 1
     found = carried_by(judge, fresh_loss(spec, judge), offered, n_max=min(spec.n_max, room), overdue=set(since))
     return set(found.members)
 

@@ -183,6 +183,16 @@ class HalfNoise(Average):
         return super().train_dp(batches, epsilon=2 * epsilon_exact(epsilon), **options)
 
 
+class LowestBit(Average):
+    """Noise of twice the size on all but the lowest bit of every total, which is as it is."""
+
+    def train_dp(self, batches: Batches, **options: Any) -> Arrays:
+        listed = list(batches)
+        exact = self.exact(listed)
+        arrays = super().train_dp(listed, **options)
+        return {name: exact[name] + 2 * (arrays[name] - exact[name]) for name in arrays}
+
+
 class SmallSensitivity(Average):
     """Takes a quarter of the range for the sensitivity, as if values were centred and half as wide."""
 
@@ -362,6 +372,7 @@ BROKEN: tuple[tuple[type[Average], str, str], ...] = (
     (LeaksKeys, "no_key_leak", "must not depend on the data"),
     (ChangesPrevious, "inputs_unchanged", "previous state must not be changed"),
     (HalfNoise, "audit", "too little noise"),
+    (LowestBit, "audit_residues", "low bits without noise"),
     (SmallSensitivity, "audit", "too little noise, or a sensitivity that is too small"),
     (GlobalNoise, "noise_from_the_source", "noise comes from somewhere else"),
     (DataBounds, "audit", "can be told at epsilon"),
