@@ -109,6 +109,9 @@ class Configurations:
         worth = np.where(allowed, self._ratios, 0.0) * relaxed.prices[:, None]
         found = np.where(allowed, relaxed.bound, np.inf)
         for i in np.flatnonzero(allowed.sum(axis=1) > 1):
+            if effort.over:
+                # For the others the bound of all plans is theirs too.
+                break
             effort.spend(self.knapsack.cells)
             price = np.maximum(0.0, 1 - self.knapsack.rooms(worth, int(i))) * self.table.samples[i]
             held = relaxed.bound - float(relaxed.prices[i] * self._least[i]) + price
