@@ -25,6 +25,7 @@ from typing import Any, Self, cast
 
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
+from ptklib.ledger.slices import check_name
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
@@ -43,7 +44,7 @@ from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.engine.what_if import Changes
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
-from ptkstore.pushing import BATCH_ROWS, numbered_batches
+from ptkstore.pushing import BATCH_ROWS, Numbering, first_number, numbered_batches
 from ptkstore.references import is_address, parse_reference
 from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
@@ -125,6 +126,7 @@ class Store:
             self._home.close()
             raise
         self._cycling = threading.Lock()
+        self._numbering = Numbering(lambda stream: self._home.writer(stream).begin())
 
     @property
     def home(self) -> Home:
@@ -152,15 +154,33 @@ class Store:
         every push is new. Records that cannot be in the stream (a null, or beyond the bounds of a stream that refuses those)
         are left out, and RECORDS_REFUSED says so when all others are durable.
         """
-        batches = numbered_batches(frame, self.stream(stream), seq)
+        check_name(producer, "producer")
+        count, batches = numbered_batches(frame, self.stream(stream), seq)
+        if not count:
+            return None
         writer = self._home.writer(stream)
+        if seq is not None:
+            session, first = "", first_number(seq)
+        else:
+            # What belongs to a session belongs to no producer: any number of processes may push under one name.
+            producer, (session, first) = "", self._taken(stream, count)
         watermark, row, tally = None, 0, Tally()
-        for number, batch in batches:
-            ack = writer.append(batch, producer=producer, seq=number)
+        for number, batch in enumerate(batches(), first):
+            ack = writer.append(batch, producer=producer, seq=number, session=session)
             tally.add(ack.refused, row)
             watermark, row = ack.watermark_ms, row + batch.num_rows
         tally.check()
         return watermark
+
+    def _taken(self, stream: str, count: int) -> tuple[str, int]:
+        """Numbers for a push that has none, in a session that lives."""
+        session, first = self._numbering.take(stream, count)
+        try:
+            self._home.writer(stream).require_session(producer="", session=session)
+        except Refused:
+            self._numbering.forget(stream, session)
+            return self._numbering.take(stream, count)
+        return session, first
 
     def run(
         self, stream: str | None = None, *, until_ms: int | None = None, progress: Callable[[str], None] | None = None

@@ -1,9 +1,10 @@
 """The composition root of the service: settings in, a running gRPC server out.
 
-`adapters_of` is the one place where adapters are chosen. A `Server` drains before it ends: it says NOT_SERVING, ends those
-who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by the next
-start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN, SETTINGS_INVALID,
-FILE_UNREADABLE.
+`adapters_of` is the one place where adapters are chosen. A `Server` says NOT_SERVING while the store cannot be written
+(`ptkstore.engine.readiness`), and hands the lead over where several share it. It drains before it ends: it says NOT_SERVING,
+ends those who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by
+the next start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN,
+SETTINGS_INVALID, FILE_UNREADABLE.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.readiness import Readiness
 from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
@@ -62,10 +64,12 @@ from ptkstore.rpc.window_metrics import WindowMetrics
 from ptkstore.settings import Settings, is_loopback
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
-__all__ = ["LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
+__all__ = ["LIVE", "LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
 
 # Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
 LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+# What the health service answers for as long as the server lives, whether or not it can write.
+LIVE = "live"
 _LOOK_SECONDS = 0.2
 _LOG = structlog.get_logger("sage.server")
 _STREAM_THREADS = 2 * (os.cpu_count() or 1)
@@ -208,6 +212,7 @@ class Server:
                 Events(store, self._hub, self._auditor, self._wake_deliverer),
             ),
         ]
+        self._readiness = Readiness(home, changed=self._tell_health, stuck=self._hand_over)
         self._forwarder: Forwarder | None = None
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
@@ -232,6 +237,7 @@ class Server:
             raise
         self._notifier.start()
         self._grpc.start()
+        self._readiness.start()
 
     @property
     def leads(self) -> bool:
@@ -256,6 +262,7 @@ class Server:
             return
         self._stopped.set()
         self._health.enter_graceful_shutdown()
+        self._readiness.stop()
         self._hub.stop()
         ended = self._grpc.stop(self._settings.server.drain_seconds)
         while not ended.wait(_LOOK_SECONDS):
@@ -303,6 +310,19 @@ class Server:
         if deliverer is not None:
             deliverer.close()
 
+    def _tell_health(self, ready: bool) -> None:
+        """What probes hear, but for those that only ask whether we live."""
+        if self._stopped.is_set():
+            return
+        serving = health_pb2.HealthCheckResponse
+        for name in self._served:
+            self._health.set(name, serving.SERVING if ready else serving.NOT_SERVING)
+
+    def _hand_over(self) -> None:
+        """We have not been able to write for a while; where several servers share the store, another one may."""
+        if self._election is not None:
+            self._election.hand_over()
+
     def _wake_deliverer(self) -> None:
         deliverer = self._deliverer
         if deliverer is not None:
@@ -317,6 +337,7 @@ class Server:
             lost=self._rest,
             watchdog=watchdog,
         )
+        election.able = lambda: self._readiness.able
         home.lead = election
         return election
 
@@ -393,12 +414,16 @@ class Server:
                 ("grpc.keepalive_timeout_ms", 20_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
                 ("grpc.keepalive_permit_without_calls", 1),
+                # Connections that nobody uses go: each takes a descriptor, which files need as well.
+                ("grpc.max_connection_idle_ms", 300_000),
+                ("grpc.server_handshake_timeout_ms", 20_000),
             ],
         )
         # It runs in threads of the doorway, like all the rest.
         self._health = health.HealthServicer(experimental_non_blocking=True)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        for name in ("", *names):
+        self._served = ("", *names)
+        for name in (*self._served, LIVE):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, pool=Symbols())
