@@ -61,6 +61,7 @@ __all__ = [
     "charges_of",
     "check_losses",
     "cost_of_look",
+    "least_sum",
     "look_release",
     "lower_release",
     "place_of",
@@ -229,11 +230,17 @@ def _train(task: TrainTask, records: Records) -> Answer:
         return Answer(arrays=arrays)
     least = task.ptk.exact(records())
     losses = np.zeros(0) if least is None else _losses(task.ptk, least, records)
-    # Summed by pairs: far more exact than TOLERANCE. A loss that is none counts as 0: the test errs to the safe side.
-    total = math.floor(float(np.where(_valid(losses), losses, 0.0).sum()) * UNIT)
-    value = total - task.lower_centre * len(losses)
+    value = least_sum(losses) - task.lower_centre * len(losses)
     noisy = task.lower.release([value], source=task.noise.source(f"{task.charge.name}/lower")).values
     return Answer(arrays=arrays, value=int(noisy[0]))
+
+
+def least_sum(losses: NDArray[np.float64]) -> int:
+    """The sum of the losses in units, rounded down once. A loss that is none counts as 0: the test errs to the safe side.
+
+    Summed exactly: the order of the records, and who else is among them, moves no bit of what a record adds.
+    """
+    return math.floor(Fraction(math.fsum(np.where(_valid(losses), losses, 0.0))) * UNIT)
 
 
 def _look(task: LookTask, records: Records) -> Answer:

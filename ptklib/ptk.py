@@ -17,6 +17,10 @@ and no state; what training gives is a mapping of names to numeric arrays, and e
 * `loss`, `eval` and `exact` look at raw data **without noise**: their values are for the profiler and the validators,
   which noise them, and never leave otherwise.
 * `features`, `validate` and `analytic_profile` touch no raw data of the stream: they are free.
+* **Memory is known before the data**: `working_bytes` bounds what training, `exact` and `loss` hold, from the configuration and
+  a number of records alone. The engine sets that much aside for the records it plans with before it opens any: a training
+  that ran out of memory would tell how many records there were. For the same reason nothing may fail for what the
+  records hold: **a failure is an answer**, and part of what must be (epsilon, delta)-DP.
 
 `ptklib.testing.ptk_checks.check_ptk` checks a PTK of your own against all this.
 
@@ -45,6 +49,9 @@ from ptklib.privacy.source import BitSource
 __all__ = ["UNITS", "Arrays", "Batches", "Ptk", "Tags", "batches_of", "check_arrays", "column_of", "count_of"]
 
 UNITS = ("event", "user")
+
+# What a PTK that does not say otherwise may hold: besides, and of each record for each column and once more.
+_BYTES, _BYTES_PER_VALUE = 64 << 20, 64
 
 Arrays = Mapping[str, NDArray[Any]]
 Batches = Iterable[pa.RecordBatch]
@@ -121,6 +128,14 @@ class Ptk(ABC):
     def exact(self, batches: Batches) -> Arrays | None:  # noqa: ARG002
         """The arrays that minimise the mean loss on these batches, without noise; None where there is no such method."""
         return None
+
+    def working_bytes(self, records: int) -> int:
+        """The most bytes that training on so many records, `exact` or `loss` may hold at once. No data.
+
+        Beyond the batch at hand (of at most 65,536 records) and the arrays that were given; arrays that are made count. Say
+        your own where this is too little or far too much; `check_ptk` measures it.
+        """
+        return _BYTES + _BYTES_PER_VALUE * (len(self.columns()) + 1) * records
 
     @abstractmethod
     def feature_names(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from typing import Any, Self, cast
 
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
+from ptklib.ledger.slices import check_name
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
@@ -32,7 +33,7 @@ from ptkstore.engine.approving import approve, approve_once, ask
 from ptkstore.engine.charges import index_charges, list_charges, search_charges
 from ptkstore.engine.counting import arrived_until, seal_due
 from ptkstore.engine.creating import create_stream
-from ptkstore.engine.cycle import Cycle, cycle_view, known_cycle_view, shortened
+from ptkstore.engine.cycle import Cycle, cycle_views, known_cycle_view, shortened
 from ptkstore.engine.doctor import examine
 from ptkstore.engine.finding import MAX_CONFIGS, find_ptks
 from ptkstore.engine.home import Adapters, Home
@@ -41,15 +42,16 @@ from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
 from ptkstore.engine.what_if import Changes
-from ptkstore.engine.witness import require_newest
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
-from ptkstore.pushing import BATCH_ROWS, numbered_batches
+from ptkstore.pushing import BATCH_ROWS, Numbering, first_number, numbered_batches
 from ptkstore.references import is_address, parse_reference
 from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
 from ptkstore.rpc.permissions import CHANGING
 from ptkstore.streams import StreamSpec
+from ptkstore.streams.binding import bind
+from ptkstore.streams.refused import Tally
 from ptkstore.views import (
     AuditPage,
     BlockPage,
@@ -103,10 +105,11 @@ class Store:
         *,
         clock: Callable[[], float] = time.time,
         workers: int | None = None,
+        memory_bytes: int | None = None,
         adapters: Adapters | None = None,
         **remote: Any,
     ) -> None:
-        """Open the store in ``path``, or make one there.
+        """Open the store in ``path``, or make one there. ``workers`` processes train, each with ``memory_bytes`` for its work.
 
         ``Store("host:port")`` takes ``token``, ``ca_file``, ``cert_file``, ``key_file`` and ``timeout_seconds`` instead.
         """
@@ -114,13 +117,16 @@ class Store:
             raise InvalidInput(
                 "ADDRESS_INVALID", f"{', '.join(sorted(remote))}: for a server, whose address is host:port"
             )
-        self._home = Home.open(path, clock=clock, workers=workers, adapters=adapters)
+        self._home = Home.open(path, clock=clock, workers=workers, memory_bytes=memory_bytes, adapters=adapters)
         try:
-            require_newest(self._home)
+            self._home.witness.require_newest()
+            bind(self._home.path, self._home.ledger)
+            self._home.witness.join()
         except BaseException:
             self._home.close()
             raise
         self._cycling = threading.Lock()
+        self._numbering = Numbering(lambda stream: self._home.writer(stream).begin())
 
     @property
     def home(self) -> Home:
@@ -145,14 +151,36 @@ class Store:
         """Append a frame (pandas, polars, Arrow, numpy); durable when it returns. Returns the watermark in milliseconds.
 
         ``seq`` counts the frames of a producer upwards: pushing the same (producer, seq) again changes nothing. Without it
-        every push is new.
+        every push is new. Records that cannot be in the stream (a null, or beyond the bounds of a stream that refuses those)
+        are left out, and RECORDS_REFUSED says so when all others are durable.
         """
-        batches = numbered_batches(frame, self.stream(stream), seq)
+        check_name(producer, "producer")
+        count, batches = numbered_batches(frame, self.stream(stream), seq)
+        if not count:
+            return None
         writer = self._home.writer(stream)
-        watermark = None
-        for number, batch in batches:
-            watermark = writer.append(batch, producer=producer, seq=number).watermark_ms
+        if seq is not None:
+            session, first = "", first_number(seq)
+        else:
+            # What belongs to a session belongs to no producer: any number of processes may push under one name.
+            producer, (session, first) = "", self._taken(stream, count)
+        watermark, row, tally = None, 0, Tally()
+        for number, batch in enumerate(batches(), first):
+            ack = writer.append(batch, producer=producer, seq=number, session=session)
+            tally.add(ack.refused, row)
+            watermark, row = ack.watermark_ms, row + batch.num_rows
+        tally.check()
         return watermark
+
+    def _taken(self, stream: str, count: int) -> tuple[str, int]:
+        """Numbers for a push that has none, in a session that lives."""
+        session, first = self._numbering.take(stream, count)
+        try:
+            self._home.writer(stream).require_session(producer="", session=session)
+        except Refused:
+            self._numbering.forget(stream, session)
+            return self._numbering.take(stream, count)
+        return session, first
 
     def run(
         self, stream: str | None = None, *, until_ms: int | None = None, progress: Callable[[str], None] | None = None
@@ -426,7 +454,7 @@ class Store:
         self.stream(stream)
         with self._home.metadata.read() as tx:
             if newest is None:
-                return [cycle_view(tx, cycle.id) for cycle in tx.cycles.list(stream)]
+                return cycle_views(tx, tx.cycles.list(stream))
             found = [known_cycle_view(self._home, tx, one) for one in tx.cycles.newest(stream, min(newest, _AT_ONCE))]
         return found if most_trained is None else [shortened(one, max(0, most_trained)) for one in found]
 

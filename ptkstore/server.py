@@ -1,9 +1,10 @@
 """The composition root of the service: settings in, a running gRPC server out.
 
-`adapters_of` is the one place where adapters are chosen. A `Server` drains before it ends: it says NOT_SERVING, ends those
-who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by the next
-start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN, SETTINGS_INVALID,
-FILE_UNREADABLE.
+`adapters_of` is the one place where adapters are chosen. A `Server` says NOT_SERVING while the store cannot be written
+(`ptkstore.engine.readiness`), and hands the lead over where several share it. It drains before it ends: it says NOT_SERVING,
+ends those who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by
+the next start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN,
+SETTINGS_INVALID, FILE_UNREADABLE.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +33,8 @@ from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.readiness import Readiness
+from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
@@ -40,35 +42,47 @@ from ptkstore.rpc.appending import Appender
 from ptkstore.rpc.auditing import Auditor
 from ptkstore.rpc.budgets import Budgets
 from ptkstore.rpc.callers import Allowance, Caller, Callers
-from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
-from ptkstore.rpc.dispatch import Dispatcher, Gate
+from ptkstore.rpc.delivering import Deliverer, Pace
+from ptkstore.rpc.dispatch import Dispatcher
+from ptkstore.rpc.doorway import Doorway
+from ptkstore.rpc.endpoints import is_allowed
 from ptkstore.rpc.events import Events
 from ptkstore.rpc.forwarding import Forwarder, Vouching
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
+from ptkstore.rpc.places import MOST_IN_LINE, Places
 from ptkstore.rpc.plans import Plans
 from ptkstore.rpc.ptks import Ptks, watch_message
 from ptkstore.rpc.reflecting import Symbols
 from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
+from ptkstore.rpc.strangers import Strangers
 from ptkstore.rpc.streams import Streams
 from ptkstore.rpc.watching import Watchers
 from ptkstore.rpc.window_metrics import WindowMetrics
-from ptkstore.settings import Settings
+from ptkstore.settings import Settings, is_loopback
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
-__all__ = ["LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
+__all__ = ["LIVE", "LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
 
 # Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
-LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[[]::1]:*")
+LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+# What the health service answers for as long as the server lives, whether or not it can write.
+LIVE = "live"
 _LOOK_SECONDS = 0.2
+_LOG = structlog.get_logger("sage.server")
 _STREAM_THREADS = 2 * (os.cpu_count() or 1)
 
 
 def open_store(path: Path, settings: Settings) -> Store:
     """The store of these settings."""
-    return Store(path, workers=settings.workers.processes, adapters=adapters_of(path, settings))
+    return Store(
+        path,
+        workers=settings.workers.processes,
+        memory_bytes=settings.workers.memory_bytes,
+        adapters=adapters_of(path, settings),
+    )
 
 
 def adapters_of(path: Path, settings: Settings) -> Adapters:
@@ -133,8 +147,11 @@ class _PlainLogs(logging.Handler):
 class Server:
     """A store behind gRPC. Does not own the store."""
 
-    def __init__(self, store: Store, settings: Settings, *, pace: Pace | None = None) -> None:
-        """Bind the address and start. ``pace`` is how fast deliveries are tried."""
+    def __init__(
+        self, store: Store, settings: Settings, *, pace: Pace | None = None, watchdog: Watchdog | None = None
+    ) -> None:
+        """Bind the address and start. ``pace`` is how fast deliveries are tried; a ``watchdog`` ends this process when it
+        stands still as the leader."""
         settings.require_protection()
         self._settings = settings
         # Read before anything starts that would have to be stopped again.
@@ -162,7 +179,6 @@ class Server:
             auditor=self._auditor,
             repeats=Repeats(home.metadata, home.now_ms),
             metrics=self.metrics,
-            allowance=Allowance(settings.server.calls_per_second),
             stream_of=lambda ptk: _stream_of(store, ptk),
             now_ms=home.now_ms,
             changed=home.notifier.wake,
@@ -196,17 +212,19 @@ class Server:
                 Events(store, self._hub, self._auditor, self._wake_deliverer),
             ),
         ]
+        self._readiness = Readiness(home, changed=self._tell_health, stuck=self._hand_over)
         self._forwarder: Forwarder | None = None
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
-        self._grpc = self._made(Gate(callers), [one.full_name for one, _ in services])
+        self._doorway = self._opened(callers, dispatcher)
+        self._grpc = self._made([one.full_name for one, _ in services])
         self._stopped = threading.Event()
         self._notifier = home.notifier
         try:
             self.address = self._bound()
             self._metrics_server = self._serve_metrics()
             if settings.shared:
-                self._election = self._elected(home)
+                self._election = self._elected(home, watchdog)
                 self._forwarder = self._forwarding(self._election, callers, vouching)
                 handlers = [self._forwarder.wrapped(one) for one in handlers]
             self._grpc.add_generic_rpc_handlers(tuple(handlers))
@@ -219,6 +237,7 @@ class Server:
             raise
         self._notifier.start()
         self._grpc.start()
+        self._readiness.start()
 
     @property
     def leads(self) -> bool:
@@ -243,6 +262,7 @@ class Server:
             return
         self._stopped.set()
         self._health.enter_graceful_shutdown()
+        self._readiness.stop()
         self._hub.stop()
         ended = self._grpc.stop(self._settings.server.drain_seconds)
         while not ended.wait(_LOOK_SECONDS):
@@ -276,7 +296,7 @@ class Server:
         self._hub.close()
         self._watchers.close()
         self._auditor.close()
-        self._health_threads.shutdown()
+        self._doorway.close()
 
     def _lead(self) -> None:
         """Begin what one server does for all."""
@@ -290,19 +310,34 @@ class Server:
         if deliverer is not None:
             deliverer.close()
 
+    def _tell_health(self, ready: bool) -> None:
+        """What probes hear, but for those that only ask whether we live."""
+        if self._stopped.is_set():
+            return
+        serving = health_pb2.HealthCheckResponse
+        for name in self._served:
+            self._health.set(name, serving.SERVING if ready else serving.NOT_SERVING)
+
+    def _hand_over(self) -> None:
+        """We have not been able to write for a while; where several servers share the store, another one may."""
+        if self._election is not None:
+            self._election.hand_over()
+
     def _wake_deliverer(self) -> None:
         deliverer = self._deliverer
         if deliverer is not None:
             deliverer.wake()
 
-    def _elected(self, home: Home) -> Election:
+    def _elected(self, home: Home, watchdog: Watchdog | None) -> Election:
         election = Election(
             home,
             address=self.advertised,
             lease_seconds=self._settings.server.lease_seconds,
             gained=self._lead,
             lost=self._rest,
+            watchdog=watchdog,
         )
+        election.able = lambda: self._readiness.able
         home.lead = election
         return election
 
@@ -336,31 +371,59 @@ class Server:
             patience_seconds=limits.lease_seconds,
         )
 
-    def _made(self, gate: Gate, names: list[str]) -> Any:
+    def _opened(self, callers: Callers, dispatcher: Dispatcher) -> Doorway:
+        limits = self._settings.server
+
+        def places(beside: Places | None) -> Places:
+            return Places(
+                most=limits.threads,
+                most_each=limits.calls_per_caller or limits.threads // 2,
+                first_message_seconds=limits.first_message_seconds,
+                beside=beside,
+            )
+
+        return Doorway(
+            callers,
+            strangers=Strangers(limits.denials_per_second),
+            allowance=Allowance(limits.calls_per_second),
+            places=places,
+            threads=limits.threads,
+            refuse=dispatcher.refuse,
+            late=dispatcher.cancelled,
+        )
+
+    def _made(self, names: list[str]) -> Any:
         limits = self._settings.server
         server = grpc.server(
-            ThreadPoolExecutor(limits.threads, thread_name_prefix="sage-rpc"),
-            interceptors=[gate],
-            maximum_concurrent_rpcs=limits.threads,
+            self._doorway.threads,
+            # How many are served at once is for it to say: gRPC's own limit would count health among them.
+            interceptors=[self._doorway],
             options=[
                 ("grpc.max_receive_message_length", limits.max_message_bytes),
                 ("grpc.max_send_message_length", limits.max_message_bytes),
                 ("grpc.max_metadata_size", 16 << 10),
                 ("grpc.so_reuseport", 0),
+                # gRPC drops calls at random when many come at once: an honest one among them as likely as another. What one
+                # connection may begin is bounded instead; beyond that, clients wait by themselves.
+                ("grpc.max_concurrent_streams", limits.threads),
+                ("grpc.server.max_pending_requests", MOST_IN_LINE),
+                ("grpc.server.max_pending_requests_hard_limit", 2 * MOST_IN_LINE),
                 # Batches are megabytes: frames of the usual 16 kB would cost more than the records in them.
                 ("grpc.http2.max_frame_size", 1 << 17),
                 ("grpc.keepalive_time_ms", 60_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
                 ("grpc.keepalive_permit_without_calls", 1),
+                # Connections that nobody uses go: each takes a descriptor, which files need as well.
+                ("grpc.max_connection_idle_ms", 300_000),
+                ("grpc.server_handshake_timeout_ms", 20_000),
             ],
         )
-        self._health_threads = ThreadPoolExecutor(2, thread_name_prefix="sage-health")
-        self._health = health.HealthServicer(
-            experimental_non_blocking=True, experimental_thread_pool=self._health_threads
-        )
+        # It runs in threads of the doorway, like all the rest.
+        self._health = health.HealthServicer(experimental_non_blocking=True)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        for name in ("", *names):
+        self._served = ("", *names)
+        for name in (*self._served, LIVE):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, pool=Symbols())
@@ -395,6 +458,13 @@ class Server:
         if address is None:
             return None
         host, _, port = address.rpartition(":")
+        if not is_loopback(host) and not self._settings.server.metrics_in_the_clear:
+            _LOG.warning(
+                "metrics in the clear",
+                address=address,
+                advice="whoever reaches this address reads them, without credentials or TLS: listen on loopback, or keep others"
+                " away and set server.metrics_in_the_clear",
+            )
         server, _thread = prometheus_client.start_http_server(
             int(port), addr=host.strip("[]"), registry=self.metrics.registry
         )

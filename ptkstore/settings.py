@@ -66,16 +66,26 @@ class ServerSettings(_Section):
     advertise: str | None = None
     # How long a leader that cannot be reached keeps others from leading.
     lease_seconds: float = Field(default=10, ge=1, le=300)
+    # How long a leader that shares its store may stand still before it is ended; 0 is for ever.
+    hang_seconds: float = Field(default=20, ge=0, le=3600)
     tls: TlsSettings | None = None
     # Calls at once; those that watch are at most `watchers` of them.
     threads: int = Field(default=1536, ge=8, le=8192)
     watchers: int = Field(default=1280, ge=1, le=8000)
     max_message_bytes: int = Field(default=16 << 20, ge=1 << 16, le=128 << 20)
+    # Calls at once of one caller (of one connection, where callers have no names); half of `threads` if left out.
+    calls_per_caller: int | None = Field(default=None, ge=1, le=8192)
+    # How long a call may be without its message.
+    first_message_seconds: float = Field(default=10, ge=0.5, le=600)
+    # Per address, of calls without valid credentials; 0 is no limit.
+    denials_per_second: float = Field(default=20, ge=0)
     # Per caller; 0 is no limit.
     calls_per_second: float = Field(default=2000, ge=0)
     append_bytes_per_second: float = Field(default=0, ge=0)
     # Prometheus metrics over HTTP; none if left out.
     metrics_address: str | None = None
+    # They are plain HTTP without credentials: say so where others can reach them, or be warned at every start.
+    metrics_in_the_clear: bool = False
     drain_seconds: float = Field(default=20, ge=0, le=3600)
 
     @model_validator(mode="after")
@@ -143,9 +153,11 @@ class BusSettings(_Section):
 
 
 class WorkerSettings(_Section):
-    """Processes that train; one for each core if left out, 0 to train in the server itself."""
+    """Processes that train; one for each core if left out, 0 to train in the server itself. ``memory_bytes`` is what each may
+    take for its work; a part of the memory of the machine, or of its container, if left out."""
 
     processes: int | None = Field(default=None, ge=0, le=1024)
+    memory_bytes: int | None = Field(default=None, ge=64 << 20)
 
 
 class SubscriberSettings(_Section):

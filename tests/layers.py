@@ -34,6 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptklib.serving_plans",),
     ("ptklib.export", "ptklib.sklearn"),
     ("ptklib.testing",),
+    ("ptklib.auditing",),
     ("profiler",),
     ("allocator",),
     ("ptkstore.ledger",),

@@ -1,12 +1,15 @@
-"""Break the privacy core on purpose, one line at a time, and see that the tests notice.
+"""Break the code that keeps the promise on purpose, one line at a time, and see that the tests notice.
 
-``python -m tests.mutations [--write FILE] [--only NAME]`` copies the tree to a temporary directory, checks that the tests
-pass there, applies one mutation of `MUTATIONS` at a time and runs its tests until the first failure. It prints, and with
-``--write`` keeps as markdown, which test caught which mutation. The exit status is 1 if a mutation survives or hangs, if
-its old text is not found exactly once (the code moved: update the table), or if the tests fail before anything is broken.
+``python -m tests.mutations [--write FILE] [--only NAME] [--jobs N]`` copies the tree to temporary directories, one for each
+job, checks that the tests pass there, applies one mutation of `MUTATIONS` at a time and runs its tests until the first
+failure. It prints, and with ``--write`` keeps as markdown, which test caught which mutation. The exit status is 1 if a mutation
+survives or hangs, if its old text is not found exactly once (the code moved: update the table), or if the tests fail before
+anything is broken.
 
 Every mutation is a mistake somebody could make and that would leak or under-charge: half a sensitivity, epsilon for
-1/epsilon, a rounding dropped or turned around, an exact path skipped.
+1/epsilon, a rounding dropped or turned around, an exact path skipped, a charge that comes after the data, a check of a grant
+or a role that is gone. They are in `mutations` (privacy), `mutations_of_ptks`, `mutations_of_ledger` and
+`mutations_of_service`.
 """
 
 from __future__ import annotations
@@ -18,15 +21,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
+from typing import TypeVar
 
+from tests.mutations_of_ledger import OF_LEDGER
 from tests.mutations_of_ptks import OF_PTKS, Mutation
+from tests.mutations_of_service import OF_SERVICE
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("ptklib", "tests", "pyproject.toml")
+COPIED = ("ptklib", "profiler", "allocator", "ptkstore", "benchmarks", "examples", "tests", "docs", "pyproject.toml")
 # A mutant may loop for ever. That is not a catch: the machine could have been slow.
 TIMEOUT_SECONDS = 1200
 SURVIVED = "SURVIVED"
+Outcome = TypeVar("Outcome")
 
 
 def _in(path: str, tests: tuple[str, ...], *rows: tuple[str, str, str]) -> list[Mutation]:
@@ -265,29 +275,35 @@ MUTATIONS: list[Mutation] = [
         ("exponential cost: half the range", "** 2 / 8", "** 2 / 32"),
     ),
     *OF_PTKS,
+    *OF_LEDGER,
+    *OF_SERVICE,
 ]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the mutations asked for; see the module."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description="Break the privacy core on purpose.")
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description="Break the code on purpose.")
     parser.add_argument("--write", type=Path, metavar="FILE", help="keep the table as markdown")
     parser.add_argument("--only", metavar="NAME", default="", help="only mutations whose name contains this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutations tried side by side")
     options = parser.parse_args(arguments)
     chosen = [mutation for mutation in MUTATIONS if options.only in mutation.name]
     if not chosen:
         parser.error(f"no mutation has {options.only!r} in its name")
-    with tempfile.TemporaryDirectory(prefix="mutations-") as name:
-        tree = Path(name)
-        copy_tree(tree)
-        tests = sorted({test for mutation in chosen for test in mutation.tests})
-        if (failure := first_failure(tree, tuple(tests))) is not None:
-            print(f"the tests fail before anything is broken: {failure}", file=sys.stderr)
-            return 1
+    with tempfile.TemporaryDirectory(prefix="mutations-") as name, ThreadPoolExecutor(options.jobs) as pool:
+        trees: Queue[Path] = Queue()
+        for job in range(options.jobs):
+            tree = Path(name) / str(job)
+            copy_tree(tree)
+            trees.put(tree)
+        for failure in pool.map(lambda asked: _lent(trees, lambda tree: first_failure(tree, *asked)), baseline(chosen)):
+            if failure is not None:
+                print(f"the tests fail before anything is broken: {failure}", file=sys.stderr)
+                return 1
         rows = []
-        for mutation in chosen:
-            rows.append((mutation, try_one(tree, mutation)))
-            print(f"{mutation.name:55} {rows[-1][1]}", flush=True)
+        for mutation, outcome in pool.map(lambda one: (one, _lent(trees, lambda tree: try_one(tree, one))), chosen):
+            rows.append((mutation, outcome))
+            print(f"{mutation.name:55} {outcome}", flush=True)
     if options.write:
         options.write.parent.mkdir(parents=True, exist_ok=True)
         options.write.write_text(markdown(rows), encoding="utf-8")
@@ -296,6 +312,22 @@ def main(arguments: list[str] | None = None) -> int:
         f"{len(rows) - len(bad)} of {len(rows)} mutations caught" + "".join(f"\n  not caught: {name}" for name in bad)
     )
     return 1 if bad else 0
+
+
+def baseline(chosen: list[Mutation]) -> list[tuple[tuple[str, ...], str]]:
+    """What must pass before anything is broken: each test file once, or each selection of tests where only some are run."""
+    whole = {test for one in chosen if not one.only for test in one.tests}
+    parts = {(test, one.only) for one in chosen if one.only for test in one.tests if test not in whole}
+    return [*(((test,), "") for test in sorted(whole)), *(((test,), only) for test, only in sorted(parts))]
+
+
+def _lent(trees: Queue[Path], work: Callable[[Path], Outcome]) -> Outcome:
+    """Work in a tree that nobody else has meanwhile."""
+    tree = trees.get()
+    try:
+        return work(tree)
+    finally:
+        trees.put(tree)
 
 
 def copy_tree(tree: Path) -> None:
@@ -316,7 +348,7 @@ def try_one(tree: Path, mutation: Mutation) -> str:
         return f"NOT APPLIED: the old text is found {found} times in {mutation.path}"
     path.write_text(original.replace(mutation.old, mutation.new), encoding="utf-8")
     try:
-        failure = first_failure(tree, mutation.tests)
+        failure = first_failure(tree, mutation.tests, mutation.only)
     except subprocess.TimeoutExpired:
         return f"TIMED OUT after {TIMEOUT_SECONDS} s"
     finally:
@@ -324,9 +356,10 @@ def try_one(tree: Path, mutation: Mutation) -> str:
     return f"caught by {failure}" if failure else SURVIVED
 
 
-def first_failure(tree: Path, tests: tuple[str, ...]) -> str | None:
-    """The first test that fails in ``tree``, or None if all pass."""
+def first_failure(tree: Path, tests: tuple[str, ...], only: str = "") -> str | None:
+    """The first test that fails in ``tree``, or None if all pass; ``only`` selects tests as ``pytest -k`` does."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
+    command += ["-k", only] if only else []
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
     done = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
@@ -336,7 +369,7 @@ def first_failure(tree: Path, tests: tuple[str, ...]) -> str | None:
     failed = re.search(r"^(?:FAILED|ERROR) (\S+?)(?:\[|\s|$)", done.stdout, re.MULTILINE)
     if failed is None:
         raise RuntimeError(f"pytest ended with status {done.returncode} and named no test:\n{done.stdout}{done.stderr}")
-    return failed[1].removeprefix("tests/privacy/")
+    return failed[1].removeprefix("tests/")
 
 
 def markdown(rows: list[tuple[Mutation, str]]) -> str:
@@ -344,8 +377,10 @@ def markdown(rows: list[tuple[Mutation, str]]) -> str:
     lines = [
         "# Mutations",
         "",
-        "Mistakes made on purpose in the privacy core, one at a time, and the test that noticed each first.",
+        "Mistakes made on purpose in the code that keeps the promise, one at a time, and the test that noticed each first.",
         "Written by `python -m tests.mutations --write docs/internals/mutations.md`; do not edit.",
+        "",
+        f"{len(rows)} mutations in {len({one.path for one, _ in rows})} files of `ptklib`, `profiler` and `ptkstore`.",
         "",
         "| mutation | file | outcome |",
         "|---|---|---|",

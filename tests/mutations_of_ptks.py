@@ -9,18 +9,26 @@ __all__ = ["OF_PTKS", "Mutation"]
 
 @dataclass(frozen=True)
 class Mutation:
-    """One mistake: ``old`` becomes ``new`` in ``path``, and one of ``tests`` must fail."""
+    """One mistake: ``old`` becomes ``new`` in ``path``, and one of ``tests`` must fail; of those that ``only`` selects."""
 
     name: str
     path: str
     old: str
     new: str
     tests: tuple[str, ...]
+    only: str = ""
 
 
 def _in(path: str, tests: tuple[str, ...], *rows: tuple[str, str, str]) -> list[Mutation]:
     paths = tuple(f"tests/ptks/test_{name}.py" for name in tests)
     return [Mutation(name, f"ptklib/{path}", old, new, paths) for name, old, new in rows]
+
+
+def _audited(path: str, only: str, *rows: tuple[str, str, str]) -> list[Mutation]:
+    """Noticed by the empirical audit of the kind."""
+    return [
+        Mutation(name, f"ptklib/{path}", old, new, ("tests/auditing/test_kinds.py",), only) for name, old, new in rows
+    ]
 
 
 _COUNTS = [
@@ -199,6 +207,20 @@ _EMBEDDINGS = [
             "embeddings: tastes without noise",
             "noisy = self.plan.tastes.release(sums.astype(np.int64), source=self.noise).values",
             "noisy = sums.astype(np.int64)",
+        ),
+    ),
+    *_audited(
+        "ptks/hpf_training.py",
+        "stays_within_its_claim and embeddings",
+        (
+            "embeddings: counts with an unnoised lowest bit",
+            "noisy = self.plan.activity.release(totals, source=self.noise).values",
+            "noisy = self.plan.activity.release(totals, source=self.noise).values // 2 * 2 + totals % 2",
+        ),
+        (
+            "embeddings: tastes with an unnoised lowest bit",
+            "noisy = self.plan.tastes.release(sums.astype(np.int64), source=self.noise).values",
+            "noisy = self.plan.tastes.release(s := sums.astype(np.int64), source=self.noise).values // 2 * 2 + s % 2",
         ),
     ),
 ]

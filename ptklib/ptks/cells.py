@@ -22,11 +22,16 @@ from numpy.typing import NDArray
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Batches, batches_of, column_of
 from ptklib.ptks.keys import MAX_CELLS, Bins, Categories, Codes, IntegerRange, Key, TimePart, numbers_of
+from ptklib.ptks.working import LOSS_BYTES, PIECE_BYTES, domain_bytes
 
 __all__ = ["ROWS_AT_ONCE", "Cells", "demand", "number_column", "pieces"]
 
 ROWS_AT_ONCE = 1 << 16
 _MOST_ROWS_AT_ONCE = 1 << 20
+# Many keys of two values each have few cells and very many padded ones.
+_MAX_PADDED = 8 * MAX_CELLS
+# Of one number in the padded layout: counted, folded, noised and read.
+_CELL_BYTES = 128
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,16 @@ class Cells:
     def check(self, *, arrays: int = 1) -> None:
         """One key or more, and at most `MAX_CELLS` numbers with so many for each cell."""
         demand(len(self.keys) >= 1, "keys must be one or more, got none")
+        demand(len(set(self.keys)) == len(self.keys), "keys must differ: one that is there twice adds no cell")
         made = self.size * arrays
         words = "cells" if arrays == 1 else f"cells of {arrays} numbers each, {MAX_CELLS} in all"
         demand(made <= MAX_CELLS, f"keys must make at most {MAX_CELLS // arrays} {words}, got {self.size}")
+        wide = math.prod(self.padded) * arrays
+        demand(
+            wide <= _MAX_PADDED,
+            f"keys must make at most {_MAX_PADDED // arrays} cells where each has one more value, for unknown ones, got "
+            f"{wide // arrays}: join keys with few values",
+        )
 
     @property
     def size(self) -> int:
@@ -56,6 +68,11 @@ class Cells:
     def unknown(self) -> int:
         """The code that is unknown in every key: the last one."""
         return math.prod(self.padded) - 1
+
+    def working_bytes(self, records: int, *, arrays: int = 1) -> int:
+        """What a PTK with so many numbers for each cell may hold: `Ptk.working_bytes` of one that reads in one pass."""
+        numbers = math.prod(self.padded) * arrays
+        return PIECE_BYTES + domain_bytes(self.keys) + _CELL_BYTES * numbers + LOSS_BYTES * records
 
     def columns(self) -> tuple[str, ...]:
         """The key columns, each once."""

@@ -56,10 +56,11 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.source import BitSource, require_secure
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays, count_of
-from ptklib.ptks.clusters_grid import GRID_NODES, Grid
+from ptklib.ptks.clusters_grid import GRID_NODES, GRID_SETS, Grid
 from ptklib.ptks.clusters_lloyd import Records, Step, iterate, spread_start
 from ptklib.ptks.clusters_noise import CubeRelease
-from ptklib.ptks.vectors import STEPS, Bounded, Floats, Scaling, Space, space_of
+from ptklib.ptks.vectors import PIECE_RECORDS, STEPS, Bounded, Floats, Scaling, Space, space_of
+from ptklib.ptks.working import LOSS_BYTES, PIECE_BYTES
 
 __all__ = ["MAX_CLUSTERS", "Clusters"]
 
@@ -70,6 +71,8 @@ _GRID_COLUMNS = 3
 # Shares of the budget grow by this from one iteration to the next, in whole parts.
 _GROWTH, _PARTS = 1.4, 10
 _LARGEST_GRID = 2**20
+# Of one number of a record, a distance in a piece, a number of a start, a node for each centre.
+_NUMBER_BYTES, _DISTANCE_BYTES, _START_BYTES, _NODE_BYTES = 3, 32, 2048, 64
 
 Integers = NDArray[np.int64]
 
@@ -172,6 +175,16 @@ class Clusters(Ptk):
             losses.append(squares if piece.missing is None else np.where(piece.missing, 0.0, squares))
         diagonal = 4 * float(np.square(self._tops).sum())
         return np.clip(np.concatenate(losses) / diagonal, 0.0, 1.0)
+
+    def working_bytes(self, records: int) -> int:
+        """Of a record its vector, two bytes a number, with lloyd; its loss alone with the grid, which reads in one pass."""
+        size = self._space.size
+        piece = PIECE_BYTES + _DISTANCE_BYTES * self.clusters * PIECE_RECORDS
+        if self._on_grid:
+            nodes = self._grid.total_nodes * (int(2**size) + self.clusters * GRID_SETS)
+            return piece + _NODE_BYTES * nodes + LOSS_BYTES * records
+        starts = _START_BYTES * self.clusters * (size + 1)
+        return piece + starts + (_NUMBER_BYTES * size + LOSS_BYTES) * records
 
     def centres(self, arrays: Arrays) -> Floats:
         """The centres in the units of the columns, one row each."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ptklib.ptks.vectors import STEPS, Floats, Piece
 
-__all__ = ["GRID_NODES", "Grid"]
+__all__ = ["GRID_NODES", "GRID_SETS", "Grid"]
 
 Integers = NDArray[np.int64]
 
@@ -34,6 +34,8 @@ GRID_NODES = {1: 129, 2: 33, 3: 17, 4: 9}
 _MAX_WEIGHT = 2**24
 _RECORDS_PER_NODE = 0.7
 _STARTS, _ITERATIONS, _POLISH = 8, 30, 2
+# Sets of centres that are improved side by side: all starts, and the last state.
+GRID_SETS = _STARTS + 1
 
 
 class Grid:

@@ -70,6 +70,7 @@ from ptklib.ptks.counts_tables import (
     tally,
 )
 from ptklib.ptks.keys import Categories, Codes, IntegerRange, Key
+from ptklib.ptks.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
 __all__ = ["FEW_LINES", "MAX_TOTAL_CELLS", "Counts"]
 
@@ -84,6 +85,8 @@ _TOTALS_WEIGHT = Fraction(1, 10)
 # Noise of any scale below is beyond the second number, which 32 bits hold, with a probability below exp(-1024).
 _MAX_SCALE_32 = 2**20
 _MAX_NOISE_32 = 2**30
+# Of one number in the lines of one batch, and in those of all values where they are few.
+_LINE_BYTES, _READ_BYTES = 160, 96
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +222,14 @@ class Counts(Ptk):
             whole[labels == classes] = 0.0
             losses.append(whole)
         return np.clip(np.concatenate(losses), 0.0, 1.0)
+
+    def working_bytes(self, records: int) -> int:
+        """All cells, three times at most, and lines of classes of one batch; of a record its loss alone."""
+        keys = (*self.keys, self.label)
+        wide = _LINE_BYTES * BATCH_RECORDS * self.label.size * max(table.rows for table in self._tables)
+        cells = 3 * self._dtype.itemsize * self.cells
+        read = _READ_BYTES * sum(table.stop - table.start for table in self._tables if table.lines <= PIECE)
+        return PIECE_BYTES + domain_bytes(keys) + wide + cells + read + LOSS_BYTES * records
 
     def feature_names(self) -> tuple[str, ...]:
         """``<prefix>_<column>_<statistic>_<class>``; the part of a time is added to its column."""

@@ -61,6 +61,7 @@ from ptklib.privacy.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays, count_of
 from ptklib.ptks.covariance_noise import WishartRelease
 from ptklib.ptks.vectors import STEPS, Bounded, Floats, Scaling, Space, space_of
+from ptklib.ptks.working import LOSS_BYTES, PIECE_BYTES
 
 __all__ = ["Covariance", "Moments"]
 
@@ -71,6 +72,8 @@ _ON, _OFF = 5, 7
 # Whole floats are exact up to here.
 _EXACT = 2**53
 _SQUARE = 1e-6
+# Of one pair of columns: exact sums, and all bits of the noise in the rare case that they are needed.
+_PAIR_BYTES = 2048
 
 Integers = NDArray[np.int64]
 
@@ -162,9 +165,17 @@ class Covariance(Ptk):
         losses = [np.zeros(0)]
         for piece in self._space.pieces(batches):
             centred = piece.vectors / STEPS - mean[:, None]
-            apart = np.einsum("ij,ij->j", centred, centred) - np.square(arrays["components"] @ centred).sum(axis=0)
+            apart = np.zeros(piece.rows)
+            for row in centred:
+                apart += np.square(row)
+            for component in arrays["components"]:
+                apart -= np.square(_along(component, centred))
             losses.append(apart if piece.missing is None else np.where(piece.missing, 0.0, apart))
         return np.clip(np.concatenate(losses) * STEPS**2 / (4 * self._space.limit), 0.0, 1.0)
+
+    def working_bytes(self, records: int) -> int:
+        """Moments of all pairs of columns, as Python's whole numbers; of a record its loss alone."""
+        return 2 * PIECE_BYTES + _PAIR_BYTES * (self._space.size + 1) ** 2 + LOSS_BYTES * records
 
     def moments(self, arrays: Arrays) -> Moments:
         """Count, mean and covariance in the units of the columns."""
@@ -185,10 +196,7 @@ class Covariance(Ptk):
         centred = self._space.scaled(table, mean) - mean[:, None]
         columns = []
         for component in arrays["components"]:
-            # One column at a time: a product of matrices may round a row by where it stands.
-            along = np.zeros(table.num_rows)
-            for weight, row in zip(component, centred, strict=True):
-                along += weight * row
+            along = _along(component, centred)
             if self.output == "whitened":
                 # The variance of the rounding to steps is the least that there is.
                 along /= math.sqrt(max(float(component @ covariance @ component), 1 / (12 * STEPS**2)))
@@ -305,6 +313,17 @@ class Covariance(Ptk):
         mean = np.clip(mean, -tops, tops)
         length, longest = float(np.linalg.norm(mean)), math.sqrt(self._space.limit) / STEPS
         return count, mean if length <= longest else mean * (longest / length), (covariance + covariance.T) / 2
+
+
+def _along(component: Floats, centred: Floats) -> Floats:
+    """The coordinate of each record along a component.
+
+    One column at a time: a product of matrices may round a record by where it stands and by how many there are.
+    """
+    along = np.zeros(centred.shape[1])
+    for weight, row in zip(component, centred, strict=True):
+        along += weight * row
+    return along
 
 
 def _signed(vectors: Floats) -> Floats:

@@ -52,6 +52,7 @@ from ptklib.ptks.hpf_events import Columns, Events
 from ptklib.ptks.hpf_plan import STEPS, Plan, plan_of
 from ptklib.ptks.hpf_training import Training, activity_of, best_guess, level_of, own_activity, own_tastes, spread_of
 from ptklib.ptks.keys import Categories, IntegerRange, numbers_of
+from ptklib.ptks.working import PIECE_BYTES, domain_bytes
 
 __all__ = ["MAX_NUMBERS", "Embeddings"]
 
@@ -60,6 +61,8 @@ MAX_NUMBERS = 2**25
 # Bounds of values, numbers of a state and numbers of vectors: far beyond what training makes, and products stay finite.
 _MOST_VALUE, _MOST_STATE, _MOST_VECTOR = 1e100, 2.0**60, 1e150
 _ROWS_AT_ONCE = 1 << 15
+# Of one number of a vector, and of one record.
+_NUMBER_BYTES, _EVENT_BYTES = 160, 160
 
 Domain = Categories | IntegerRange
 Feature = Literal["user", "item", "product", "rate"]
@@ -168,10 +171,16 @@ class Embeddings(Ptk):
         users, items = self._vectors(arrays)
         losses = [np.zeros(0)]
         for known, columns in self._coded(batches):
-            rates = np.einsum("nk,nk->n", users[columns[0]], items[columns[1]])
+            rates = _products(users[columns[0]], items[columns[1]])
             expected = np.clip((rates - self.lower) / self._width, 0.0, 1.0)
             losses.append(np.where(known, np.square(columns[2] / STEPS - expected), 0.0))
         return np.concatenate(losses)
+
+    def working_bytes(self, records: int) -> int:
+        """All vectors, several times over; of a record its user, item and value, sorted, and its residual."""
+        sizes = self.users.size + self.items.size + 2
+        fixed = PIECE_BYTES + domain_bytes((self.users, self.items)) + _NUMBER_BYTES * sizes * (self.factors + 4)
+        return fixed + _EVENT_BYTES * records
 
     def feature_names(self) -> tuple[str, ...]:
         """``<prefix>_<feature>_<place>``, and ``<prefix>_rate``."""
@@ -190,7 +199,7 @@ class Embeddings(Ptk):
             other = users[self.users.codes(column_of(table, self.users.column))]
         else:
             other = np.broadcast_to(users[-1], one.shape)
-        rates = np.clip(np.einsum("nk,nk->n", other, one), self.lower, self.upper)
+        rates = np.clip(_products(other, one), self.lower, self.upper)
         blocks = {"user": other, "item": one, "product": other * one, "rate": rates[:, None]}
         columns = [pa.array(block) for name in self._given for block in np.ascontiguousarray(blocks[name].T)]
         return pa.Table.from_arrays(columns, names=list(self.feature_names()))
@@ -314,6 +323,14 @@ def _flat(lists: pa.Array, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
         raise InvalidInput("COLUMN_TYPE", f"{name} must be lists, got {lists.type}")
     lengths = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
     return lists.flatten(), lengths
+
+
+def _products(users: Floats, items: Floats) -> Floats:
+    """The product of each pair of vectors, one number at a time: other ways of summing may round by where a record stands."""
+    found = np.zeros(len(items))
+    for one, other in zip(users.T, items.T, strict=True):
+        found += one * other
+    return found
 
 
 def _sums(rows: NDArray[Any], values: Floats, size: int) -> Floats:

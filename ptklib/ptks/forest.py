@@ -69,14 +69,16 @@ from ptklib.ptks.forest_records import count_leaves, count_tables, drawn_trees, 
 from ptklib.ptks.forest_splits import grow_privately
 from ptklib.ptks.forest_target import Classes, Steps, Target
 from ptklib.ptks.forest_trees import Integers, leaves_of, random_splits
-from ptklib.ptks.keys import MAX_CELLS, Categories
+from ptklib.ptks.forest_working import forest_bytes
+from ptklib.ptks.keys import MAX_CELLS, Categories, TimePart
+from ptklib.ptks.working import domain_bytes
 
 __all__ = ["Forest"]
 
 Floats = NDArray[np.float64]
 Wide = NDArray[np.int64]
 
-_MAX_TREES, _MAX_DEPTH, _MAX_COLUMNS = 1000, 16, 4096
+_MAX_TREES, _MAX_DEPTH, _MAX_COLUMNS, _MAX_INPUTS = 1000, 16, 4096, 1024
 _ROWS_AT_ONCE = 1 << 16
 _ANSWERS_AT_ONCE = 1 << 22
 
@@ -105,7 +107,11 @@ class Forest(Ptk):
 
     def check(self) -> None:
         """Inputs, and either classes or bounds; sizes that fit into memory; a mechanism that the splits can use."""
-        _demand(len(self.inputs) >= 1, "inputs must be one or more, got none")
+        count = len(self.inputs)
+        _demand(1 <= count <= _MAX_INPUTS, f"inputs must be 1 to {_MAX_INPUTS}, got {count}")
+        # What is there again tells nothing new, and each takes memory for every record.
+        twice = len({_name(one) for one in self.inputs}) < count
+        _demand(not twice, "inputs must differ: a column may be there once for each kind of input, or part of a time")
         for one in self.inputs:
             _demand(one.size <= MAX_BINS, f"input {one.column!r} must have at most {MAX_BINS} bins, got {one.size}")
             _demand(one.column != self.label, f"label {self.label!r} must not be an input too")
@@ -130,6 +136,9 @@ class Forest(Ptk):
         if self.features_per_split is not None:
             within = 1 <= self.features_per_split <= len(self.inputs)
             _demand(within, f"features_per_split must be 1 to {len(self.inputs)}, got {self.features_per_split}")
+        if self.method == "guided":
+            wide = count * max(self._sizes) * self._target.channels
+            _demand(wide <= 16 * MAX_CELLS, f"inputs, bins and classes must make at most {16 * MAX_CELLS}, got {wide}")
         if self.method in {"exponential", "margin"}:
             _demand(self.mechanism == "laplace", f"mechanism must be laplace for splits {self.method!r}")
             wide = self.trees * 2 ** (self.depth - 1) * max(self._sizes) * self._target.channels
@@ -159,6 +168,11 @@ class Forest(Ptk):
         assert self.lower is not None
         assert self.upper is not None
         return Steps(self.label, self.lower, self.upper)
+
+    @property
+    def _classes_key(self) -> tuple[Categories, ...]:
+        """The classes as a domain that is searched."""
+        return () if self.classes is None else (Categories(column=self.label, values=self.classes),)
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -233,6 +247,18 @@ class Forest(Ptk):
             label, bad = target.read(piece)
             losses.append(np.where(bad, 0.0, target.losses(self._answers(arrays, shares, piece), label)))
         return np.clip(np.concatenate(losses), 0.0, 1.0)
+
+    def working_bytes(self, records: int) -> int:
+        """Of a record its codes, a byte or two for each input, three times at most; besides cells, nodes and candidates."""
+        return forest_bytes(
+            self.method,
+            self._sizes,
+            channels=self._target.channels,
+            trees=self.trees,
+            depth=self.depth,
+            tried=self._tried,
+            records=records,
+        ) + domain_bytes((*self.inputs, *self._classes_key))
 
     def feature_names(self) -> tuple[str, ...]:
         """``<prefix>_<class>`` or the prefix alone, ``<prefix>_tree<t>``, or ``<prefix>_tree<t>_leaf<l>``."""
@@ -384,6 +410,11 @@ class Forest(Ptk):
                 yield leaf
             else:
                 yield from (leaf == np.arange(2**self.depth)[:, None]).astype(np.uint8)
+
+
+def _name(one: Feature) -> tuple[str, ...]:
+    """What tells inputs apart."""
+    return (one.column, one.kind, one.part) if isinstance(one, TimePart) else (one.column, one.kind)
 
 
 def _added(one: Wide, other: Wide) -> Wide:

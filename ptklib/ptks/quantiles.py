@@ -176,6 +176,10 @@ class Quantiles(Ptk):
         flat = self._cells.pad(np.clip(table, 0.0, 1.0), 0.0).reshape(-1)
         return np.concatenate([np.zeros(0), *(flat[self._coded(piece)] for piece in pieces(batches))])
 
+    def working_bytes(self, records: int) -> int:
+        """Counts of all nodes of all cells; of a record its loss alone, for training reads in one pass."""
+        return self._cells.working_bytes(records, arrays=self._tree.nodes + len(self.quantiles) + 1)
+
     def feature_names(self) -> tuple[str, ...]:
         """``<prefix>_q<percent>`` in the order asked for, such as ``hour_fare_q50``."""
         prefix = "_".join(self.columns()) if self.prefix is None else self.prefix

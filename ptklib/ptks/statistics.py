@@ -188,6 +188,10 @@ class Statistics(Ptk):
             losses.append(known if value is None else np.square(value / self.steps - known))
         return np.clip(np.nan_to_num(np.concatenate(losses)), 0.0, 1.0)
 
+    def working_bytes(self, records: int) -> int:
+        """Totals of all cells; of a record its loss alone, for training reads in one pass."""
+        return self._cells.working_bytes(records, arrays=self._degree + 1)
+
     def feature_names(self) -> tuple[str, ...]:
         """``<prefix>_<statistic>`` in the order asked for."""
         prefix = "_".join(self.columns()) if self.prefix is None else self.prefix

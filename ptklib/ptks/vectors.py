@@ -40,7 +40,7 @@ from ptklib.errors import InvalidInput
 from ptklib.ptk import Batches, batches_of, column_of
 from ptklib.ptks.keys import numbers_of
 
-__all__ = ["MAX_COLUMNS", "STEPS", "Bounded", "Piece", "Scaling", "Space", "space_of"]
+__all__ = ["MAX_COLUMNS", "PIECE_RECORDS", "STEPS", "Bounded", "Piece", "Scaling", "Space", "space_of"]
 
 # Half the width of the widest column. Rounding moves a value by at most 1/4096 of its range: far below the noise.
 STEPS = 1024
@@ -48,6 +48,8 @@ MAX_COLUMNS = 1024
 # Rows enough to hide the cost of a numpy call, and a matrix that stays near the processor.
 _ROWS_AT_ONCE = (1 << 12, 1 << 14)
 _ELEMENTS_AT_ONCE = 1 << 18
+# The most records in a piece.
+PIECE_RECORDS = _ROWS_AT_ONCE[1]
 
 Floats = NDArray[np.float64]
 Scaling = Literal["range", "common"]

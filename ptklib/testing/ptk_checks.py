@@ -27,6 +27,7 @@ from ptklib.ptk import Batches, Ptk, batches_of
 from ptklib.testing.ptk_cases import Case, Check, CheckFailed, CheckSkipped
 from ptklib.testing.ptk_contract_checks import CONTRACT_CHECKS
 from ptklib.testing.ptk_privacy_checks import PRIVACY_CHECKS
+from ptklib.testing.ptk_record_checks import RECORD_CHECKS
 
 __all__ = ["MIN_ROWS", "Outcome", "PtkCheckFailed", "Report", "check_ptk", "list_checks"]
 
@@ -109,7 +110,7 @@ def check_ptk(ptk: Ptk, *, data: Batches | pa.Table | None = None) -> Report:
 
 
 def _chosen(ptk: Ptk) -> tuple[Check, ...]:
-    return tuple(check for check in (*CONTRACT_CHECKS, *PRIVACY_CHECKS) if check.applies(ptk))
+    return tuple(check for check in (*CONTRACT_CHECKS, *RECORD_CHECKS, *PRIVACY_CHECKS) if check.applies(ptk))
 
 
 def _outcome(check: Check, case: Case) -> Outcome:

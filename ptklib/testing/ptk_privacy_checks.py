@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
-from ptklib.testing.audit import audit_epsilon
+from ptklib.testing.audit import audit_epsilon, most_telling_residue
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_cases import Case, Check, CheckSkipped, demand, same_arrays
 
@@ -30,6 +31,10 @@ _LEVEL = 2
 _RUNS = 4000
 _CONFIDENCE = 1 - 1e-4
 _LOUD = 100
+# Of the check of remainders: one that is told exactly shows an epsilon of 1.5 or more in so many runs, at delta 1/20 too.
+_SMALL_LEVEL = Fraction(1, 2)
+_RESIDUE_RUNS, _RESIDUE_RECORDS = 240, 6
+_SURE = 1 - 1e-6
 
 
 def _cost_before_data(case: Case) -> None:
@@ -119,6 +124,25 @@ def _audit_at(case: Case, units: int) -> None:
         f"adding {units} record(s) can be told at epsilon {found.lower_bound:.3g} or more, the cost says {claim:.3g} "
         f"(record {added.to_pylist()[0]}): too little noise, or a sensitivity that is too small",
     )
+
+
+def _audit_residues(case: Case) -> None:
+    """No number tells by its low bits, or by its remainder modulo small numbers, whether a record is there.
+
+    Remainders do not depend on how much noise there is, so a small epsilon makes a small claim, and few runs are enough.
+    """
+    claim = case.ptk.cost(_SMALL_LEVEL, case.delta).epsilon(case.delta)
+    without = case.coordinates(case.small, _RESIDUE_RUNS, epsilon=_SMALL_LEVEL)
+    # Spread over the candidates: what all of them move by even numbers, one of many does not.
+    tried = case.candidates()
+    for added in tried[:: max(1, len(tried) // _RESIDUE_RECORDS)]:
+        with_it = case.coordinates(pa.concat_tables([case.small, added]), _RESIDUE_RUNS, epsilon=_SMALL_LEVEL)
+        found = most_telling_residue(without, with_it, delta=float(case.delta), confidence=_SURE)
+        demand(
+            not found.contradicts(claim),
+            f"the remainder of a number tells a record at epsilon {found.lower_bound:.3g} or more, the cost says "
+            f"{claim:.3g} ({found.event}; record {added.to_pylist()[0]}): low bits without noise",
+        )
 
 
 def _most_exposed(
@@ -246,6 +270,7 @@ PRIVACY_CHECKS = (
     Check("noise_from_the_source", _noise_from_the_source),
     Check("no_raw_values", _no_raw_values),
     Check("records_per_unit", _records_per_unit, lambda ptk: "user" in ptk.tags.units),
+    Check("audit_residues", _audit_residues, slow=True),
     Check("audit", _audit, slow=True),
     Check("audit_user", _audit_user, lambda ptk: "user" in ptk.tags.units, slow=True),
 )

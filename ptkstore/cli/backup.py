@@ -45,13 +45,12 @@ def backup(session: Session, directory: Path, config: Path | None) -> None:
       sage backup /backups/2026-03-04
     """
     from ptkstore.engine.backup import make_backup
-    from ptkstore.engine.witness import require_newest
 
     adapters = _adapters(session, config)
     if adapters is None or adapters.metadata is None:
         _require_store(session.path)
     with _home(session.path, adapters) as home:
-        require_newest(home)
+        home.witness.require_newest()
         made = make_backup(home, directory)
     copied = ", ".join((*made.databases, f"{made.states} states"))
     elsewhere = "" if len(made.databases) > 1 else "databases that lie elsewhere are not in it: pg_dump copies them"

@@ -1,7 +1,7 @@
 """Frames in files: Parquet, CSV and Arrow IPC, by the ending of the name.
 
 Messages never quote a file's values: a conversion error names the column and no more.
-Reasons: FILE_UNREADABLE, FILE_UNWRITABLE, FILE_KIND_UNKNOWN, COLUMN_MISSING, COLUMN_TYPE, NULL_VALUE.
+Reasons: FILE_UNREADABLE, FILE_UNWRITABLE, FILE_KIND_UNKNOWN, COLUMN_MISSING, COLUMN_TYPE.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def read_table(path: str | Path, schema: pa.Schema | None = None) -> pa.Table:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema that the table has, in its types. What cannot be converted is refused by its column's name."""
+    """The columns of the schema that the table has, in its types. What cannot be converted is refused by its column's name.
+
+    Nulls stay where they are, whatever the schema says: the stream judges records one by one.
+    """
     columns = {}
     for field in schema:
         places = table.schema.get_all_field_indices(field.name)
@@ -60,8 +63,6 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
                 f"column {field.name!r} must hold {field.type}, and a {column.type} of the file is none",
                 column=field.name,
             ) from None
-        if column.null_count and not field.nullable:
-            raise InvalidInput("NULL_VALUE", f"column {field.name!r} must have no nulls", column=field.name)
     return pa.table(columns, schema=schema)
 
 

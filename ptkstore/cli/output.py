@@ -32,9 +32,32 @@ __all__ = [
 ]
 
 # Words that are coloured on a terminal.
-_GOOD = ("ACTIVE", "CREATED", "DONE", "FEASIBLE", "OK", "OPTIMAL", "PUBLISHED", "REGISTERED", "UNCHANGED", "UPDATED")
-_BAD = ("ERROR", "FAILED", "INFEASIBLE", "NOT_PROFILED", "REJECTED", "SHORT", "SKIPPED", "TRAIN_FAILED", "TRAIN_LOST")
-_FAIR = ("KEPT", "RETIRED", "WARNING")
+_GOOD = [
+    "ACTIVE",
+    "CREATED",
+    "DONE",
+    "FEASIBLE",
+    "HOLDS",
+    "OK",
+    "OPTIMAL",
+    "PUBLISHED",
+    "REGISTERED",
+    "UNCHANGED",
+    "UPDATED",
+]
+_BAD = [
+    "ERROR",
+    "EXCEEDS",
+    "FAILED",
+    "INFEASIBLE",
+    "NOT_PROFILED",
+    "REJECTED",
+    "SHORT",
+    "SKIPPED",
+    "TRAIN_FAILED",
+    "TRAIN_LOST",
+]
+_FAIR = ["KEPT", "RETIRED", "WARNING", "WEAK"]
 _STYLES = {**dict.fromkeys(_GOOD, "green"), **dict.fromkeys(_BAD, "bold red"), **dict.fromkeys(_FAIR, "yellow")}
 
 

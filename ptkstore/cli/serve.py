@@ -11,6 +11,7 @@ from types import FrameType
 
 import click
 
+from ptkstore.cli.descriptors import allow_many_files
 from ptkstore.cli.memory import keep_freed_memory
 from ptkstore.cli.output import show
 from ptkstore.cli.session import Session, pass_session, shared_options
@@ -42,6 +43,7 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
       sage serve --config sage.yaml --store taxi
     """
     try:
+        from ptkstore.engine.watchdog import Watchdog
         from ptkstore.server import Server, configure_logs, open_store
         from ptkstore.settings import Settings
     except ModuleNotFoundError as missing:
@@ -57,7 +59,9 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
     # Many threads, each with little to do: one that computes must not keep the others waiting for Python's usual 5 ms.
     sys.setswitchinterval(0.0005)
     keep_freed_memory()
-    with open_store(session.path, settings) as store, Server(store, settings) as running:
+    allow_many_files()
+    watchdog = Watchdog(settings.server.hang_seconds) if settings.server.hang_seconds else None
+    with open_store(session.path, settings) as store, Server(store, settings, watchdog=watchdog) as running:
         who = "without credentials" if settings.anonymous else "for those with credentials"
         body = {"address": running.address, "store": str(session.path), "anonymous": settings.anonymous}
         text = f"serving {session.path} on {running.address}, {who}"

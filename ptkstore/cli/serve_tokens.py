@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptkstore.metadata import Metadata
     from ptkstore.metadata.tokens import TokenRow
 
-__all__ = ["token"]
+__all__ = ["metadata_of", "token"]
 
 _DAY_MS = 86_400_000
 
@@ -70,7 +70,7 @@ def create(
 
     now_ms = int(time.time() * 1000)
     expires_ms = None if days is None else now_ms + int(days * _DAY_MS)
-    with _metadata(session) as metadata:
+    with metadata_of(session) as metadata:
         text, row = make_token(
             metadata, name, roles=roles, streams=streams, ptks=ptks, expires_ms=expires_ms, now_ms=now_ms
         )
@@ -87,7 +87,7 @@ def list_tokens(session: Session) -> None:
     Example:
       sage token list --json
     """
-    with _metadata(session) as metadata, metadata.read() as tx:
+    with metadata_of(session) as metadata, metadata.read() as tx:
         rows = tx.tokens.list()
     now_ms = int(time.time() * 1000)
     table = Table(
@@ -120,13 +120,13 @@ def revoke(session: Session, name: str) -> None:
     Example:
       sage token revoke depot
     """
-    with _metadata(session) as metadata, metadata.write() as tx:
+    with metadata_of(session) as metadata, metadata.write() as tx:
         row = tx.tokens.revoke(name, at_ms=int(time.time() * 1000))
     show(session, _body(row), f"revoked {name}")
 
 
 @contextmanager
-def _metadata(session: Session) -> Iterator[Metadata]:
+def metadata_of(session: Session) -> Iterator[Metadata]:
     """The metadata of the store, beside a server that may be running."""
     from ptkstore.cli.serve import found_settings
     from ptkstore.metadata import Metadata

@@ -87,8 +87,10 @@ def push(session: Session, stream: str, file: Path, producer: str, seq: int | No
     """Push the records of FILE into STREAM.
 
     FILE is .parquet, .csv or .arrow. The records are on disk, encrypted, when the command returns. With --seq,
-    repeating a push after a failure is safe. How many records a stream holds is private, so no count is printed: see
-    `sage budget show`.
+    repeating a push after a failure is safe. Records that cannot be in the stream (a null where there must be none, or
+    beyond the bounds of a stream that refuses those) are left out: all others are on disk, and the command ends with
+    RECORDS_REFUSED, which says how many for which column, and the first row of each. How many records a stream holds is
+    private, so no count is printed: see `sage budget show`.
 
     \b
     Examples:

@@ -30,8 +30,12 @@ def create_stream(home: Home, spec: StreamSpec, within: Callable[[Transaction], 
         raise Refused("STREAM_EXISTS", f"the ledger holds stream {spec.name!r} with another promise", stream=spec.name)
     for context, share in spec.quotas.items():
         home.ledger.set_quota(spec.name, context, share)
+    kept = home.witness.keep()
     with home.metadata.write() as tx:
+        home.witness.put(tx, kept)
         tx.streams.create(spec.name, spec.as_json(), at_ms=home.public_ms())
         tx.events.add("stream.created", spec.name, {"stream": spec.name}, at_ms=home.public_ms())
         within(tx)
     home.specs[spec.name] = spec
+    # Now that all have a witness, each says so: from here on one that is gone is missed.
+    home.witness.keep()

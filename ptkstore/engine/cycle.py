@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -24,16 +24,15 @@ from ptkstore.engine.planning import Candidate
 from ptkstore.engine.profiling import profile_due, train_peak
 from ptkstore.engine.registrations import active
 from ptkstore.engine.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, lines_of, shortfall_of
-from ptkstore.engine.training import Assigned, assign, requests_of, train
+from ptkstore.engine.training import Assigned, assign, requests_of, too_large, train
 from ptkstore.engine.window_plans import ADOPTED, Line, plan_window
-from ptkstore.engine.witness import keep_head
 from ptkstore.metadata import rows
 from ptkstore.metadata.cycles import RUNNING
 from ptkstore.metadata.rows import Block
 from ptkstore.streams import StreamSpec
 from ptkstore.views import CycleView, TrainedLine
 
-__all__ = ["STEPS", "Cycle", "cycle_view", "known_cycle_view", "shortened"]
+__all__ = ["STEPS", "Cycle", "cycle_view", "cycle_views", "known_cycle_view", "shortened"]
 
 STEPS = ("sealed", "profiled", "planned", "reserved", "trained", "published", "notified", "expired")
 # Finished cycles that are remembered.
@@ -85,8 +84,6 @@ class Cycle:
         self.home.on_step(name, "begins")
         body = work()
         self.home.on_step(name, "worked")
-        # What is written may be seen: by then the directory knows of its charges.
-        keep_head(self.home)
         with self.home.writing_step() as tx:
             if publish is not None:
                 body = self._publish(tx, publish, body)
@@ -129,15 +126,16 @@ class Cycle:
             current=Current.of(old.body) if old is not None else None,
         )
         settled = found.settled
-        assigned = assign(self.home, self.spec, settled.plan, due, sealed["dp_records"])
+        assigned = assign(self.home, self.spec, settled.plan, due, sealed["dp_records"], len(sealed["blocks"]))
+        large = too_large(self.home, assigned)
         body = {
             "plan": settled.plan.as_json(),
             "coordinate": settled.coordinate,
             "capacity": settled.problem.capacity if settled.problem is not None else None,
             "view": found.view.as_json(),
-            "assigned": [one.as_json() for one in assigned],
+            "assigned": [one.as_json() for one in assigned if one.name not in large],
             "due": [one.row.name for one in due],
-            "left_out": {one.id: one.reason for one in found.left_out},
+            "left_out": {one.id: one.reason for one in found.left_out} | large,
             "left_out_since": line.after(self.window, due, found.left_out),
         }
         with self.home.writing_step() as tx:
@@ -258,8 +256,16 @@ def shortened(cycle: CycleView, most: int) -> CycleView:
 
 def cycle_view(tx: Any, cycle: int) -> CycleView:
     """A cycle for people, from its rows."""
-    row = tx.cycles.get(cycle)
-    steps = {step.step: step.body for step in tx.cycles.main_steps(cycle)}
+    return cycle_views(tx, [tx.cycles.get(cycle)])[0]
+
+
+def cycle_views(tx: Any, cycles: Sequence[rows.Cycle]) -> list[CycleView]:
+    """Cycles for people, all of them at once: a page may have a thousand."""
+    done = tx.cycles.main_steps_of([one.id for one in cycles])
+    return [_view(one, {step.step: step.body for step in done.get(one.id, ())}) for one in cycles]
+
+
+def _view(row: rows.Cycle, steps: Mapping[str, Any]) -> CycleView:
     short = shortfall_of(steps)
     return CycleView(
         stream=row.stream,

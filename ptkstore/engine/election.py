@@ -6,8 +6,8 @@ whole of it. Nobody compares clocks: the leader counts from before its renewal w
 it beat, each by a clock that never goes back.
 
 Where the leader ran on the same machine and meant the same lock file, having the lock proves that it is gone, and the next
-one leads at once. Elsewhere the lease has to run out as well. A leader that stands still (or hangs on a disk) keeps the
-lock, and nobody leads until it goes on or dies: late, and never two at once.
+one leads at once. Elsewhere the lease has to run out as well. A leader that stands still keeps the lock, and nobody leads until
+it goes on or dies: late, and never two at once. Its `Watchdog` sees to it that it dies within a stated time.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import structlog
 from ptklib.errors import SageError
 from ptkstore.engine.home import Home
 from ptkstore.engine.lead import LeadLost, StoreLock
+from ptkstore.engine.watchdog import Watchdog
 from ptkstore.metadata.leases import LeaseRow
 from ptkstore.metadata.store import Transaction
 
@@ -31,6 +32,8 @@ LEASE = "lead"
 _LONGEST_POLL_SECONDS = 0.5
 # How much of the lease its holder trusts.
 _TRUSTED = 0.75
+# How long one that has handed the lead over leaves it to others.
+_REST_SECONDS = 2.0
 _LOG = structlog.get_logger("sage.election")
 
 
@@ -45,14 +48,16 @@ class Election:
         lease_seconds: float,
         gained: Callable[[], None],
         lost: Callable[[], None],
+        watchdog: Watchdog | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing happens before `start`."""
+        """Nothing happens before `start`. With a ``watchdog`` this process is ended when it stands still as the leader."""
         self._home = home
         self._address = address
         self._lease_seconds = lease_seconds
         self._gained = gained
         self._lost = lost
+        self._watchdog = watchdog
         self._clock = clock
         self._me = secrets.token_hex(8)
         self._lock = StoreLock(home.path)
@@ -64,6 +69,10 @@ class Election:
         self._changed = threading.Condition()
         self._ready = False
         self._losing = False
+        self._handing_over = False
+        self._rests_until = 0.0
+        # False keeps this server from leading: it could not do what a leader does.
+        self.able: Callable[[], bool] = lambda: True
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sage-election", daemon=True)
 
@@ -84,9 +93,10 @@ class Election:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
-        term = self._term
-        if term is None:
-            return
+        if self._term is not None:
+            self._give_back(self._term)
+
+    def _give_back(self, term: int) -> None:
         self._lose()
         try:
             with self._home.metadata.write() as tx:
@@ -94,6 +104,10 @@ class Election:
         except SageError as error:
             # It runs out by itself.
             _LOG.warning("not given back", reason=error.reason)
+
+    def hand_over(self) -> None:
+        """Give the lead up at the next `step`, and leave it to others for a moment. Nothing happens where we do not lead."""
+        self._handing_over = self._term is not None
 
     def leader(self) -> str | None:
         """Where the leader is reached, if there is one that is not this server."""
@@ -125,7 +139,13 @@ class Election:
     def step(self) -> None:
         """Renew the lease, or see whether there is one to be had."""
         if self._term is None:
-            self._contend()
+            if self.able() and self._clock() >= self._rests_until:
+                self._contend()
+        elif self._handing_over:
+            self._handing_over = False
+            _LOG.warning("hands over", term=self._term)
+            self._give_back(self._term)
+            self._rests_until = self._clock() + _REST_SECONDS
         else:
             self._renew(self._term)
 
@@ -179,6 +199,8 @@ class Election:
             return
         self._trusted_until = before + self._lease_seconds * _TRUSTED
         self._term = mine.term
+        if self._watchdog is not None:
+            self._watchdog.start()
         _LOG.info("leads", term=mine.term, address=self._address)
         # The lease is renewed while streams are being recovered.
         self._beginning = threading.Thread(target=self._begin, name="sage-lead", daemon=True)
@@ -218,6 +240,8 @@ class Election:
         self._term = None
         self._seen = None
         self._home.close_writers()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         self._lock.release()
         self._losing = False
 

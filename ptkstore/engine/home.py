@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ptklib.errors import SageError
 from ptklib.privacy.filters import Filter
 from ptkstore.bus import LocalBus, Notifier, RedisBus
 from ptkstore.engine.clock_guard import ClockGuard
 from ptkstore.engine.following import Followers
+from ptkstore.engine.guarded_lake import GuardedLake
 from ptkstore.engine.lead import Alone, Lead, LeadLost
 from ptkstore.engine.specs import Specs
+from ptkstore.engine.witness import Witness
 from ptkstore.lake import DirectoryLake, Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata, Transaction
@@ -28,6 +32,8 @@ from ptkstore.views import CycleView
 from ptkstore.workers.pool import WorkerPool
 
 __all__ = ["Adapters", "Home"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +59,8 @@ class Home:
     notifier: Notifier
     workers: WorkerPool
     writers: dict[str, StreamWriter] = field(default_factory=dict)
+    # Streams whose writer could not be opened when it was wanted last.
+    unopened: set[str] = field(default_factory=set)
     judges: dict[str, Filter] = field(default_factory=dict)
     # Finished cycles as they are told, the newest ones.
     cycles: dict[int, CycleView] = field(default_factory=dict)
@@ -71,11 +79,14 @@ class Home:
     clock_guard: ClockGuard = field(init=False)
     followers: Followers = field(init=False)
     specs: Specs = field(init=False)
+    witness: Witness = field(init=False)
 
     def __post_init__(self) -> None:
         """Make what needs several parts."""
         self.followers = Followers(self.metadata, self.bus)
         self.specs = Specs(self.metadata)
+        self.witness = Witness(self.path, self.ledger, self.metadata, self.lake, self._sealed)
+        self.lake = GuardedLake(self.lake, self.witness.keep)
         self.clock_guard = ClockGuard(self.path, self.clock, other_ms=self._database_ms)
 
     @classmethod
@@ -85,6 +96,7 @@ class Home:
         *,
         clock: Callable[[], float] = time.time,
         workers: int | None = None,
+        memory_bytes: int | None = None,
         adapters: Adapters | None = None,
     ) -> Home:
         """Open the store in a directory, or make one there. The one place where parts that live elsewhere come in."""
@@ -106,7 +118,7 @@ class Home:
             lake=elsewhere.lake() if elsewhere.lake else DirectoryLake(path / "lake"),
             bus=bus,
             notifier=Notifier(metadata, bus),
-            workers=WorkerPool(workers),
+            workers=WorkerPool(workers, memory_bytes, path),
         )
 
     def now_ms(self) -> int:
@@ -126,8 +138,13 @@ class Home:
         with self.opening:
             self.lead.require_lock()
             if stream not in self.writers:
+                self.unopened.add(stream)
                 self._require_files(stream)
+                self._require_newest(stream)
                 self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
+                self.unopened.discard(stream)
+                if self.writers[stream].dropped:
+                    self._tell_dropped(stream)
             return self.writers[stream]
 
     def watermark_ms(self, stream: str) -> int:
@@ -140,9 +157,15 @@ class Home:
 
     @contextmanager
     def writing_step(self) -> Iterator[Transaction]:
-        """A transaction for what a window comes to: nothing is written by a server that does not lead any more."""
+        """A transaction for what a window comes to, the one way for it into the metadata.
+
+        The ledger's head is kept first: whoever sees a result can rely on its charges being known outside of the ledger.
+        Nothing is written by a server that does not lead any more.
+        """
+        kept = self.witness.keep()
         with self.metadata.write() as tx:
             self.lead.fence(tx)
+            self.witness.put(tx, kept)
             yield tx
 
     def close_writers(self) -> None:
@@ -151,6 +174,32 @@ class Home:
             for writer in self.writers.values():
                 writer.close()
             self.writers.clear()
+            self.unopened.clear()
+
+    def _tell_dropped(self, stream: str) -> None:
+        """Recovery cut off what a crash left of batches that nobody was promised. Which and how many is nobody's business."""
+        _LOG.warning("stream %r was recovered: an append that was not acknowledged was cut off", stream)
+        try:
+            with self.metadata.write() as tx:
+                tx.events.add("stream.recovered", stream, {"stream": stream}, at_ms=self.public_ms())
+        except SageError as error:
+            # The stream is sound all the same, and the log has it.
+            _LOG.warning("no event of it could be written: %s", error.reason)
+
+    def _sealed(self) -> dict[str, int]:
+        return {name: writer.sealed_before for name, writer in list(self.writers.items())}
+
+    def _require_newest(self, stream: str) -> None:
+        """Refuse files that were sealed less far than is known elsewhere: expired records would be charged again."""
+        known = self.witness.sealed_before(stream)
+        found = Progress.read(Vault(self.path, stream).files, Spans(self.specs[stream]).first).sealed_before
+        if known is not None and found < known:
+            raise StreamDamaged(
+                "STREAM_SET_BACK",
+                f"the files of stream {stream!r} are older than is known elsewhere: put the newest ones back. If an old copy "
+                "was put back on purpose, run `sage restore`",
+                stream=stream,
+            )
 
     def _require_files(self, stream: str) -> None:
         """A stream that had blocks has files. Begun anew, it would take records again that were charged before."""

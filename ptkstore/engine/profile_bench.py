@@ -3,18 +3,21 @@
 Charges are spent durably, those of one round in one step, before their pieces are opened. Blocks are decrypted in this process,
 once for all rounds of a profile; a worker gets the records of the piece of its task and nothing else. Whatever the number of
 workers, the same tasks run on the same records.
+
+Before anything is reserved, memory is set aside from planned numbers (`memory`): a profile that may need more than a worker, or
+this process, has is refused (MEMORY_TOO_SMALL).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from profiler.pieces import Charge, Piece
 from profiler.tasks import Answer, Task, charges_of, place_of
@@ -23,14 +26,18 @@ from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import Slice, TagRange
 from ptkstore.engine.home import Home
+from ptkstore.engine.memory import most_in_slice, most_in_window, profiling_bytes, require_room
 from ptkstore.engine.patience import patiently
-from ptkstore.engine.planning import Candidate
+from ptkstore.engine.planning import Candidate, records_per_unit
 from ptkstore.engine.training import GRANT_SECONDS
 from ptkstore.streams import StreamSpec
-from ptkstore.streams.opened import Opened, read_opened, require_open, spend_and_open
+from ptkstore.streams.opened import Opened, Tagged, read_opened, require_open, spend_and_open
+from ptkstore.workers.joining import joined, joined_tagged
 from ptkstore.workers.profile import Chore
 
 __all__ = ["LedgerBench", "Place"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,16 +78,18 @@ class Place:
 class LedgerBench:
     """See `profiler.bench.Bench` for the treaty."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, dp_records: int) -> None:
         """Nothing is reserved or read yet."""
         self._place = place
+        self._dp_records = dp_records
         self._grants: dict[str, Grant] = {}
         self._spent: set[str] = set()
-        self._kept: list[tuple[pa.RecordBatch, NDArray[np.uint64]]] | None = None
+        self._kept: list[Tagged] | None = None
 
     def reserve(self, charges: Sequence[Charge]) -> None:
-        """All or none, durably."""
+        """All or none, durably; none where memory is too small for what they pay for."""
         if charges:
+            self._require_room()
             grants = self._place.home.ledger.reserve_all([self._place.request(one) for one in charges])
             self._grants |= {one.name: grant for one, grant in zip(charges, grants, strict=True)}
         self._place.home.on_step("profile", "reserved")
@@ -99,10 +108,18 @@ class LedgerBench:
         self._spent |= {one.name for one in charges}
         home.on_step("profile", "spent")
         try:
-            chores = [Chore(task.name, task, self._records(opened, task)) for task in tasks]
+            for task in tasks:
+                self._require_open(opened, task)
+            self._read(opened)
         except Exception as error:  # what cannot be read may be told in the text: only type and place leave
             return [Answer(failure=place_of(error)) for _ in tasks]
-        found = {done.name: done.answer for done in home.workers.profile(chores)}
+        # One after the other, as workers ask for them: each holds a copy of its records.
+        chores = (Chore(task.name, task, self._records(opened, task)) for task in tasks)
+        found = {}
+        for done in home.workers.profile(chores):
+            found[done.name] = done.answer
+            if done.logged:
+                _LOG.warning("PTK %s failed in its profile: %s", self._place.one.row.name, done.logged)
         return [found[task.name] for task in tasks]
 
     def release(self, charges: Sequence[Charge]) -> None:
@@ -138,24 +155,37 @@ class LedgerBench:
             if refusal.reason != "GRANT_RELEASED":
                 raise
 
-    def _records(self, opened: Opened, task: Task) -> tuple[pa.RecordBatch, ...]:
+    def _require_open(self, opened: Opened, task: Task) -> None:
         tags = self._place.tags(task.piece)
         require_open(opened, tags.start, tags.stop)
+
+    def _require_room(self) -> None:
+        """Refuse a profile for which there is too little memory. By public numbers: see `memory`."""
+        place = self._place
+        window = most_in_window(self._dp_records, len(place.blocks), place.spec)
+        share = Fraction(place.spec.profile_share) / place.parts
+        most = most_in_slice(window, share, records_per_unit(place.spec))
+        needed = profiling_bytes(place.spec, place.one.ptk, window=window, most=most)
+        require_room(needed, place.home.workers.memory_bytes, "a profile")
+
+    def _records(self, opened: Opened, task: Task) -> tuple[pa.RecordBatch, ...]:
+        tags = self._place.tags(task.piece)
         found = []
         for batch, marks in self._read(opened):
             inside = (marks >= np.uint64(tags.start)) & (marks <= np.uint64(tags.stop - 1))
             if inside.any():
                 found.append(batch.filter(pa.array(inside)))
-        return tuple(found)
+        return tuple(joined(found))
 
-    def _read(self, opened: Opened) -> list[tuple[pa.RecordBatch, NDArray[np.uint64]]]:
+    def _read(self, opened: Opened) -> list[Tagged]:
         """The records of this PTK's part, read once: blocks are decrypted as a whole, and a task sees its piece only."""
         if self._kept is None:
-            whole = self._place.tags()
-            kept = []
-            columns = list(self._place.one.ptk.columns())
-            for batch, marks in read_opened(opened):
-                inside = (marks >= np.uint64(whole.start)) & (marks <= np.uint64(whole.stop - 1))
-                kept.append((batch.select(columns).filter(pa.array(inside)), marks[inside]))
-            self._kept = kept
+            self._kept = list(joined_tagged(self._part(opened)))
         return self._kept
+
+    def _part(self, opened: Opened) -> Iterator[Tagged]:
+        """The columns of this PTK, of the records of its part."""
+        whole, columns = self._place.tags(), list(self._place.one.ptk.columns())
+        for batch, marks in joined_tagged(read_opened(opened)):
+            inside = (marks >= np.uint64(whole.start)) & (marks <= np.uint64(whole.stop - 1))
+            yield Tagged(batch.select(columns).filter(pa.array(inside)), marks[inside])

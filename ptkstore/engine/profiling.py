@@ -45,13 +45,12 @@ from ptkstore.engine.registrations import candidate, decide
 from ptkstore.metadata import rows
 from ptkstore.metadata.store import Transaction
 from ptkstore.streams import StreamSpec
-from ptkstore.workers.profile import DIED
 
 __all__ = ["profile_due", "train_peak"]
 
 _LIVING = ("WAITING", "ACTIVE", "FAILED")
-# Not the PTK's fault: the next window may do.
-_UNLUCKY = ("PROFILE_LOST", DIED)
+# Not the PTK's fault: the next window may do. (A worker that died may be: it is told like any failure of the PTK.)
+_UNLUCKY = ("PROFILE_LOST",)
 # The system's, outside tests.
 NOISE: Noise = SystemNoise()
 
@@ -113,7 +112,7 @@ class _Part:
         expected = int(self.dp_records * Fraction(self.spec.profile_share) / self.place.parts)
         usable = self._affordable(levels, terms) or [levels[0]]
         plan = schedule(self.one.ptk, terms, chosen(usable, MEASURED), expected)
-        bench = LedgerBench(self.place)
+        bench = LedgerBench(self.place, self.dp_records)
         with self.home.metadata.read() as tx:
             before = earlier(self.home, tx, self.spec, self.one.row, terms, self.dp_records)
         known = self._known(plan, bench, before)

@@ -21,19 +21,24 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import InvalidInput, JournalDamaged
+from ptkstore.engine.agreement import GIVEN_UP
 from ptkstore.engine.backup import DATABASES, Backup, read_backup
+from ptkstore.engine.guarded_lake import GuardedLake
 from ptkstore.engine.home import Home
-from ptkstore.engine.witness import begin_restoring, end_restoring
+from ptkstore.engine.witness import begin_restoring
 from ptkstore.lake import DirectoryLake
 from ptkstore.ledger.key_file import read_or_make_key
 from ptkstore.streams import StreamDamaged, StreamSpec, StreamWriter
+from ptkstore.streams.acknowledged import forget
+from ptkstore.streams.binding import bind_anew
+from ptkstore.streams.cohorts import forget_members
+from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault, sync_directory
 
 __all__ = ["GivenUp", "give_up_past", "put_back_databases", "put_back_states"]
 
-_WHY = "given up by a restore"
 _AT_ONCE = 10_000
 
 
@@ -75,9 +80,11 @@ def _copy_durably(source: Path, target: Path) -> None:
 def put_back_states(backup: Path, home: Home) -> int:
     """Put every state of a backup into the lake; those that are there stay as they are. Returns how many the backup has."""
     _, digests = read_backup(backup)
-    lake = DirectoryLake(backup / "lake")
+    lake, into = DirectoryLake(backup / "lake"), home.lake
+    # Their charges are older than the ledger that was put back, and the store is shut.
+    into = into.behind if isinstance(into, GuardedLake) else into
     for digest in digests:
-        home.lake.put(*lake.get(digest))
+        into.put(*lake.get(digest))
     return len(digests)
 
 
@@ -91,15 +98,28 @@ def give_up_past(home: Home, until_ms: int) -> list[GivenUp]:
     found = [_give_up(home, specs[name], until_ms) for name in sorted(specs)]
     for name in sorted(home.ledger.streams().keys() - specs.keys()):
         _retire_living(home, name)
-    end_restoring(home)
+    bind_anew(home.path, home.ledger)
+    home.witness.end_restoring(_sealed(home))
     return found
 
 
 def _strays(home: Home) -> dict[str, StreamSpec]:
     """Streams that were made after the copy: nobody knows them, but for the files they left."""
-    files = sorted((home.path / "streams").glob("*/stream.json"))
-    found = [StreamSpec.from_json_text(one.read_bytes()) for one in files]
-    return {spec.name: spec for spec in found}
+    found = {}
+    for file in sorted((home.path / "streams").glob("*/stream.json")):
+        # That of a stream which is known may be damaged: it is written anew.
+        if file.parent.name not in home.specs:
+            spec = StreamSpec.from_json_text(file.read_bytes())
+            found[spec.name] = spec
+    return found
+
+
+def _sealed(home: Home) -> dict[str, int]:
+    """How far every stream is sealed by now."""
+    return {
+        name: Progress.read(Vault(home.path, name).files, Spans(home.specs[name]).first).sealed_before
+        for name in home.specs
+    }
 
 
 def _give_up(home: Home, spec: StreamSpec, until_ms: int) -> GivenUp:
@@ -124,11 +144,37 @@ def _writer(home: Home, spec: StreamSpec) -> StreamWriter:
     """The stream's writer, whatever state its files are in: what is damaged, or has lost its keys, goes as well."""
     try:
         return StreamWriter.open(home.path, spec, clock=home.clock)
-    except StreamDamaged:
-        vault = Vault(home.path, spec.name)
-        vault.destroy(*vault.blocks())
-        read_or_make_key(vault.keys / "tags.key")
+    except (StreamDamaged, JournalDamaged):
+        _start_over(Vault(home.path, spec.name), spec)
         return StreamWriter.open(home.path, spec, clock=home.clock)
+
+
+def _start_over(vault: Vault, spec: StreamSpec) -> None:
+    """Leave nothing to read, and nothing that is damaged. How far the stream was sealed is kept where it can be read."""
+    vault.destroy(*vault.blocks())
+    forget(vault)
+    tags = vault.keys / "tags.key"
+    try:
+        key = read_or_make_key(tags)
+    except JournalDamaged:
+        tags.unlink()
+        key = read_or_make_key(tags)
+    (vault.files / "stream.json").unlink(missing_ok=True)
+    first = Spans(spec).first
+    try:
+        Progress.read(vault.files, first)
+    except StreamDamaged:
+        (vault.files / "progress.json").unlink()
+    if spec.unit == "user":
+        _forget_members(vault, key, first)
+
+
+def _forget_members(vault: Vault, key: bytes, first: int) -> None:
+    """Who has joined may be what cannot be read; the stream ends, and takes nobody any more."""
+    progress = Progress.read(vault.files, first)
+    progress.members_kept = False
+    progress.write(vault.files)
+    forget_members(vault, key)
 
 
 def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:
@@ -148,7 +194,7 @@ def _retire(home: Home, spec: StreamSpec, goes_on_ms: int) -> int:
 def _retire_living(home: Home, stream: str) -> int:
     living = home.ledger.blocks(stream, retired=False)
     for start in range(0, len(living), _AT_ONCE):
-        home.ledger.retire(stream, living[start : start + _AT_ONCE], why=_WHY)
+        home.ledger.retire(stream, living[start : start + _AT_ONCE], why=GIVEN_UP)
     return len(living)
 
 

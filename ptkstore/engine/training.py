@@ -3,12 +3,16 @@
 Order, for every PTK: its charge is reserved (with all others of the plan, or none), spent durably, and only then are its blocks
 opened. A charge that was spent without a state to show for it stays spent, and the PTK fails this window (TRAIN_LOST): nothing
 is ever trained twice on one charge.
+
+Before any of this memory is set aside for each PTK from planned numbers (`memory`); one that may need more than a worker has is
+left out of the plan's charges and told so (SKIPPED, MEMORY_TOO_SMALL).
 """
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -25,15 +29,17 @@ from ptklib.ledger.slices import TAG_SPACE, Slice, TagRange
 from ptklib.privacy.amounts import show
 from ptklib.state import State
 from ptkstore.engine.home import Home
+from ptkstore.engine.memory import most_in_slice, most_in_window, require_room, training_bytes
 from ptkstore.engine.patience import patiently
 from ptkstore.engine.planning import Candidate, charge_delta, ptk_of, records_per_unit
 from ptkstore.streams import StreamSpec
 from ptkstore.streams.opened import spend_and_open
 from ptkstore.views import TrainedLine
-from ptkstore.workers.train import Lesson, Trained
+from ptkstore.workers.train import KEEP_BYTES, Lesson, Trained
 
-__all__ = ["GRANT_SECONDS", "Assigned", "assign", "requests_of", "train"]
+__all__ = ["GRANT_SECONDS", "Assigned", "assign", "requests_of", "too_large", "train"]
 
+_LOG = logging.getLogger(__name__)
 # Long enough for any cycle; a cycle that was interrupted for longer reserves again.
 GRANT_SECONDS = 24 * 3600
 _STORERS = 8
@@ -55,6 +61,8 @@ class Assigned:
     previous: str | None
     previous_oldest: str | None
     version: int
+    # What a worker may need to train it. None in cycles that were planned before memory was set aside.
+    memory_bytes: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""
@@ -67,7 +75,7 @@ class Assigned:
 
 
 def assign(
-    home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candidate], dp_records: int
+    home: Home, spec: StreamSpec, plan: Plan, candidates: Sequence[Candidate], dp_records: int, blocks: int
 ) -> list[Assigned]:
     """Ranges of tags for a plan: its partitions side by side from the end of the profile slice on, each as long as its samples
     need in a window of that DP number of records. A PTK that needs less than its partitions hold gets the first of them."""
@@ -75,6 +83,7 @@ def assign(
         return []
     cut = ptk_ranges(plan, dp_records, start=Fraction(spec.profile_share))
     by_name = {one.row.name: one for one in candidates}
+    window = most_in_window(dp_records, blocks, spec)
     found = []
     with home.metadata.read() as tx:
         newest = tx.states.newest(by_name[one.id].row.id for one in plan.assignments)
@@ -86,6 +95,9 @@ def assign(
         latest = newest.get(row.id)
         # A state continues the one before only if it was made by the same configuration.
         same = latest is not None and latest.manifest["config"] == row.config
+        ranges = _trimmed(tags, needed)
+        share = Fraction(sum(stop - start for start, stop in ranges), TAG_SPACE)
+        most = most_in_slice(window, share, records_per_unit(spec))
         found.append(
             Assigned(
                 ptk=row.id,
@@ -96,12 +108,24 @@ def assign(
                 delta=show(charge_delta(spec, by_name[one.id].ptk)),
                 samples=one.samples,
                 target=row.target,
-                ranges=_trimmed(tags, needed),
+                ranges=ranges,
                 previous=latest.digest if latest is not None and same else None,
                 previous_oldest=latest.manifest["windows"][0] if latest is not None and same else None,
                 version=latest.version + 1 if latest is not None else 1,
+                memory_bytes=training_bytes(spec, by_name[one.id].ptk, window=window, most=most),
             )
         )
+    return found
+
+
+def too_large(home: Home, assigned: Sequence[Assigned]) -> dict[str, str]:
+    """PTKs that may need more memory than a worker has, by name, and why. Public: see `memory`."""
+    found = {}
+    for one in assigned:
+        try:
+            require_room(one.memory_bytes or 0, home.workers.memory_bytes, "training")
+        except Refused as refusal:
+            found[one.name] = f"{refusal.reason}: {refusal.message}"
     return found
 
 
@@ -147,13 +171,17 @@ def train(
     done: Callable[[dict[str, dict[str, Any]]], None],
 ) -> None:
     """Spend, train and store; ``done`` is told by name what became of PTKs, once states are in the lake or they have failed."""
-    requests = requests_of(home, spec, blocks, assigned, cycle)
-    ready = list(assigned)
+    # Asked again: a cycle may go on after a restart with less memory.
+    large = too_large(home, assigned)
+    if large:
+        done({one.name: _line(one, "SKIPPED", large[one.name]) for one in assigned if one.name in large})
+    ready = [one for one in assigned if one.name not in large]
+    requests = requests_of(home, spec, blocks, ready, cycle)
     try:
         grants = home.ledger.reserve_all(requests)
     except Refused:
         # Not all stand any more: after a crash some may be spent, and what they paid for is lost.
-        ready, grants, lost = _standing(home, assigned, requests)
+        ready, grants, lost = _standing(home, ready, requests)
         done(lost)
     if not ready:
         return
@@ -183,10 +211,36 @@ def train(
     with ThreadPoolExecutor(_STORERS) as pool:
         stored = {
             one.name: pool.submit(_outcome, home, spec, by_name[one.name], one, window)
-            for one in home.workers.train(opened, lessons)
+            for together, keep_bytes in _together(home.workers.memory_bytes, lessons, by_name)
+            for one in home.workers.train(opened, together, keep_bytes)
         }
     told = {one.name: stored[one.name].result() for one in ready}
     patiently(lambda: done(told))
+
+
+def _together(
+    allowed: int, lessons: Sequence[Lesson], by_name: dict[str, Assigned]
+) -> Iterator[tuple[list[Lesson], int]]:
+    """Lessons that a worker may have at once beside what the largest of them needs, and what is left to keep records in.
+
+    A worker gets the last states of all its lessons with them. By sizes that are public.
+    """
+    waiting: list[Lesson] = []
+    held = needed = 0
+    for one in lessons:
+        size = 0 if one.previous is None else len(one.previous)
+        largest = max(needed, by_name[one.name].memory_bytes or 0)
+        if waiting and held + size + largest > allowed:
+            yield waiting, _left(allowed - held - needed)
+            waiting, held, largest = [], 0, by_name[one.name].memory_bytes or 0
+        waiting.append(one)
+        held, needed = held + size, largest
+    if waiting:
+        yield waiting, _left(allowed - held - needed)
+
+
+def _left(spare: int) -> int:
+    return max(0, min(KEEP_BYTES, spare))
 
 
 def _standing(
@@ -207,6 +261,7 @@ def _standing(
 
 def _outcome(home: Home, spec: StreamSpec, one: Assigned, trained: Trained, window: str) -> dict[str, Any]:
     if trained.arrays is None:
+        _LOG.warning("PTK %s failed in training: %s", one.name, trained.logged)
         return _line(one, "TRAIN_FAILED", trained.failure)
     return _store(home, spec, one, trained.arrays, window)
 

@@ -28,6 +28,7 @@ from ptkstore.lake.protocol import (
 __all__ = ["DirectoryLake"]
 
 _ARRAYS, _MANIFEST = ".safetensors", ".json"
+_WITNESSES = "witness"
 
 
 class DirectoryLake:
@@ -41,6 +42,10 @@ class DirectoryLake:
         with _translated():
             for directory in (self._root, self._states, self._aside):
                 _make_directory(directory)
+            # States are public, and yet whoever runs the store says who sees them. One that is not ours stays as it is.
+            with suppress(PermissionError):
+                if self._root.stat().st_mode & 0o077:
+                    self._root.chmod(0o700)
 
     def put(self, arrays: bytes, manifest: bytes) -> str:
         """See `Lake.put`."""
@@ -96,6 +101,31 @@ class DirectoryLake:
                     os.unlink(stray)
         return tuple(deleted)
 
+    def put_witness(self, name: str, body: bytes) -> None:
+        """See `Lake.put_witness`."""
+        path = self._witness(name)
+        with self._locked(fcntl.LOCK_SH):
+            _make_directory(path.parent)
+            os.replace(self._write_aside(body), path)
+            _sync_directory(path.parent)
+
+    def get_witness(self, name: str) -> bytes | None:
+        """See `Lake.get_witness`."""
+        with _translated():
+            try:
+                return self._witness(name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def witnesses(self) -> tuple[str, ...]:
+        """See `Lake.witnesses`."""
+        with _translated():
+            found = (self._root / _WITNESSES).glob("*" + _MANIFEST)
+            return tuple(sorted(one.name.removesuffix(_MANIFEST) for one in found))
+
+    def _witness(self, name: str) -> Path:
+        return self._root / _WITNESSES / (check_digest(name) + _MANIFEST)
+
     def _path(self, digest: str, suffix: str) -> Path:
         return self._states / digest[:2] / (digest + suffix)
 
@@ -133,7 +163,7 @@ class DirectoryLake:
 
     def _write_aside(self, data: bytes) -> Path:
         path = self._aside / secrets.token_hex(16)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             view = memoryview(data)
             while view:

@@ -1,7 +1,8 @@
 """What a lake is: states under the digest of their bytes, immutable, whole or not there.
 
 The digest of a state is ``sha256("sage state v1\\n" | sha256(arrays) | sha256(manifest))`` in lower-case hex, so both files are
-bound to it and neither can be swapped. Reasons: DIGEST_INVALID, STATE_MISSING, STATE_DAMAGED, LAKE_UNAVAILABLE.
+bound to it and neither can be swapped. Besides, a lake keeps a witness for each store that uses it: a few bytes, which are
+replaced. Reasons: DIGEST_INVALID, STATE_MISSING, STATE_DAMAGED, LAKE_UNAVAILABLE.
 """
 
 from __future__ import annotations
@@ -49,6 +50,15 @@ class Lake(Protocol):
     def delete_unreferenced(self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS) -> tuple[str, ...]:
         """Delete every state not in ``keep`` that was last put more than ``grace_seconds`` ago, and what crashes left behind;
         return the digests deleted. The grace protects states whose row is not committed yet."""
+
+    def put_witness(self, name: str, body: bytes) -> None:
+        """Keep a few bytes under a name of 64 hex digits, in place of those before. Durable on return."""
+
+    def get_witness(self, name: str) -> bytes | None:
+        """What was kept last under the name, or None."""
+
+    def witnesses(self) -> tuple[str, ...]:
+        """The names under which something is kept, in order."""
 
 
 def digest_of(arrays: bytes, manifest: bytes) -> str:

@@ -31,6 +31,7 @@ __all__ = ["ANNOUNCED_SECONDS", "Presigned", "S3Lake"]
 _ARRAYS, _MANIFEST = ".safetensors", ".json"
 _STATES = "sha256/"
 _TOUCHED = "touched/"
+_WITNESSES = "witness/"
 _SWEEPING = "sweeping/"
 # A sweep deletes within half of this after its announcement, or not at all; after the whole of it its owner is dead.
 ANNOUNCED_SECONDS = 60.0
@@ -131,6 +132,19 @@ class S3Lake:
     def presigned_url(self, digest: str, *, seconds: int = 3600) -> str:
         """The URL of the arrays alone, for whoever has the manifest already."""
         return self.presigned(digest, seconds=seconds).arrays
+
+    def put_witness(self, name: str, body: bytes) -> None:
+        """See `Lake.put_witness`."""
+        self._bucket.put(f"{_WITNESSES}{check_digest(name)}{_MANIFEST}", body)
+
+    def get_witness(self, name: str) -> bytes | None:
+        """See `Lake.get_witness`."""
+        return self._bucket.get(f"{_WITNESSES}{check_digest(name)}{_MANIFEST}")
+
+    def witnesses(self) -> tuple[str, ...]:
+        """See `Lake.witnesses`."""
+        found = [one.key.removeprefix(_WITNESSES).removesuffix(_MANIFEST) for one in self._bucket.keys(_WITNESSES)]
+        return tuple(sorted(found))
 
     def _refreshed(self, digest: str) -> bool:
         """True when the state is there and sound; its age then starts anew."""

@@ -389,6 +389,16 @@ class Ledger:
         with self._writer.quiet() as state:
             return verify_journal(self._writer.journal, state, known)
 
+    @property
+    def genesis(self) -> Head:
+        """What stands before the first commit."""
+        return self._writer.journal.genesis
+
+    @property
+    def identity(self) -> str:
+        """Other for every ledger, the same for all who share one; public, and nobody makes a second of it without the key."""
+        return self.derived_key(b"identity").hex()
+
     def derived_key(self, purpose: bytes) -> bytes:
         """A key for another purpose, that only those can make who have the ledger's."""
         return mac_of(self._key, b"sage derived v1", purpose)

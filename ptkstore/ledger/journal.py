@@ -7,7 +7,7 @@ Snapshots only save time; they are signed, and `verify` replays past them.
 
 Several processes may open one journal: a writer holds SQLite's write lock from `begin` to `commit`, and reads what the
 others wrote first. Reasons: NOT_A_LEDGER,
-SCHEMA_TOO_NEW, SCHEMA_ALTERED, CHAIN_BROKEN, HISTORY_CUT, SNAPSHOT_INVALID, JOURNAL_UNAVAILABLE.
+SCHEMA_TOO_NEW, SCHEMA_ALTERED, JOURNAL_DAMAGED, CHAIN_BROKEN, HISTORY_CUT, SNAPSHOT_INVALID, JOURNAL_UNAVAILABLE.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from ptklib.errors import JournalDamaged, JournalUnavailable
 from ptklib.ledger.canonical import canonical_entries
 from ptklib.ledger.state import Entry
 from ptkstore.ledger.chain import Commit, Head, checked, commit_mac, follows, genesis_of, is_snapshot_of, snapshot_mac
+from ptkstore.private_files import make_private
 
 __all__ = ["BUSY_MS", "Head", "Journal", "connect"]
 
 BUSY_MS = 30_000
 _APPLICATION = 0x53414745  # "SAGE"
 _SNAPSHOTS_KEPT = 2
+
+# What SQLite says of a file that was cut or changed.
+_DAMAGED = ("malformed", "no such table", "no such column", "unsupported file format", "corrupt")
 
 # Each step takes the schema from its index to the next; steps are never edited once released.
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -52,7 +56,8 @@ _PICKED = 900
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection that leaves transactions to us."""
+    """A connection that leaves transactions to us, to a file that nobody else may read."""
+    make_private(path)
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
 
 
@@ -92,7 +97,9 @@ class Journal:
 
     def read(self) -> Iterator[list[Entry]]:
         """The commits after `head`, oldest first, each checked against the chain; `head` moves along."""
-        for seq, body, mac in self._run("SELECT seq, body, mac FROM commits WHERE seq > ? ORDER BY seq", self.head.seq):
+        for seq, body, mac in self._each(
+            "SELECT seq, body, mac FROM commits WHERE seq > ? ORDER BY seq", self.head.seq
+        ):
             if not follows(self._key, self.head, seq, body, mac):
                 raise JournalDamaged("CHAIN_BROKEN", f"commit {seq} does not follow commit {self.head.seq}", seq=seq)
             self.head = Head(seq, mac)
@@ -230,19 +237,36 @@ class Journal:
             self.rollback()
             raise
 
+    def _each(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """The rows one by one: a journal may be longer than memory."""
+        rows = iter(self._run(statement, *values))
+        while True:
+            try:
+                row = next(rows, None)
+            except self._errors as error:
+                raise _failed(error) from error
+            if row is None:
+                return
+            yield row
+
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         try:
             rows: list[tuple[Any, ...]] = self._db.execute(statement, values).fetchall()
         except self._errors as error:
-            raise _unavailable(error) from error
+            raise _failed(error) from error
         return rows
 
     def _run(self, statement: str, *values: object) -> Any:
         try:
             return self._db.execute(statement, values)
         except self._errors as error:
-            raise _unavailable(error) from error
+            raise _failed(error) from error
 
 
-def _unavailable(error: Exception) -> JournalUnavailable:
+def _failed(error: Exception) -> JournalDamaged | JournalUnavailable:
+    if any(one in str(error) for one in _DAMAGED):
+        return JournalDamaged(
+            "JOURNAL_DAMAGED",
+            "the journal's file is damaged, and nothing was changed: put the newest copy back, or run `sage restore`",
+        )
     return JournalUnavailable("JOURNAL_UNAVAILABLE", f"the journal cannot be used now: {type(error).__name__}: {error}")

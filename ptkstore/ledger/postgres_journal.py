@@ -27,12 +27,18 @@ from ptkstore.ledger.postgres_turns import NEXT, PAGE, Turns
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["BUSY_MS", "Connect", "PostgresJournal", "connector"]
+__all__ = ["BUSY_MS", "HANG_MS", "Connect", "PostgresJournal", "connector"]
 
 BUSY_MS = 30_000
+# How long a server may say nothing in the middle of its turn.
+HANG_MS = 3_000
 Connect = Callable[[], "psycopg.Connection[tuple[Any, ...]]"]
 
 _CONNECT_SECONDS = 10
+_STATEMENT_MS = 60_000
+# Who is not there any more is noticed by both ends of a connection.
+_GONE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+_KNOWS_TRANSACTION_TIMEOUT = 170_000
 # A connection that was idle for so long is asked whether it is alive before something is trusted to it.
 _IDLE_SECONDS = 1.0
 _SNAPSHOTS_KEPT = 2
@@ -53,8 +59,7 @@ def connector(url: str) -> Connect:
     except (psycopg.ProgrammingError, ValueError):
         # The text may hold a password: it is not repeated.
         raise InvalidInput("LEDGER_URL_INVALID", "the URL of the ledger cannot be read") from None
-    parts.setdefault("connect_timeout", _CONNECT_SECONDS)
-    parts.setdefault("application_name", "sage-ledger")
+    parts = {"connect_timeout": _CONNECT_SECONDS, "application_name": "sage-ledger", **_GONE, **parts}
 
     def connect() -> psycopg.Connection[tuple[Any, ...]]:
         connection = psycopg.connect(**parts, autocommit=True)  # type: ignore[arg-type]
@@ -81,8 +86,13 @@ def _set_up(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
     # Commits are looked up by number; a plan that was made while the table was small would read it whole for ever.
     connection.execute("SET enable_seqscan = off")
     connection.execute("SET enable_bitmapscan = off")
-    # A server that stopped in the middle of its turn must not hold up the others for ever.
-    connection.execute(f"SET idle_in_transaction_session_timeout = {BUSY_MS}")
+    connection.execute(f"SET statement_timeout = {_STATEMENT_MS}")
+    # A server that stopped in the middle of its turn must not hold up the others: while it was to speak, while it was being
+    # answered, or between two messages that it sends together, which has a limit in newer releases alone.
+    connection.execute(f"SET idle_in_transaction_session_timeout = {HANG_MS}")
+    connection.execute(f"SET tcp_user_timeout = {HANG_MS}")
+    if connection.info.server_version >= _KNOWS_TRANSACTION_TIMEOUT:
+        connection.execute(f"SET transaction_timeout = {_STATEMENT_MS}")
 
 
 def _shown(connection: psycopg.Connection[tuple[Any, ...]], name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -18,6 +18,7 @@ from ptkstore.metadata.tables import cycles, steps
 __all__ = ["RUNNING", "Cycles"]
 
 RUNNING = "RUNNING"
+_MOST_AT_ONCE = 500
 
 
 class Cycles:
@@ -84,8 +85,16 @@ class Cycles:
 
     def main_steps(self, cycle: int) -> tuple[Step, ...]:
         """The steps that are done but for those of single PTKs, such as ``trained:NAME``, of which there may be thousands."""
-        query = sa.select(steps).where(steps.c.cycle == cycle, steps.c.step.not_like("%:%")).order_by(steps.c.id)
-        return tuple(Step(**row) for row in self._session.all(query))
+        return self.main_steps_of([cycle]).get(cycle, ())
+
+    def main_steps_of(self, cycles: Sequence[int]) -> dict[int, tuple[Step, ...]]:
+        """`main_steps` of several cycles, as far as they have any."""
+        found: dict[int, list[Step]] = {}
+        for part in _parts(cycles):
+            query = sa.select(steps).where(steps.c.cycle.in_(part), steps.c.step.not_like("%:%")).order_by(steps.c.id)
+            for row in self._session.all(query):
+                found.setdefault(row["cycle"], []).append(Step(**row))
+        return {cycle: tuple(done) for cycle, done in found.items()}
 
     def finish(self, cycle: int, status: str, body: object = None, *, at_ms: int | None = None) -> Cycle:
         """Close a cycle with a status (any word but RUNNING) and a JSON body. The same again changes nothing; another end is
@@ -116,8 +125,9 @@ class Cycles:
 
     def of_windows(self, stream: str, windows: Iterable[int]) -> tuple[Cycle, ...]:
         """The cycles of these windows, as far as there are any, oldest window first."""
-        query = _of(stream).where(cycles.c.window.in_(list(windows))).order_by(cycles.c.window)
-        return tuple(Cycle(**row) for row in self._session.all(query))
+        parts = _parts(sorted(set(windows)))
+        queries = (_of(stream).where(cycles.c.window.in_(part)).order_by(cycles.c.window) for part in parts)
+        return tuple(Cycle(**row) for query in queries for row in self._session.all(query))
 
     def newest(self, stream: str, count: int) -> tuple[Cycle, ...]:
         """The cycles of a stream that were started last, in the order they were started."""
@@ -134,6 +144,11 @@ class Cycles:
         found = self.get(cycle)
         if found.status != RUNNING:
             raise Refused("CYCLE_FINISHED", f"cycle {cycle} was finished as {found.status}", cycle=cycle)
+
+
+def _parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    """As many at a time as a statement of any database takes."""
+    return (numbers[first : first + _MOST_AT_ONCE] for first in range(0, len(numbers), _MOST_AT_ONCE))
 
 
 def _of(stream: str) -> sa.Select[tuple[object, ...]]:

@@ -4,8 +4,8 @@
 then insert, with no upsert of any dialect. ``read`` transactions see one moment and wait for nobody. This file is the only one
 that knows dialects. SQLite: WAL, synchronous=FULL, foreign keys on, BEGIN IMMEDIATE. PostgreSQL: see ``postgresql``.
 
-Reasons: METADATA_UNAVAILABLE, METADATA_CONFLICT, METADATA_CLOSED, METADATA_URL_INVALID, NOT_METADATA, TRANSACTION_NESTED,
-VALUE_INVALID.
+Reasons: METADATA_UNAVAILABLE, METADATA_DAMAGED, METADATA_CONFLICT, METADATA_CLOSED, METADATA_URL_INVALID, NOT_METADATA,
+TRANSACTION_NESTED, VALUE_INVALID.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ from sqlalchemy import event, exc
 from ptklib.errors import InvalidInput
 from ptkstore.metadata import postgresql
 from ptkstore.metadata.errors import MetadataConflict, MetadataDamaged, MetadataUnavailable
+from ptkstore.private_files import make_private
 
-__all__ = ["BUSY_MS", "Database"]
+__all__ = ["BUSY_MS", "VERSION_TABLE", "Database"]
 
 BUSY_MS = 30_000
+# Says which schema the database has; writers on PostgreSQL take turns at it.
+VERSION_TABLE = "sage_schema"
 # Classes of SQLSTATE that say "not now": connection, transaction state, rollback, resources, operator, system.
 _NOT_NOW = ("08", "25", "40", "53", "55", "57", "58")
 _BEGIN = "sage_begin"
+# What SQLite says of a file that was cut or changed.
+_DAMAGED = ("malformed", "no such table", "no such column", "unsupported file format", "corrupt")
 
 
 class Database:
@@ -42,6 +47,7 @@ class Database:
         self._writing: int | None = None
         self._closed = False
         if self._url.get_backend_name() == "sqlite":
+            make_private(Path(str(self._url.database)))
             self._engine = _sqlite(self._url)
         else:
             self._engine = postgresql.make_engine(self._url, BUSY_MS)
@@ -74,14 +80,36 @@ class Database:
                 self._turn(),
                 _translated(),
                 postgresql.connected(self._engine) as plain,
-                postgresql.writing(plain) as connection,
+                postgresql.writing(plain, VERSION_TABLE) as connection,
             ):
                 yield connection
             return
-        with self._turn(), _translated(), self._engine.connect() as plain:
-            connection = plain.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
-            with connection.begin():
+        with self._written() as connection:
+            yield connection
+
+    @contextmanager
+    def migrate(self) -> Iterator[sa.Connection]:
+        """As `write`, for making the tables: there may be none yet, and it may take long."""
+        self._check_open()
+        if self._engine.dialect.name == "postgresql":
+            with (
+                self._turn(),
+                _translated(),
+                postgresql.connected(self._engine) as plain,
+                postgresql.migrating(plain, VERSION_TABLE) as connection,
+            ):
                 yield connection
+            return
+        with self._written() as connection:
+            yield connection
+
+    def check(self) -> str:
+        """Of SQLite: the first fault of its tables and indexes, or nothing."""
+        if self._engine.dialect.name != "sqlite":
+            return ""
+        with self.read() as connection:
+            found = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
+        return "" if found == "ok" else found
 
     def close(self) -> None:
         """Let the connections go; further use is METADATA_CLOSED. Safe to call twice."""
@@ -91,6 +119,13 @@ class Database:
     def _check_open(self) -> None:
         if self._closed:
             raise MetadataUnavailable("METADATA_CLOSED", "the metadata store was closed: open it again")
+
+    @contextmanager
+    def _written(self) -> Iterator[sa.Connection]:
+        with self._turn(), _translated(), self._engine.connect() as plain:
+            connection = plain.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -168,6 +203,11 @@ def _translated() -> Iterator[None]:
         cause = getattr(error, "orig", None) or error
         if "not a database" in str(cause):
             raise MetadataDamaged("NOT_METADATA", "the file is not a metadata store") from None
+        if any(one in str(cause) for one in _DAMAGED):
+            raise MetadataDamaged(
+                "METADATA_DAMAGED",
+                "the metadata's file is damaged, and nothing was changed: put the newest copy back, or run `sage restore`",
+            ) from None
         state = getattr(cause, "sqlstate", None) or ""
         if state in postgresql.CONFLICTS:
             raise MetadataConflict(

@@ -1,7 +1,7 @@
 """The schema's version, and the way up to it: alembic migrations that ship with the package.
 
-`migrate` runs in one write transaction, so two processes that open a new store at once take turns and a crash leaves the old
-schema whole. alembic is imported only when there is something to do. Reasons: SCHEMA_TOO_NEW, NOT_METADATA.
+`migrate` runs in one transaction, as the only writer, so two processes that open a new store at once take turns and a crash
+leaves the old schema whole. alembic is imported only when there is something to do. Reasons: SCHEMA_TOO_NEW, NOT_METADATA.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from ptkstore.metadata.database import Database
+from ptkstore.metadata.database import VERSION_TABLE, Database
 from ptkstore.metadata.errors import MetadataDamaged
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["REVISIONS", "VERSION_TABLE", "alembic_config", "migrate"]
 
 # Every revision of this release, oldest first; a released one is never edited.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
-VERSION_TABLE = "sage_schema"
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 
 # alembic keeps the running migration in module globals.
 _MIGRATING = threading.Lock()
@@ -33,7 +32,7 @@ def migrate(database: Database) -> None:
     with database.read() as connection:
         if _revision(connection) == REVISIONS[-1]:
             return
-    with _MIGRATING, database.write() as connection:
+    with _MIGRATING, database.migrate() as connection:
         # Another process may have migrated between our look and our lock.
         if _revision(connection) != REVISIONS[-1]:
             _upgrade(connection)

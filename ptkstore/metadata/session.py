@@ -12,6 +12,9 @@ from ptkstore.metadata.checks import check_limit
 
 __all__ = ["Session"]
 
+# Of one statement; PostgreSQL takes 65,535 and SQLite, as it is usually built, 32,766.
+_MOST_VALUES = 30_000
+
 
 class Session:
     """One transaction. Belongs to one thread; dead when its ``with`` block ends."""
@@ -62,14 +65,15 @@ class Session:
     def insert_plain(self, table: sa.Table, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
         """`insert_all` for many rows of numbers and texts that go to the driver as they are: a fifth of the work."""
         self._check_writable()
-        if not rows:
-            return
-        made = table.insert().compile(dialect=self._connection.dialect, column_keys=list(names))
-        if made.positional:
-            assert made.positiontup == list(names)
-            self._connection.exec_driver_sql(str(made), list(rows))
-        else:
-            self._connection.exec_driver_sql(str(made), [dict(zip(names, row, strict=True)) for row in rows])
+        # One statement with many rows, not one row many times: psycopg would send those as a pipeline, and PostgreSQL counts
+        # no idle time behind a pipeline: who hangs there would hold the writers' turn for ever.
+        most = _MOST_VALUES // len(names)
+        mark = "%s" if self._connection.dialect.paramstyle in ("format", "pyformat") else "?"
+        row = f"({', '.join([mark] * len(names))})"
+        for begin in range(0, len(rows), most):
+            some = rows[begin : begin + most]
+            text = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES {', '.join([row] * len(some))}"  # noqa: S608
+            self._connection.exec_driver_sql(text, tuple(value for one in some for value in one))
 
     def execute(self, statement: sa.Update | sa.Delete) -> None:
         """Change rows."""

@@ -32,6 +32,7 @@ from ptkstore.metadata.states import States
 from ptkstore.metadata.streams import Streams
 from ptkstore.metadata.subscriptions import Subscriptions
 from ptkstore.metadata.tokens import Tokens
+from ptkstore.metadata.witness import WitnessRow
 
 __all__ = ["Metadata", "Transaction"]
 
@@ -60,6 +61,7 @@ class Transaction:
         self.requests = Requests(session)
         self.tokens = Tokens(session)
         self.audit = Audit(session)
+        self.witness = WitnessRow(session)
         self._session = session
 
     def clock_ms(self) -> int | None:
@@ -114,6 +116,10 @@ class Metadata:
                 delay *= 2
         with self.write() as tx:
             return work(tx)
+
+    def check(self) -> str:
+        """What the database itself finds wrong with its file; empty where nothing is, or where it looks after that itself."""
+        return self._database.check()
 
     def close(self) -> None:
         """Let the connections go; further use is METADATA_CLOSED. Safe to call twice."""

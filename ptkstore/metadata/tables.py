@@ -27,6 +27,7 @@ from ptkstore.metadata.checks import MAX_ENDPOINT
 __all__ = [
     "METADATA",
     "audit",
+    "audit_segments",
     "blocks",
     "charges",
     "charges_head",
@@ -48,6 +49,7 @@ __all__ = [
     "streams",
     "subscriptions",
     "tokens",
+    "witness",
 ]
 
 
@@ -299,8 +301,21 @@ audit = Table(
     Column("what", _NAME, nullable=False),
     Column("subject", _NAME, nullable=False),
     Column("outcome", _NAME, nullable=False),
+    Column("times", BigInteger, nullable=False, server_default="1"),
     Column("digest", _text(64), nullable=False),
     sqlite_autoincrement=True,
+)
+
+# Entries of the audit log that were moved to files; the first that is left follows the digest of the newest.
+audit_segments = Table(
+    "audit_segments",
+    METADATA,
+    Column("id", _ID, primary_key=True, autoincrement=False),
+    Column("entries", BigInteger, nullable=False),
+    Column("digest", _text(64), nullable=False),
+    Column("file", _NAME, nullable=False),
+    Column("file_sha256", _text(64), nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
 )
 
 marks = Table(
@@ -369,4 +384,12 @@ leases = Table(
     Column("term", BigInteger, nullable=False),
     Column("beat", BigInteger, nullable=False),
     Column("lease_ms", BigInteger, nullable=False),
+)
+
+witness = Table(
+    "witness",
+    METADATA,
+    Column("name", _NAME, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
 )

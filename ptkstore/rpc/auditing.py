@@ -1,23 +1,27 @@
 """Decisions on their way into the audit log.
 
-What changes something is in the log, durably, before it is done (`now`); readings follow within `FLUSH_SECONDS` (`soon`),
-unless the machine dies before. Nothing is let through that cannot be logged: when the log cannot be written, calls are
-refused until it can. Entries are chained as they come, so that writing them down takes little time from those who are being
-served. Reason: AUDIT_UNAVAILABLE.
+What changes something is in the log, durably, before it is done (`now`); readings and refusals follow within `FLUSH_SECONDS`,
+unless the machine dies before, and what repeats is counted (`tally`). Who feeds a stream is in the log once a day (`daily`),
+without the time: an entry for every call would count them. Nothing is let through that cannot be logged: when the log cannot
+be written, calls are refused until it can. Entries are chained as they come, so that writing them down takes little time
+from those who are being served. Reason: AUDIT_UNAVAILABLE.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 
 from ptklib.errors import SageError
 from ptkstore.metadata import Metadata, MetadataUnavailable
 from ptkstore.metadata.audit import Decision, Link, chained
+from ptkstore.rpc.tally import Tally
 
 __all__ = ["FLUSH_SECONDS", "MAX_WAITING", "Auditor"]
 
 FLUSH_SECONDS = 2.0
+DAY_MS = 86_400_000
 MAX_WAITING = 50_000
 _LOG = logging.getLogger(__name__)
 
@@ -34,6 +38,10 @@ class Auditor:
         self._waiting: list[Link] = []
         with metadata.read() as tx:
             self._newest = tx.audit.digest()
+        self._tally = Tally()
+        self._dating = threading.Lock()
+        self._day = -1
+        self._dated: set[Decision] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sage-audit", daemon=True)
         self._thread.start()
@@ -46,10 +54,30 @@ class Auditor:
     def soon(self, decision: Decision) -> None:
         """In the log before long."""
         with self._lock:
-            if len(self._waiting) >= MAX_WAITING:
-                raise MetadataUnavailable("AUDIT_UNAVAILABLE", "the audit log cannot be written now: ask again later")
+            self._require_room()
             before = self._waiting[-1][-1] if self._waiting else self._newest
             self._waiting += chained(before, [decision])
+
+    def tally(self, decision: Decision) -> bool:
+        """In the log before long: by itself (True), or counted with those like it."""
+        self._require_room()
+        first = self._tally.first(decision)
+        if first is not None:
+            self.soon(first)
+        return first is not None
+
+    def daily(self, decision: Decision) -> bool:
+        """In the log when it returns; True for the first of that day. Dated to the day alone."""
+        day = decision.at_ms // DAY_MS
+        dated = replace(decision, at_ms=day * DAY_MS)
+        with self._dating:
+            if day != self._day:
+                self._day, self._dated = day, set()
+            fresh = dated not in self._dated
+            if fresh:
+                self.now(dated)
+                self._dated.add(dated)
+            return fresh
 
     def flush(self) -> None:
         """Write down all that waits; those who come together share one write."""
@@ -75,7 +103,17 @@ class Auditor:
         """Write down what waits and stop."""
         self._stopping.set()
         self._thread.join()
+        self._chain(self._tally.over(all_of_them=True))
         self.flush()
+
+    def _require_room(self) -> None:
+        if len(self._waiting) >= MAX_WAITING:
+            raise MetadataUnavailable("AUDIT_UNAVAILABLE", "the audit log cannot be written now: ask again later")
+
+    def _chain(self, decisions: list[Decision]) -> None:
+        """They wait, however many do."""
+        with self._lock:
+            self._waiting += chained(self._waiting[-1][-1] if self._waiting else self._newest, decisions)
 
     def _write(self, links: list[Link], before: str) -> str:
         """The digest of the last entry, once it is in the log."""
@@ -88,6 +126,7 @@ class Auditor:
     def _run(self) -> None:
         while not self._stopping.wait(FLUSH_SECONDS):
             try:
+                self._chain(self._tally.over())
                 self.flush()
             except SageError as error:
                 _LOG.warning("the audit log cannot be written now: %s", error.reason)

@@ -140,8 +140,9 @@ class Allowance:
         self._lock = threading.Lock()
         self._left: dict[str, tuple[float, float]] = {}
 
-    def take(self, who: str, amount: float = 1.0) -> None:
-        """Take some, or RATE_LIMITED. More than a burst at once waits for a full allowance and leaves a debt."""
+    def take(self, who: str, amount: float = 1.0, *, least: float = 0.0) -> None:
+        """Take some, or RATE_LIMITED where there is not so much, or not ``least``. More than a burst at once waits for a full
+        allowance and leaves a debt."""
         if self._rate <= 0:
             return
         now = self._clock()
@@ -150,9 +151,10 @@ class Allowance:
                 self._left.clear()
             left, then = self._left.get(who, (self._burst, now))
             left = min(self._burst, left + (now - then) * self._rate)
-            if left < min(amount, self._burst):
+            needed = min(max(amount, least), self._burst)
+            if left < needed:
                 self._left[who] = (left, now)
-                wait = (min(amount, self._burst) - left) / self._rate
+                wait = (needed - left) / self._rate
                 raise LimitExceeded(
                     "RATE_LIMITED", f"too much at once: wait {wait:.2g} s", retry_seconds=round(wait, 3)
                 )
@@ -179,20 +181,34 @@ class Callers:
         self._clock = clock
         self._vouched = vouched
         self._known: dict[str, tuple[float, TokenRow]] = {}
+        self._reading = threading.Lock()
+        self._read: float | None = None
 
-    def identify(self, context: Any) -> Caller:
-        """The caller of an RPC."""
+    def identify(self, context: Any, *, look: bool = True) -> Caller:
+        """The caller of an RPC; without a ``look`` into the metadata by the tokens that were in it some seconds ago."""
         for name, value in context.invocation_metadata():
             if name == "authorization":
-                return self._bearer(value if isinstance(value, str) else "")
-        # The certificate of a call that was handed on is that of a server, and says nothing of the caller.
-        handed_on = any(name == HANDED_ON for name, _ in context.invocation_metadata())
-        name = self._vouched(context) if handed_on else self.certificate(context)
-        if name is not None and name in self._certificates:
-            return self._certificates[name]
+                return self._bearer(value, look=look)
+        certified = self._certified(context)
+        if certified is not None:
+            return certified
         if self._anonymous:
             return ANONYMOUS
         raise AccessDenied("CREDENTIALS_MISSING", "this server wants credentials: a token, or a certificate it knows")
+
+    def remembered(self, metadata: Iterable[tuple[str, Any]]) -> str | None:
+        """The name of a caller whose token was good lately; None for all others. Never waits."""
+        for name, value in metadata:
+            if name == "authorization":
+                match = _bearer_token(value)
+                known = self._known.get(match[1]) if match else None
+                good = (
+                    known is not None
+                    and match is not None
+                    and hmac.compare_digest(_hash(match[2]), known[1].secret_sha256)
+                )
+                return known[1].name if known is not None and good else None
+        return None
 
     def certificate(self, context: Any) -> str | None:
         """The name in the certificate that a caller showed, if it is one we know."""
@@ -203,20 +219,29 @@ class Callers:
         names = (one.decode("utf-8", "replace") for found in shown for one in found)
         return next((name for name in names if name in self._certificates), None)
 
-    def _bearer(self, header: str) -> Caller:
-        match = _TOKEN.fullmatch(header.removeprefix("Bearer ")) if header.startswith("Bearer ") else None
-        row = self._token(match[1]) if match else None
+    def _certified(self, context: Any) -> Caller | None:
+        """The owner of the certificate that a call came with."""
+        # The certificate of a call that was handed on is that of a server, and says nothing of the caller.
+        handed_on = any(name == HANDED_ON for name, _ in context.invocation_metadata())
+        name = self._vouched(context) if handed_on else self.certificate(context)
+        return self._certificates.get(name) if name is not None else None
+
+    def _bearer(self, header: object, *, look: bool) -> Caller:
+        match = _bearer_token(header)
+        row = self._token(match[1], look=look) if match else None
         # The hash is compared even where there is no such token, so that timing tells nothing.
         right = hmac.compare_digest(_hash(match[2] if match else ""), row.secret_sha256 if row else "0" * 64)
         if row is None or not right or not row.alive(int(self._clock() * 1000)):
             raise AccessDenied("CREDENTIALS_INVALID", "the token is not known, or not any more")
         return Caller(row.name, frozenset(row.roles), frozenset(row.streams), frozenset(row.ptks))
 
-    def _token(self, number: str) -> TokenRow | None:
+    def _token(self, number: str, *, look: bool) -> TokenRow | None:
+        if not look:
+            self._read_all()
         now = time.monotonic()
         known = self._known.get(number)
-        if known is not None and now - known[0] < TOKEN_SECONDS:
-            return known[1]
+        if not look or (known is not None and now - known[0] < TOKEN_SECONDS):
+            return None if known is None else known[1]
         with self._metadata.read() as tx:
             row = tx.tokens.find(number)
         if row is None:
@@ -226,6 +251,24 @@ class Callers:
                 self._known.clear()
             self._known[number] = (now, row)
         return row
+
+    def _read_all(self) -> None:
+        """Read all tokens, unless that was done lately."""
+        with self._reading:
+            now = time.monotonic()
+            if self._read is not None and now - self._read < TOKEN_SECONDS:
+                return
+            with self._metadata.read() as tx:
+                rows = tx.tokens.list()
+            self._known = {row.id: (now, row) for row in rows[-_MAX_KNOWN:]}
+            self._read = now
+
+
+def _bearer_token(header: object) -> re.Match[str] | None:
+    """The number and the secret of a token in its header."""
+    if not isinstance(header, str) or not header.startswith("Bearer "):
+        return None
+    return _TOKEN.fullmatch(header.removeprefix("Bearer "))
 
 
 def _hash(secret: str) -> str:

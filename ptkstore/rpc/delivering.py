@@ -8,9 +8,7 @@ A crash between the call and the mark sends a version twice, never none.
 
 from __future__ import annotations
 
-import fnmatch
 import random
-import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,28 +17,20 @@ from dataclasses import dataclass
 import grpc
 import structlog
 
-from ptklib.errors import SageError
+from ptklib.errors import Refused, SageError
 from ptkstore.engine.ptk_views import state_view
 from ptkstore.metadata import Metadata, rows
 from ptkstore.metadata.notifications import Notification
+from ptkstore.rpc.endpoints import Target, resolved
 from ptkstore.rpc.messages import state_message
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
 from ptkstore.views import StateView
 
-__all__ = ["MAX_ATTEMPTS", "Deliverer", "Pace", "is_allowed"]
+__all__ = ["MAX_ATTEMPTS", "Deliverer", "Pace"]
 
 MAX_ATTEMPTS = 12
-_ENDPOINT = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?):([0-9]{1,5})")
 _LOG = structlog.get_logger("sage.deliveries")
-
-
-def is_allowed(endpoint: str, allowed: Sequence[str]) -> bool:
-    """True for ``host:port`` that matches one of the operator's patterns. Anything else a channel could take is not."""
-    match = _ENDPOINT.fullmatch(endpoint)
-    if match is None or not 0 < int(match[3]) < 65536:
-        return False
-    return any(fnmatch.fnmatchcase(endpoint, pattern) for pattern in allowed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +71,7 @@ class Deliverer:
         self._credentials = credentials
         self._pace = pace or Pace()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sage-deliver")
-        self._channels: dict[str, grpc.Channel] = {}
+        self._channels: dict[Target, grpc.Channel] = {}
         self._busy: set[int] = set()
         self._lock = threading.Lock()
         self._woken = threading.Event()
@@ -214,9 +204,13 @@ class Deliverer:
 
     def _called(self, endpoint: str, state: StateView) -> str | None:
         """None when the subscriber took it, else why not: the name of a gRPC code, never a text of theirs."""
-        if not is_allowed(endpoint, self._allowed):
-            return "ENDPOINT_NOT_ALLOWED"
-        stub = ptk_pb2_grpc.SubscriberServiceStub(self._channel(endpoint))
+        try:
+            target = resolved(endpoint, self._allowed)
+        except Refused as refusal:
+            return refusal.reason
+        except (OSError, UnicodeError):
+            return "UNAVAILABLE"  # the name stands for nothing at the moment
+        stub = ptk_pb2_grpc.SubscriberServiceStub(self._channel(target))
         request = ptk_pb2.NotifyNewPtkStateRequest(state=state_message(state))
         try:
             stub.NotifyNewPtkState(request, timeout=self._pace.deadline_seconds)
@@ -227,24 +221,27 @@ class Deliverer:
     def _close_unused(self, endpoints: set[str]) -> None:
         """Close the channels to endpoints that nobody subscribes any more, at a moment when no channel is used."""
         with self._lock:
-            over = [] if self._busy else [one for one in self._channels if one not in endpoints]
+            over = [] if self._busy else [one for one in self._channels if one.endpoint not in endpoints]
             channels = [self._channels.pop(one) for one in over]
         for channel in channels:
             channel.close()
 
-    def _channel(self, endpoint: str) -> grpc.Channel:
+    def _channel(self, target: Target) -> grpc.Channel:
+        """A channel to the address that was judged; a name would be looked up again."""
         with self._lock:
-            if endpoint not in self._channels:
+            if target not in self._channels:
                 options = [
+                    ("grpc.default_authority", target.endpoint),
+                    ("grpc.ssl_target_name_override", target.host),
                     ("grpc.enable_http_proxy", 0),
                     ("grpc.max_receive_message_length", 1 << 16),
                     # When to try again is decided here.
                     ("grpc.initial_reconnect_backoff_ms", 100),
                     ("grpc.max_reconnect_backoff_ms", 2_000),
                 ]
-                self._channels[endpoint] = (
-                    grpc.insecure_channel(endpoint, options=options)
+                self._channels[target] = (
+                    grpc.insecure_channel(target.address, options=options)
                     if self._credentials is None
-                    else grpc.secure_channel(endpoint, self._credentials, options=options)
+                    else grpc.secure_channel(target.address, self._credentials, options=options)
                 )
-            return self._channels[endpoint]
+            return self._channels[target]

@@ -25,20 +25,20 @@ from google.protobuf.message_factory import GetMessageClass
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.metadata.audit import Decision
 from ptkstore.rpc.auditing import Auditor
-from ptkstore.rpc.callers import ANONYMOUS, Allowance, Caller, Callers, denied
+from ptkstore.rpc.callers import ANONYMOUS, Caller, Callers, denied
 from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, code_of, place_of, status_of, told
 from ptkstore.rpc.metrics import Metrics
-from ptkstore.rpc.permissions import ANYONE, PERMISSIONS, Permission
+from ptkstore.rpc.permissions import PERMISSIONS, Permission, is_counted
 from ptkstore.rpc.repeats import UNKEPT, Once, Repeats
 
-__all__ = ["Call", "Dispatcher", "Gate", "calls_back", "parse"]
+__all__ = ["Call", "Dispatcher", "calls_back", "parse"]
 
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 _MAX_SUBJECT = 100
 _LOG = structlog.get_logger("sage.rpc")
-# The outcome of calls that carry records, good or bad.
-ENDED = "ENDED"
+# Who called, where that is not known.
+_STRANGER = replace(ANONYMOUS, name="unknown", roles=frozenset())
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,6 @@ class Dispatcher:
     auditor: Auditor
     repeats: Repeats
     metrics: Metrics
-    allowance: Allowance
     stream_of: Callable[[str], str | None]
     now_ms: Callable[[], int]
     # Called after every mutation.
@@ -102,7 +101,7 @@ class Dispatcher:
             if call.permission.mutates:
                 answer = self._mutate(request, call, subject, work)
             else:
-                self.auditor.soon(self._decision(call.caller, method, subject, "ALLOWED"))
+                self._written(self._decision(call.caller, method, subject, "ALLOWED"))
                 answer = work(request, call).SerializeToString()
         except Exception as error:
             self._fail(method, context, call, subject, error, time.perf_counter() - begin)
@@ -159,12 +158,13 @@ class Dispatcher:
         request = parse(kind, data)
         subject = _subject(request, call.permission)
         self._check_subject(request, call)
-        self.auditor.soon(self._decision(call.caller, call.method, subject, "ALLOWED"))
+        self._written(self._decision(call.caller, call.method, subject, "ALLOWED"))
         return request
 
     def admit(self, call: Call, subject: str) -> None:
-        """Write down that a stream of requests was let in; for services that learn the subject from the first of them."""
-        self.auditor.now(self._decision(call.caller, call.method, subject, "ALLOWED"))
+        """Write down that a stream of requests was let in; for services that learn the subject from the first of them. Once a
+        day: how often a stream is fed is between the producer and us."""
+        self.auditor.daily(self._decision(call.caller, call.method, subject, "ALLOWED"))
 
     def _enter(self, method: str, context: Any) -> Call:
         caller = self.callers.identify(context)
@@ -172,8 +172,15 @@ class Dispatcher:
         if permission is None:
             raise denied("this RPC is in nobody's reach")
         caller.require_role(permission)
-        self.allowance.take(caller.name)
         return Call(method, caller, context, permission)
+
+    def refuse(self, method: str, context: Any, caller: Caller | None, error: Exception) -> None:
+        """Abort a call on its way in, and write it down. Never returns."""
+        self._end(method, context, caller or _STRANGER, "", error, None)
+
+    def cancelled(self, method: str, caller: Caller, error: SageError) -> None:
+        """Write down that a call was cancelled on its way in."""
+        self._write_down(method, caller, "", error, None)
 
     def _check_subject(self, request: Any, call: Call) -> None:
         if not call.caller.limited or call.permission.scope != "named":
@@ -187,13 +194,17 @@ class Dispatcher:
 
     def _count_stream(self, method: str, *, gone: bool) -> None:
         """Count a call that streamed; ``gone`` when the caller left before the end."""
-        code = ENDED if PERMISSIONS[method].records == "carries" else "CANCELLED" if gone else "OK"
-        self.metrics.called(method, code, None)
+        self.metrics.called(method, "CANCELLED" if gone else "OK", None)
 
     def _count(self, method: str, code: str, seconds: float | None) -> None:
         permission = PERMISSIONS.get(method)
         timed = permission is not None and not permission.records
         self.metrics.called(method, code, seconds if timed else None)
+
+    def _written(self, decision: Decision) -> bool:
+        """Write down a reading or a refusal; True when it is there by itself, and not counted with others."""
+        write = self.auditor.tally if is_counted(decision.what) else self.auditor.daily
+        return write(decision)
 
     def _decision(self, caller: Caller, method: str, subject: str, outcome: str) -> Decision:
         return Decision(self.now_ms(), caller.name, method, subject, outcome)
@@ -205,56 +216,34 @@ class Dispatcher:
         fault = told(error)
         if call is not None and call.permission.records == "carries" and not _blameless(fault):
             # What was wrong with its records is between the producer and us: nobody else is told that anything was.
-            self.metrics.called(method, ENDED, None)
             context.abort_with_status(status_of(fault))
         caller = call.caller if call is not None else _unknown(self.callers, context)
+        self._end(method, context, caller, subject, error, seconds)
+
+    def _end(
+        self, method: str, context: Any, caller: Caller, subject: str, error: Exception, seconds: float | None
+    ) -> None:
+        context.abort_with_status(status_of(self._write_down(method, caller, subject, error, seconds)))
+
+    def _write_down(
+        self, method: str, caller: Caller, subject: str, error: Exception, seconds: float | None
+    ) -> SageError:
+        """Count, log and audit a call that failed; what its caller is told."""
+        fault = told(error)
         outcome = "DENIED" if isinstance(fault, AccessDenied) else fault.reason
+        fresh = True
         try:
-            self.auditor.soon(self._decision(caller, method, subject, outcome))
+            fresh = self._written(self._decision(caller, method, subject, outcome))
         except SageError as unwritable:
             fault = unwritable
         code = code_of(fault)
         self._count(method, code.name, seconds)
         note = {"method": method, "who": caller.name, "code": code.name, "reason": fault.reason}
-        if fault is error:
+        if fault is error and fresh:
             _LOG.info("refused", **note)
-        else:
+        elif fault is not error and (fresh or is_counted(method)):
             _LOG.error("failed", **note, error=type(error).__name__, where=place_of(error))
-        context.abort_with_status(status_of(fault))
-
-
-class Gate(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
-    """Denies every method that is not in the table, and lets only known callers use the reflection service."""
-
-    def __init__(self, callers: Callers) -> None:
-        """Keep who knows the callers."""
-        self._callers = callers
-
-    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        """Services of ours check for themselves; health is for anyone; the rest needs credentials, or is not there."""
-        method = details.method
-        if method in ANYONE or (method in PERMISSIONS and method.startswith("/ptkstore.v1.")):
-            return continuation(details)
-        handler = continuation(details) if method in PERMISSIONS else None
-        if handler is None:
-            return _refusing(SageError("RPC_UNKNOWN", "there is no such RPC"))
-        inner, permission = handler.stream_stream, PERMISSIONS[method]
-
-        def checked(incoming: Any, context: Any) -> Any:
-            try:
-                self._callers.identify(context).require_role(permission)
-            except SageError as error:
-                context.abort_with_status(status_of(error))
-            return inner(incoming, context)
-
-        return grpc.stream_stream_rpc_method_handler(checked, handler.request_deserializer, handler.response_serializer)
-
-
-def _refusing(error: SageError) -> Any:
-    def refuse(_incoming: Any, context: Any) -> Any:
-        context.abort_with_status(status_of(error))
-
-    return grpc.stream_stream_rpc_method_handler(refuse)
+        return fault
 
 
 def calls_back(work: Work) -> Work:
@@ -299,7 +288,7 @@ def _unknown(callers: Callers, context: Any) -> Caller:
     try:
         return callers.identify(context)
     except Exception:
-        return replace(ANONYMOUS, name="unknown", roles=frozenset())
+        return _STRANGER
 
 
 def _snake(name: str) -> str:

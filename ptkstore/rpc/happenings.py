@@ -6,10 +6,10 @@ DELIVERY_UNKNOWN of the metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ptklib.errors import InvalidInput
-from ptkstore.engine.cycle import cycle_view
+from ptkstore.engine.cycle import cycle_views
 from ptkstore.metadata import Transaction, rows
 from ptkstore.metadata.notifications import Notification
 from ptkstore.metadata.operations import OperationRow
@@ -18,6 +18,7 @@ from ptkstore.rpc.pages import Page
 from ptkstore.views import (
     AuditPage,
     AuditView,
+    CycleView,
     DeliveryPage,
     DeliveryView,
     EventPage,
@@ -48,8 +49,21 @@ def number_of(text: str, what: str) -> int:
 
 def operation_view(tx: Transaction, row: OperationRow) -> OperationView:
     """An operation with the cycles of its windows as they are now."""
-    known = {one.window: one.id for one in tx.cycles.of_windows(row.stream, row.windows)}
-    cycles = tuple(cycle_view(tx, known[window]) for window in row.windows if window in known)
+    return operation_views(tx, [row])[0]
+
+
+def operation_views(tx: Transaction, rows: Sequence[OperationRow]) -> list[OperationView]:
+    """Operations with their cycles, all of them at once."""
+    windows: dict[str, set[int]] = {}
+    for row in rows:
+        windows.setdefault(row.stream, set()).update(row.windows)
+    cycles = [one for stream, some in windows.items() for one in tx.cycles.of_windows(stream, some)]
+    known = {(one.stream, one.window): one for one in cycle_views(tx, cycles)}
+    return [_operation_view(row, known) for row in rows]
+
+
+def _operation_view(row: OperationRow, known: Mapping[tuple[str, int], CycleView]) -> OperationView:
+    cycles = tuple(known[row.stream, window] for window in row.windows if (row.stream, window) in known)
     return OperationView(
         id=str(row.id),
         kind=row.kind,
@@ -79,7 +93,7 @@ def operation_page(
             break
         before = rows[-1].id
     part, token = page.cut(found, lambda row: row.id)
-    return OperationPage(tuple(operation_view(tx, row) for row in part), token)
+    return OperationPage(tuple(operation_views(tx, part)), token)
 
 
 def delivery_view(tx: Transaction, one: Notification) -> DeliveryView:
@@ -120,7 +134,7 @@ def audit_page(tx: Transaction, *, find: str, what: Sequence[str], limit: int, p
     page = Page(f"audit {bool(what)} {find}", limit, page_token)
     found, first = tx.audit.search(find=find, what=what, limit=page.size + 1, before=page.after)
     part, token = page.cut(found, lambda one: one.id)
-    entries = (AuditView(one.id, one.at_ms, one.who, one.what, one.subject, one.outcome) for one in part)
+    entries = (AuditView(one.id, one.at_ms, one.who, one.what, one.subject, one.outcome, one.times) for one in part)
     return AuditPage(tuple(entries), _further(page, token, first))
 
 

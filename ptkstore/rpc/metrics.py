@@ -1,13 +1,14 @@
 """Metrics for Prometheus: calls by RPC and outcome, and how long they took. Nothing that depends on records.
 
-Numbers of batches or bytes would tell how many records a stream gets: an Append is one call, however much it carries, and is
-ENDED whether its records were taken or refused. Calls whose time grows with the records that are held are not timed.
+Numbers of calls, batches or bytes would tell how many records a stream gets: calls that carry records, or that announce them,
+are in no series and no span. Calls whose time grows with the records that are held are not timed.
 """
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
+from ptkstore.rpc.permissions import is_counted
 from ptkstore.tracing import call_ended
 
 __all__ = ["Metrics"]
@@ -32,7 +33,9 @@ class Metrics:
         )
 
     def called(self, method: str, code: str, seconds: float | None) -> None:
-        """Count a call, and tell of it where calls are traced; ``seconds`` for unary ones."""
+        """Count a call, and tell of it where calls are traced, unless it is not counted; ``seconds`` for unary ones."""
+        if not is_counted(method):
+            return
         self.calls.labels(method, code).inc()
         call_ended(method, code, seconds)
         if seconds is not None:

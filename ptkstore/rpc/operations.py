@@ -7,7 +7,7 @@ from typing import Any
 
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.client import Store
-from ptkstore.engine.cycle import cycle_view
+from ptkstore.engine.cycle import cycle_views
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.dispatch import Call
 from ptkstore.rpc.happenings import number_of, operation_page, operation_view
@@ -72,7 +72,7 @@ class Operations:
         with self._store.home.metadata.read() as tx:
             rows = tx.cycles.list(request.stream, limit=page.size + 1, after=page.after)
             part, token = page.cut(rows, lambda row: row.id)
-            cycles = [cycle_message(cycle_view(tx, row.id)) for row in part]
+            cycles = [cycle_message(one) for one in cycle_views(tx, part)]
         return operation_pb2.ListCyclesResponse(cycles=cycles, next_page_token=token)
 
     def run_doctor(self, request: Any, _call: Call) -> operation_pb2.RunDoctorResponse:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ANYONE", "CHANGING", "PERMISSIONS", "ROLES", "SCOPES", "Permission", "table"]
+__all__ = ["ANYONE", "CHANGING", "PERMISSIONS", "ROLES", "SCOPES", "Permission", "is_counted", "table"]
 
 ROLES = ("reader", "producer", "developer", "operator")
 SCOPES = ("named", "checked", "filtered", "whole", "open")
@@ -27,8 +27,9 @@ ANYONE = ("/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/grpc
 class Permission:
     """Who may call an RPC. ``stream`` and ``ptk`` are the fields of the request that name them.
 
-    ``records`` says what it does with raw records: it ``carries`` them (whether it succeeds may depend on them), or its time
-    ``grows`` with those that are held. Neither may be told to anybody but the caller.
+    ``records`` says what it has to do with raw records: it ``carries`` them (how often it is called, and whether it succeeds,
+    may depend on them), it ``announces`` them (producers call it before they push), or its time ``grows`` with those that are
+    held. None of that may be told to anybody but the caller.
     """
 
     roles: frozenset[str]
@@ -80,7 +81,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     _PTK + "UnsubscribeFromPtk": _may("reader developer", scope="checked", mutates=True),
     _PTK + "ListSubscriptions": _may("reader developer", scope="filtered"),
     _STREAM + "CreateStream": _may("", scope="whole", mutates=True),
-    _STREAM + "GetStream": _may("reader producer developer", stream="name"),
+    _STREAM + "GetStream": _may("reader producer developer", stream="name", records="announces"),
     _STREAM + "ListStreams": _may("reader producer developer", scope="filtered"),
     _STREAM + "Append": _may("producer", scope="checked", mutates=True, records="carries"),
     _STREAM + "SealStream": _may("", stream="name", mutates=True, records="grows"),
@@ -113,6 +114,12 @@ PERMISSIONS: Mapping[str, Permission] = {
 
 # RPCs that change something.
 CHANGING = tuple(name for name, one in PERMISSIONS.items() if one.mutates)
+
+
+def is_counted(method: str) -> bool:
+    """False for an RPC that comes with raw records, or before them: how often it is called is between its caller and us."""
+    permission = PERMISSIONS.get(method)
+    return permission is None or permission.records not in ("carries", "announces")
 
 
 def table() -> str:

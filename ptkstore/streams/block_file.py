@@ -2,22 +2,24 @@
 
 Appending, syncing and rolling back belong to one writer (which holds the stream's lock); whoever reads waits for the
 seal. After a crash `recover` keeps the longest run of whole, authentic frames and cuts off the rest, which nobody was
-promised. A fault in front of frames that were promised is damage, never a torn tail: it stops the writer and nothing is
-cut. Reason: FRAME_DAMAGED.
+promised. A fault in front of frames that were promised (`acknowledged`) is damage, never a torn tail: it stops the writer and
+nothing is cut. Reasons: FRAME_DAMAGED, STREAM_DAMAGED.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptkstore.streams.block_cipher import BlockCipher
+from ptkstore.streams.acknowledged import Extent, lost
+from ptkstore.streams.block_cipher import MAC_BYTES, BlockCipher
 from ptkstore.streams.faults import StreamDamaged
 from ptkstore.streams.frames import DATA, PIECE_BYTES, SEAL, Frame, Header, frame_pieces, read_frame, unlock
 from ptkstore.streams.vault import Vault, sync_directory, write_all
 from ptkstore.streams.writeback import start_writeback
 
-__all__ = ["BlockFile", "Found", "damaged", "walk"]
+__all__ = ["BlockFile", "Found", "damaged", "stroll", "walk"]
 
 _MAGIC = b"SGF1"
 
@@ -36,15 +38,18 @@ def damaged(stream: str, block: str) -> StreamDamaged:
     )
 
 
-def walk(descriptor: int) -> list[Found]:
-    """The frames from the start of a file as far as headers are whole and in order."""
+def stroll(descriptor: int) -> Iterator[Found]:
+    """The frames from the start of a file as far as headers are whole and in order, one at a time."""
     size = os.fstat(descriptor).st_size
-    found: list[Found] = []
-    at = 0
-    while (frame := read_frame(descriptor, at, size)) is not None and frame.header.ordinal == len(found):
-        found.append(Found(at, frame))
-        at = frame.stop
-    return found
+    count = at = 0
+    while (frame := read_frame(descriptor, at, size)) is not None and frame.header.ordinal == count:
+        yield Found(at, frame)
+        at, count = frame.stop, count + 1
+
+
+def walk(descriptor: int) -> list[Found]:
+    """All frames of `stroll`."""
+    return list(stroll(descriptor))
 
 
 class BlockFile:
@@ -54,15 +59,29 @@ class BlockFile:
         """Nothing is opened or made yet."""
         self.block = block
         self.sealed = False
+        # True when `recover` or `cut` dropped what nobody was promised.
+        self.was_cut = False
+        # Set by who made the file and its name durable beforehand.
+        self.named = False
         self._vault = vault
         self._cipher: BlockCipher | None = None
         self._descriptor: int | None = None
         self._settled = self._length = 0
         self._settled_frames = self._frames = 0
+        self._settled_tail = self._tail = b""
+        self._promised = Extent(0, b"")
 
-    def recover(self) -> list[Found]:
-        """Bring the file back to whole, authentic frames, which are returned."""
+    @property
+    def extent(self) -> Extent:
+        """How far the file is durable, and how it ends there."""
+        return Extent(self._settled, self._settled_tail)
+
+    def recover(self, promised: Extent | None = None) -> list[Found]:
+        """Bring the file back to whole, authentic frames, which are returned. What was ``promised`` is never cut."""
         descriptor = self._open()
+        self._promised = promised or Extent(0, b"")
+        if promised is not None:
+            self._require_promised(descriptor)
         size = os.fstat(descriptor).st_size
         found = walk(descriptor)
         stop = found[-1].frame.stop if found else 0
@@ -79,11 +98,17 @@ class BlockFile:
     def cut(self, kept: list[Found]) -> None:
         """Keep these frames, the first ones of the file, and cut off the rest."""
         descriptor = self._open()
-        self._settled = self._length = kept[-1].frame.stop if kept else 0
+        length = kept[-1].frame.stop if kept else 0
+        if length < self._promised.length:
+            self._close()
+            raise lost(self._vault.stream, "an open block")
+        self._settled = self._length = length
         self._settled_frames = self._frames = len(kept)
-        if os.fstat(descriptor).st_size != self._length:
-            os.ftruncate(descriptor, self._length)
+        self._settled_tail = self._tail = Extent.of(descriptor, length).tail
+        if os.fstat(descriptor).st_size != length:
+            os.ftruncate(descriptor, length)
             os.fsync(descriptor)
+            self.was_cut = True
         self._close()
 
     def append(self, plain: memoryview, *, producer: str, seq: int, part: int, parts: int) -> None:
@@ -101,18 +126,37 @@ class BlockFile:
         if self._descriptor is None:
             return
         os.fdatasync(self._descriptor)
-        if self._settled == 0:
+        if self._settled == 0 and not self.named:
             sync_directory(self._vault.files)
-        self._settled, self._settled_frames = self._length, self._frames
+        self._settled, self._settled_frames, self._settled_tail = self._length, self._frames, self._tail
         self._close()
+
+    def sync_idle(self) -> None:
+        """Sync the file though nothing was written: an append takes as many syncs wherever its records go."""
+        descriptor = os.open(self._vault.path(self.block), os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def roll_back(self) -> None:
         """Forget everything since the last `sync`."""
         if self._descriptor is None:
             return
         os.ftruncate(self._descriptor, self._settled)
-        self._length, self._frames = self._settled, self._settled_frames
+        self._length, self._frames, self._tail = self._settled, self._settled_frames, self._settled_tail
         self._close()
+
+    def prove(self, size: int) -> None:
+        """Write so many bytes behind what is durable and take them back, to meet what a frame would meet there."""
+        descriptor = self._open()
+        try:
+            for start in range(0, size, PIECE_BYTES):
+                write_all(descriptor, bytes(min(PIECE_BYTES, size - start)), self._settled + start)
+            os.fdatasync(descriptor)
+        finally:
+            os.ftruncate(descriptor, self._settled)
+            self._close()
 
     def seal(self) -> None:
         """Close the block for good, durably. Doing it again does nothing."""
@@ -121,10 +165,15 @@ class BlockFile:
             self.sync()
             self.sealed = True
 
+    def close(self) -> None:
+        """Let the file go as it lies, for somebody who recovers it. Safe to call twice."""
+        self._close()
+
     def _write(self, header: Header, plain: memoryview | bytes) -> None:
         cipher, descriptor = self._key(), self._open()
         for piece in frame_pieces(cipher, self._vault.stream, self.block, header, plain, self._length):
             start, self._length = self._length, write_all(descriptor, piece, self._length)
+            self._tail = bytes(piece[-MAC_BYTES:])
             # The disk may begin while the next piece is encrypted, which touches none of these pages again.
             if self._length % PIECE_BYTES == 0:
                 start_writeback(descriptor, start, len(piece))
@@ -143,9 +192,15 @@ class BlockFile:
         return self._descriptor
 
     def _close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _require_promised(self, descriptor: int) -> None:
+        length = self._promised.length
+        if os.fstat(descriptor).st_size < length or Extent.of(descriptor, length) != self._promised:
+            self._close()
+            raise lost(self._vault.stream, "an open block")
 
     def _refuse_damage(self, descriptor: int, stop: int, size: int) -> None:
         """A later header that knew the file to be durable beyond ``stop`` proves that this is no torn tail."""

@@ -6,78 +6,105 @@ block while it is open. Once it is sealed, later records of its users are quaran
 late records is: they must not reach another block, whose budget is another one. Where a record goes depends on its own
 user only, so adding or removing a user changes nothing for others.
 
-What is remembered is one tag per user (a keyed pseudorandom value, never the id) and the number of the cohort. It has to
-outlive the cohort's data: it is the one thing besides DP results that does. See docs/internals/streams.md.
+Users join in two steps. `stage` is for the batches of one group that were accepted and changes nothing outside; `settle` makes
+all of it durable (`member_log` says in which order, and what a crash leaves) and is as much work where nobody joined. A group
+that fails before is forgotten by the next `begin`.
+
+What is remembered is one tag per user (a keyed pseudorandom value, never the id) and the number of the cohort, encrypted. It
+has to outlive the cohort's data: it is the one thing besides DP results that does. See docs/internals/streams.md.
+Reason: STREAM_DAMAGED, where members that were acknowledged are not there any more.
 """
 
 from __future__ import annotations
 
-import os
-import struct
-import zlib
-from pathlib import Path
-
 import numpy as np
 
+from ptkstore.streams.member_log import MemberLog, Members
+from ptkstore.streams.members_v1 import FILE, read_members_v1
+from ptkstore.streams.progress import Progress
 from ptkstore.streams.tag_map import Numbers, TagMap
 from ptkstore.streams.tags import Tags
-from ptkstore.streams.vault import sync_directory, write_all
+from ptkstore.streams.vault import Vault
 
-__all__ = ["NOBODY", "Cohorts"]
+__all__ = ["NOBODY", "Cohorts", "forget_members", "verify_members"]
 
 NOBODY = int(np.iinfo(np.int64).min)
-_ENTRY = struct.Struct(">QqI")
 
 
 class Cohorts:
-    """The members of all cohorts of one stream: a file that grows, and sorted runs in memory."""
+    """The members of all cohorts of one stream: a log on disk, and sorted runs in memory."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the file, and cut off an entry that a crash left unfinished."""
-        self._path = path
-        self._known = TagMap(NOBODY)
-        body = path.read_bytes() if path.exists() else b""
-        at = 0
-        while (entry := _entry(body, at)) is not None:
-            tags, number, at = entry
-            self._known.put(tags, np.full(len(tags), number, dtype=np.int64))
-        self._length = at
-        if at < len(body):
-            os.truncate(path, at)
+    def __init__(self, vault: Vault, key: bytes, progress: Progress) -> None:
+        """Read who has joined; the first time a log is made, from what an earlier version left."""
+        self._log = MemberLog(vault, key)
+        if progress.members_kept:
+            members = self._read()
+        else:
+            members = read_members_v1(vault.files)
+            self._log.rewrite(members)
+            # From here on a log that is missing is damage.
+            progress.members_kept = True
+            progress.write(vault.files)
+        (vault.files / FILE).unlink(missing_ok=True)
+        self._remember(members)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a group: whatever was staged and not settled did not happen."""
+        self._staged = TagMap(NOBODY)
+        self._joins: list[Members] = []
+        if self._stale:
+            self._remember(self._read())
 
     def find(self, tags: Tags) -> Numbers:
-        """The cohort of each tag, `NOBODY` where there is none."""
-        return self._known.find(tags)
+        """The cohort of each tag, `NOBODY` where there is none; those that were staged count."""
+        found = self._known.find(tags)
+        unknown = found == NOBODY
+        if self._joins and unknown.any():
+            found[unknown] = self._staged.find(tags[unknown])
+        return found
 
-    def join(self, tags: Tags, numbers: Numbers) -> None:
-        """Add users who are in no cohort yet, durably."""
-        if not len(tags):
-            return
-        fresh = not self._path.exists()
-        body = b"".join(_bytes(tags[numbers == one], int(one)) for one in np.unique(numbers))
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            length = write_all(descriptor, body, self._length)
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
-        if fresh:
-            sync_directory(self._path.parent)
-        self._length = length
+    def stage(self, tags: Tags, numbers: Numbers) -> None:
+        """Let users who are in no cohort yet join with the group, if it comes to be written."""
+        if len(tags):
+            self._staged.put(tags, numbers)
+            self._joins.append(Members(tags, numbers))
+
+    def settle(self) -> None:
+        """Make all that was staged durable. After a failure what is durable is uncertain: the next `begin` looks."""
+        tags = np.concatenate([np.empty(0, np.uint64), *(one.tags for one in self._joins)])
+        numbers = np.concatenate([np.empty(0, np.int64), *(one.numbers for one in self._joins)])
+        self._stale = True
+        self._log.write(Members(tags, numbers))
+        self._stale = False
         self._known.put(tags, numbers)
+        self._joins = []
+
+    def _read(self) -> Members:
+        members = self._log.read()
+        # What was read beyond the witnessed end may be in memory alone, after a sync that failed: it must not count before it
+        # is on the disk.
+        if self._log.is_ahead or self._log.is_long_for(members):
+            self._log.rewrite(members)
+        return members
+
+    def _remember(self, members: Members) -> None:
+        self._known = TagMap(NOBODY)
+        self._known.put(members.tags, members.numbers)
+        self._stale = False
 
 
-def _bytes(tags: Tags, number: int) -> bytes:
-    body = tags.astype("<u8").tobytes()
-    return _ENTRY.pack(len(tags), number, zlib.crc32(body, zlib.crc32(struct.pack(">Qq", len(tags), number)))) + body
+def forget_members(vault: Vault, key: bytes) -> None:
+    """Remove all that says who has joined, readable or not: for a stream that ends, which takes no records any more."""
+    MemberLog(vault, key).forget()
+    (vault.files / FILE).unlink(missing_ok=True)
 
 
-def _entry(body: bytes, at: int) -> tuple[Tags, int, int] | None:
-    if at + _ENTRY.size > len(body):
-        return None
-    count, number, crc = _ENTRY.unpack_from(body, at)
-    stop = at + _ENTRY.size + 8 * count
-    tags = body[at + _ENTRY.size : stop]
-    if stop > len(body) or zlib.crc32(tags, zlib.crc32(struct.pack(">Qq", count, number))) != crc:
-        return None
-    return np.frombuffer(tags, dtype="<u8").astype(np.uint64), number, stop
+def verify_members(vault: Vault, first: int) -> None:
+    """Read everything that says who has joined, and change nothing; a writer may be at work. Refused: STREAM_DAMAGED."""
+    if not vault.files.exists():
+        return
+    if Progress.read(vault.files, first).members_kept:
+        MemberLog(vault, vault.tag_key()).read()
+    else:
+        read_members_v1(vault.files)

@@ -1,6 +1,6 @@
 """From a producer's batch to what is stored, and back.
 
-`encode` checks names, types, nulls and public bounds, and clips or refuses by the stream's rule:
+`encode` checks names, types, nulls and public bounds, and clips values or leaves records out by the stream's rule:
 
 | value | ``clip`` | ``refuse`` |
 |---|---|---|
@@ -10,17 +10,19 @@
 | outside the domain | becomes the first value of the domain | OUT_OF_BOUNDS |
 | null, column not nullable | NULL_VALUE | NULL_VALUE |
 
-A refusal names the column and nothing about the values. Values of a domain are stored as their place in it. Columns are
-compared by position, name and type; field metadata and nullability flags are ignored, and any integer type may index a
-dictionary.
+Such a record is left out by itself (`refused`): what becomes of a record never depends on others. What is said of it names
+the column and the place, and nothing about the value. A batch is refused as a whole for its form alone.
 
-Reasons: SCHEMA_MISMATCH, BATCH_INVALID, BATCH_TOO_LARGE, NULL_VALUE, OUT_OF_BOUNDS.
+Values of a domain are stored as their place in it. Columns are compared by position, name and type; field metadata and
+nullability flags are ignored, and any integer type may index a dictionary.
+
+Reasons: SCHEMA_MISMATCH, BATCH_INVALID, BATCH_TOO_LARGE; of records NULL_VALUE, OUT_OF_BOUNDS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,15 +31,27 @@ from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
 from ptkstore.streams.columns import Column, millis
+from ptkstore.streams.refused import RefusedRecords
 from ptkstore.streams.spec import StreamSpec
 
-__all__ = ["MAX_BATCH_BYTES", "MAX_BATCH_ROWS", "Encoding"]
+__all__ = ["MAX_BATCH_BYTES", "MAX_BATCH_ROWS", "MAX_TEXT_BYTES", "Encoded", "Encoding"]
 
 MAX_BATCH_ROWS = 1 << 20
 MAX_BATCH_BYTES = 64 << 20
+# Of a user's name, where the stream sets no bound: every record has a largest size.
+MAX_TEXT_BYTES = 1024
 _END_MS = millis("2261-12-31")
 
-Check = Callable[[pa.Array], pa.Array]
+Mask = NDArray[np.bool_]
+# The values as they are stored, and which of them are not allowed, where there are such.
+Check = Callable[[pa.Array], tuple[pa.Array, Mask | None]]
+
+
+class Encoded(NamedTuple):
+    """The columns as they are stored, without the tag, and what was left out of them."""
+
+    columns: list[pa.Array]
+    refused: tuple[RefusedRecords, ...] = ()
 
 
 class Encoding:
@@ -59,8 +73,8 @@ class Encoding:
         # The tag comes first and has no name, so that no column can be mistaken for it.
         self.stored_schema = pa.schema([pa.field("", pa.uint64()), *stored])
 
-    def encode(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The columns as they are stored, without the tag."""
+    def encode(self, batch: pa.RecordBatch) -> Encoded:
+        """The records of a batch that the stream takes."""
         self._check_schema(batch)
         if batch.num_rows > MAX_BATCH_ROWS or batch.nbytes > MAX_BATCH_BYTES:
             raise InvalidInput(
@@ -72,7 +86,16 @@ class Encoding:
             _validate(batch)
         except pa.ArrowInvalid:
             raise InvalidInput("BATCH_INVALID", "the batch is not a valid Arrow record batch") from None
-        return [self._encoded(place, batch.column(place)) for place in range(batch.num_columns)]
+        columns, wrong = [], []
+        for place, column in enumerate(self.spec.columns):
+            array = batch.column(place)
+            stored, outside = self._checks[place](array)
+            columns.append(stored)
+            if array.null_count and not column.nullable:
+                wrong.append((column.name, "NULL_VALUE", _nulls(array)))
+            if outside is not None:
+                wrong.append((column.name, "OUT_OF_BOUNDS", outside))
+        return Encoded(columns) if not wrong else _left_out(columns, wrong)
 
     def decode(self, stored: pa.RecordBatch) -> pa.RecordBatch:
         """Records as the specification's schema has them, from stored columns without the tag."""
@@ -103,60 +126,51 @@ class Encoding:
             )
         self._right = batch.schema.remove_metadata()
 
-    def _encoded(self, place: int, array: pa.Array) -> pa.Array:
-        column = self.spec.columns[place]
-        if array.null_count and not column.nullable:
-            raise InvalidInput("NULL_VALUE", f"column {column.name!r} must not have nulls", column=column.name)
-        return self._checks[place](array)
-
-    def _outside(self, column: Column) -> None:
-        """Called when some value is not allowed: go on where the stream clips."""
-        if not self.clips:
-            raise InvalidInput(
-                "OUT_OF_BOUNDS", f"column {column.name!r} must stay within its public bounds", column=column.name
-            )
-
     def _check(self, column: Column, domain: pa.Array | None) -> Check:
         if domain is not None:
             first = _counts_from(domain)
-            return lambda array: self._codes(column, domain, first, array)
-        if column.type == "bool" or (column.lower is None and column.upper is None):
-            return lambda array: array
+            return lambda array: self._codes(domain, first, array)
         if column.type == "string":
-            return lambda array: self._short(column, array)
+            most = MAX_TEXT_BYTES if column.upper is None else column.upper
+            assert isinstance(most, int)
+            return lambda array: self._short(most, array)
+        if column.type == "bool" or (column.lower is None and column.upper is None):
+            return lambda array: (array, None)
         lower, upper = _limits(column)
         return lambda array: self._within(column, lower, upper, array)
 
-    def _within(self, column: Column, lower: Any, upper: Any, array: pa.Array) -> pa.Array:
+    def _within(self, column: Column, lower: Any, upper: Any, array: pa.Array) -> tuple[pa.Array, Mask | None]:
         raw = array.view(pa.int64()) if column.is_timestamp else array
         if array.null_count == len(array):
-            return array
+            return array, None
         masked = raw.fill_null(lower) if array.null_count else raw
         values = masked.to_numpy()
         # False for NaN as well.
         if values.min() >= lower and values.max() <= upper:
-            return array
-        self._outside(column)
+            return array, None
+        if not self.clips:
+            return array, ~((values >= lower) & (values <= upper))
         kept = np.where(values >= lower, np.minimum(values, upper), lower).astype(values.dtype)
-        mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-        return pa.array(kept, mask=mask, from_pandas=False).view(array.type)
+        mask = _nulls(array) if array.null_count else None
+        return pa.array(kept, mask=mask, from_pandas=False).view(array.type), None
 
-    def _short(self, column: Column, array: pa.Array) -> pa.Array:
-        most = column.upper
-        longest = pc.max(pc.binary_length(array)).as_py()
+    def _short(self, most: int, array: pa.Array) -> tuple[pa.Array, Mask | None]:
+        lengths = pc.binary_length(array)
+        longest = pc.max(lengths).as_py()
         if longest is None or longest <= most:
-            return array
-        self._outside(column)
+            return array, None
+        if not self.clips:
+            return array, pc.fill_null(pc.greater(lengths, most), False).to_numpy(zero_copy_only=False)
         cut = [None if one is None else one.encode()[:most].decode(errors="ignore") for one in array.to_pylist()]
-        return pa.array(cut, array.type)
+        return pa.array(cut, array.type), None
 
-    def _codes(self, column: Column, domain: pa.Array, first: int | None, array: pa.Array) -> pa.Array:
+    def _codes(self, domain: pa.Array, first: int | None, array: pa.Array) -> tuple[pa.Array, Mask | None]:
         kind = _code_type(len(domain))
         storage = kind.to_pandas_dtype()
         if pa.types.is_dictionary(array.type):
             indices = array.indices
             if not len(array.dictionary):
-                return pa.nulls(len(array), kind)
+                return pa.nulls(len(array), kind), None
             codes = (indices.fill_null(0) if indices.null_count else indices).to_numpy()
             # Most producers send the domain itself as the dictionary: then the indices are the codes.
             if array.dictionary.equals(domain):
@@ -167,13 +181,31 @@ class Encoding:
         else:
             codes = _places(array, domain, first, storage)
             clean = not len(codes) or codes.min() >= 0
-        mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        mask = _nulls(array) if array.null_count else None
+        wrong = None
         if not clean:
-            wrong = codes < 0 if mask is None else (codes < 0) & ~mask
-            if wrong.any():
-                self._outside(column)
+            if not self.clips:
+                wrong = codes < 0 if mask is None else (codes < 0) & ~mask
             codes = np.where(codes < 0, 0, codes).astype(storage)
-        return pa.array(codes, type=kind, mask=mask)
+        return pa.array(codes, type=kind, mask=mask), wrong if wrong is not None and wrong.any() else None
+
+
+def _left_out(columns: list[pa.Array], wrong: list[tuple[str, str, Mask]]) -> Encoded:
+    """Leave out every record that is wrong somewhere; it counts for the first of its reasons."""
+    bad = np.zeros(len(columns[0]), dtype=bool)
+    refused = []
+    for column, reason, mask in wrong:
+        fresh = np.flatnonzero(mask & ~bad)
+        if len(fresh):
+            refused.append(RefusedRecords(column, reason, len(fresh), int(fresh[0])))
+            bad[fresh] = True
+    kept = pa.array(~bad)
+    return Encoded([one.filter(kept) for one in columns], tuple(refused))
+
+
+def _nulls(array: pa.Array) -> Mask:
+    found: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    return found
 
 
 def _validate(batch: pa.RecordBatch) -> None:

@@ -4,6 +4,8 @@ Many PTKs train on nested ranges of the same blocks. `spend_and_open` spends eve
 what it returns says which blocks and ranges are open now and travels to the workers, which read with `read_opened`. It is
 signed under a key of the stream: one that was not made by spending opens nothing (OPENED_FORGED). Tags are for choosing
 records inside the worker; they never reach a PTK.
+
+A worker process cannot read keys: it gets those of the blocks that are open with them (`with_keys`), and no others.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ptkstore.streams.reader import StreamReader
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.streams.vault import Vault
 
-__all__ = ["Opened", "Tagged", "read_opened", "require_open", "spend_and_open"]
+__all__ = ["Opened", "Tagged", "read_opened", "require_open", "spend_and_open", "with_keys"]
 
 
 class Opened(NamedTuple):
@@ -37,6 +39,11 @@ class Opened(NamedTuple):
     spec: dict[str, Any]
     ranges: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
     mac: bytes = b""
+    keys: dict[str, bytes] | None = None
+
+    def __repr__(self) -> str:
+        """Without keys."""
+        return f"Opened(store={self.store!r}, blocks={[block for block, _ in self.ranges]!r})"
 
 
 class Tagged(NamedTuple):
@@ -59,12 +66,20 @@ def read_opened(opened: Opened) -> Iterator[Tagged]:
 
     Whole blocks are read, for many ranges are chosen from one reading. Refused: OPENED_FORGED.
     """
-    if not hmac.compare_digest(opened.mac, _mac(opened)):
-        raise GrantRefused("OPENED_FORGED", "nothing was spent for this: slices open with grants")
-    reader = StreamReader(opened.store, StreamSpec.from_json(opened.spec))
+    if opened.keys is None:
+        _require_true(opened)
+    # Whoever has the keys got them with the blocks, from a process that has looked.
+    reader = StreamReader(opened.store, StreamSpec.from_json(opened.spec), keys=opened.keys)
     for block, _ in opened.ranges:
         for batch, tags in reader._tagged(block, [WHOLE]):
             yield Tagged(batch, tags)
+
+
+def with_keys(opened: Opened) -> Opened:
+    """The same with the keys of its blocks, for a process that cannot read any. Refused: OPENED_FORGED, BLOCK_EXPIRED."""
+    _require_true(opened)
+    vault = Vault(Path(opened.store), StreamSpec.from_json(opened.spec).name)
+    return opened._replace(keys={block: vault.key_bytes(block) for block, _ in opened.ranges})
 
 
 def require_open(opened: Opened, start: int, stop: int) -> None:
@@ -72,6 +87,11 @@ def require_open(opened: Opened, start: int, stop: int) -> None:
     for _, ranges in opened.ranges:
         if not any(first <= start and stop <= last for first, last in ranges):
             raise GrantRefused("OPENED_TOO_FAR", "the range of tags is wider than what was spent for")
+
+
+def _require_true(opened: Opened) -> None:
+    if not hmac.compare_digest(opened.mac, _mac(opened)):
+        raise GrantRefused("OPENED_FORGED", "nothing was spent for this: slices open with grants")
 
 
 def _mac(opened: Opened) -> bytes:

@@ -5,14 +5,14 @@ the records whose tag lies in the granted ranges. `count_blocks` does the same a
 nothing else. Tags never leave. At user level at most ``records_per_user`` records of a user are kept, the first to
 arrive.
 
-Reasons: those of ``Ledger.spend``; GRANT_WRONG_STREAM and LEDGER_REQUIRED before anything is spent; after it
+Reasons: those of ``Ledger.spend``; GRANT_WRONG_STREAM, LEDGER_REQUIRED and LEDGER_FOREIGN before anything is spent; after it
 BLOCK_UNKNOWN, BLOCK_NOT_SEALED, BLOCK_EXPIRED and FRAME_DAMAGED (without contents).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +24,12 @@ from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import TagRange
 from ptklib.privacy.source import BitSource
 from ptkstore.ledger import Ledger
-from ptkstore.streams.block_file import damaged, walk
+from ptkstore.streams.binding import require_bound
+from ptkstore.streams.block_cipher import BlockCipher
+from ptkstore.streams.block_file import damaged, stroll
 from ptkstore.streams.encoding import Encoding
 from ptkstore.streams.faults import BlockRefused
-from ptkstore.streams.frames import DATA, SEAL, unlock
+from ptkstore.streams.frames import DATA, SEAL, Frame, unlock
 from ptkstore.streams.progress import Progress
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.spec import StreamSpec
@@ -45,10 +47,12 @@ Ranges = dict[str, list[TagRange]]
 class StreamReader:
     """Reads sealed blocks of one stream. Any process may have one; it writes nothing."""
 
-    def __init__(self, store: str | Path, spec: StreamSpec) -> None:
-        """Name the stream; nothing is opened."""
+    def __init__(self, store: str | Path, spec: StreamSpec, *, keys: Mapping[str, bytes] | None = None) -> None:
+        """Name the stream; nothing is opened. With ``keys`` of blocks, those are used and none is read."""
         self.spec = spec
-        self._vault = Vault(Path(store), spec.name)
+        self._keys = keys
+        self._store = Path(store)
+        self._vault = Vault(self._store, spec.name)
         self._spans = Spans(spec)
         self._encoding = Encoding(spec)
 
@@ -89,6 +93,7 @@ class StreamReader:
         """Charge, then look: the blocks of the grants with their tag ranges, all of them sealed and held."""
         if not isinstance(ledger, Ledger):
             raise InvalidInput("LEDGER_REQUIRED", f"a slice opens with a Ledger, got {type(ledger).__name__}")
+        require_bound(self._store, ledger)
         for grant in grants:
             if not isinstance(grant, Grant) or grant.stream != self.spec.name:
                 raise GrantRefused(
@@ -110,16 +115,21 @@ class StreamReader:
     def _records(self, block: str, ranges: list[TagRange]) -> Iterator[pa.RecordBatch]:
         """The stored records, tag first, of one block within the ranges."""
         bound = _UserBound(self.spec.records_per_user) if self.spec.unit == "user" else None
-        cipher = self._vault.key(block)
+        cipher = self._vault.key(block) if self._keys is None else BlockCipher(self._keys[block])
         with self._vault.reading(block) as descriptor:
-            frames = [one.frame for one in walk(descriptor)]
-            size = frames[-1].stop if frames else 0
-            kinds = [one.header.kind for one in frames]
-            if kinds != [DATA] * (len(kinds) - 1) + [SEAL] or size != os.fstat(descriptor).st_size:
+            # Twice over the headers rather than a list of them: there may be as many frames as records.
+            last: Frame | None = None
+            for _, frame in stroll(descriptor):
+                if last is not None and last.header.kind != DATA:
+                    raise damaged(self.spec.name, block)
+                last = frame
+            if last is None or last.header.kind != SEAL or last.stop != os.fstat(descriptor).st_size:
                 raise damaged(self.spec.name, block)
-            if unlock(cipher, self.spec.name, block, frames[-1], descriptor) is None:
+            if unlock(cipher, self.spec.name, block, last, descriptor) is None:
                 raise damaged(self.spec.name, block)
-            for frame in frames[:-1]:
+            for _, frame in stroll(descriptor):
+                if frame.header.kind == SEAL:
+                    break
                 plain = unlock(cipher, self.spec.name, block, frame, descriptor)
                 if plain is None:
                     raise damaged(self.spec.name, block)

@@ -4,33 +4,92 @@ The frames of a group go to several files and become durable one file after the 
 all are. So after a crash the newest group may be there in part: frames cut short, or some parts of a batch without the
 others. Both are cut off the ends of their files, until every batch that is left is complete. Sealed blocks hold
 promised frames only and are not touched; what they accepted is in `Progress`.
+
+What was acknowledged (`acknowledged`) is never cut, and where it is not there nothing is repaired: STREAM_DAMAGED.
 """
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
+from dataclasses import dataclass
 
+from ptkstore.streams.acknowledged import Acknowledged, Extent, Known, lost
 from ptkstore.streams.block_file import BlockFile, Found
 from ptkstore.streams.frames import DATA
 from ptkstore.streams.progress import Progress
+from ptkstore.streams.senders import Sender
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
 
-__all__ = ["recover"]
+__all__ = ["Recovered", "check_promises", "recover"]
 
 Batch = tuple[str, int]
 
 
-def recover(vault: Vault, spans: Spans, progress: Progress) -> dict[str, BlockFile]:
-    """The open blocks, brought back to whole batches, which are added to ``progress.accepted``."""
-    vault.collect()
+@dataclass(frozen=True)
+class Recovered:
+    """The open blocks, and whether something was dropped that nobody had been promised."""
+
+    files: dict[str, BlockFile]
+    dropped: bool
+
+
+def recover(vault: Vault, spans: Spans, progress: Progress, acknowledged: Acknowledged) -> Recovered:
+    """The open blocks, brought back to whole batches, which are added to ``progress.accepted``.
+
+    All that was acknowledged must be there, or STREAM_DAMAGED, and nothing is deleted. Destruction that was begun is finished.
+    """
+    if not acknowledged.adopted:
+        check_promises(vault, spans, progress.sealed_before, progress.oldest_open, acknowledged.known)
+        if acknowledged.known.gone:
+            vault.destroy(*acknowledged.known.gone)
+            acknowledged.destroyed()
+    dropped = vault.collect()
+    promised = acknowledged.known.extents
     names = [one for one in vault.blocks() if spans.number(one) >= progress.sealed_before]
     files = {name: BlockFile(vault, name) for name in names}
-    found = {name: file.recover() for name, file in files.items()}
-    while _cut_incomplete(files, found, progress):
-        pass
-    progress.accepted.update({_batch(one) for frames in found.values() for one in frames if _is_data(one)})
-    return files
+    try:
+        found = {name: file.recover(promised.get(name)) for name, file in files.items()}
+        while _cut_incomplete(files, found, progress):
+            pass
+    except BaseException:
+        # It is tried again: what is left open here would be lost each time.
+        for file in files.values():
+            file.close()
+        raise
+    batches = {_batch(one) for frames in found.values() for one in frames if _is_data(one)}
+    progress.accepted.update((Sender.of_text(text), seq) for text, seq in batches)
+    _begin(vault, progress, acknowledged, files)
+    return Recovered(files, dropped or any(file.was_cut for file in files.values()))
+
+
+def check_promises(vault: Vault, spans: Spans, sealed_before: int, oldest_open: int, known: Known) -> None:
+    """Refuse (STREAM_DAMAGED) a stream of which a file, a key or a part of a file is gone that was acknowledged."""
+    if known.sealed_before is not None and oldest_open < known.sealed_before:
+        raise lost(vault.stream, "the progress")
+    for name, extent in known.extents.items():
+        what = "an open block" if spans.number(name) >= sealed_before else f"block {name!r}"
+        if not vault.holds(name) or not vault.path(name).exists():
+            raise lost(vault.stream, what)
+        with vault.reading(name) as descriptor:
+            size = os.fstat(descriptor).st_size
+            # A sealed block never changes; an open one may be longer by what nobody was promised.
+            whole = size == extent.length if spans.number(name) < sealed_before else size >= extent.length
+            if not whole or Extent.of(descriptor, extent.length) != extent:
+                raise lost(vault.stream, what)
+
+
+def _begin(vault: Vault, progress: Progress, acknowledged: Acknowledged, files: dict[str, BlockFile]) -> None:
+    """From here on what is there is what was acknowledged: whole batches are, even if their answer was lost."""
+    extents = acknowledged.known.extents
+    if acknowledged.adopted:
+        for name in vault.blocks():
+            with vault.reading(name) as descriptor:
+                extents[name] = Extent.of(descriptor, os.fstat(descriptor).st_size)
+    extents.update({name: file.extent for name, file in files.items()})
+    acknowledged.known.sealed_before = max(progress.sealed_before, acknowledged.known.sealed_before or 0)
+    acknowledged.begin()
 
 
 def _cut_incomplete(files: dict[str, BlockFile], found: dict[str, list[Found]], progress: Progress) -> bool:
@@ -42,13 +101,17 @@ def _cut_incomplete(files: dict[str, BlockFile], found: dict[str, list[Found]], 
     cut = False
     for name, frames in found.items():
         for place, one in enumerate(frames):
-            whole = len(parts[_batch(one)]) == one.frame.header.parts or _batch(one) in progress.accepted
-            if _is_data(one) and not whole:
+            if _is_data(one) and not _is_whole(one, parts, progress):
                 found[name] = frames[:place]
                 files[name].cut(found[name])
                 cut = True
                 break
     return cut
+
+
+def _is_whole(one: Found, parts: dict[Batch, set[int]], progress: Progress) -> bool:
+    text, seq = _batch(one)
+    return len(parts[text, seq]) == one.frame.header.parts or progress.accepted.holds(Sender.of_text(text), seq)
 
 
 def _batch(one: Found) -> Batch:

@@ -3,7 +3,11 @@
 Event level: the span of its event time; where that is sealed, the oldest open block or quarantine by the stream's rule. What a
 restore gave up always goes to quarantine: it may have been charged in a book that was lost, and a block is a fresh budget.
 User level: the cohort of its user (`cohorts`). Nothing here depends on other records, except that records of one user
-stay together.
+stay together. Nothing is refused here and nothing becomes durable: a batch that gets here has been accepted.
+
+Where records go depends at user level on who was seen before, and so does the number of files that are written. What may be
+watched from outside must not: files are made by event time (``begins``), wherever the records go, and ``users`` is the
+number of files that the batch could touch at most, which is how many are synced.
 """
 
 from __future__ import annotations
@@ -16,11 +20,11 @@ import pyarrow as pa
 
 from ptkstore.streams.cohorts import NOBODY, Cohorts
 from ptkstore.streams.spans import Spans
-from ptkstore.streams.spec import StreamSpec
+from ptkstore.streams.spec import MAX_HORIZON_BLOCKS, StreamSpec
 from ptkstore.streams.tag_map import Numbers
 from ptkstore.streams.tags import Tags
 
-__all__ = ["Checked", "Router"]
+__all__ = ["Checked", "Router", "Split"]
 
 _QUARANTINE = NOBODY + 1
 
@@ -31,6 +35,14 @@ class Checked(NamedTuple):
     stored: pa.RecordBatch
     tags: Tags
     spans: Numbers | int
+
+
+class Split(NamedTuple):
+    """The parts of a batch with the names of their blocks, at least one; the blocks that must have files; how many users."""
+
+    parts: list[tuple[str, pa.RecordBatch]]
+    begins: list[str]
+    users: int = 0
 
 
 class Router:
@@ -54,31 +66,41 @@ class Router:
         first = int(times.min()) // self._ticks
         return first if int(times.max()) // self._ticks == first else times // self._ticks
 
-    def split(self, checked: Checked, oldest_open: int) -> list[tuple[str, pa.RecordBatch]]:
-        """The parts of a batch with the names of their blocks, at least one. New users join their cohorts, durably."""
+    def split(self, checked: Checked, oldest_open: int) -> Split:
+        """Cut a batch by block. New users are staged to join their cohorts."""
+        if self._cohorts is None or not len(checked.tags):
+            parts = self._by_time(checked, oldest_open)
+            return Split(parts, [name for name, _ in parts])
+        users, goes = self._by_user(self._cohorts, checked, oldest_open)
+        parts = [(self._name(number, oldest_open), rows) for number, rows in _grouped(checked.stored, goes)]
+        by_time = np.unique(np.maximum(checked.spans, oldest_open)).tolist()
+        begins = [self._spans.quarantine(oldest_open), *(self._name(one, oldest_open) for one in by_time)]
+        return Split(parts, [*begins, *(name for name, _ in parts)], users)
+
+    def _by_time(self, checked: Checked, oldest_open: int) -> list[tuple[str, pa.RecordBatch]]:
         late_goes = _QUARANTINE if self._quarantines else oldest_open
         spans, given_up = checked.spans, self.given_up_before
-        if self._cohorts is None or not len(checked.tags):
-            if isinstance(spans, int):
-                late_goes = _QUARANTINE if given_up is not None and spans < given_up else late_goes
-                return [(self._name(spans if spans >= oldest_open else late_goes, oldest_open), checked.stored)]
-            goes = np.where(spans >= oldest_open, spans, late_goes)
-            if given_up is not None:
-                goes[spans < given_up] = _QUARANTINE
-        else:
-            goes = self._by_user(self._cohorts, checked, oldest_open, late_goes)
+        if isinstance(spans, int):
+            late_goes = _QUARANTINE if given_up is not None and spans < given_up else late_goes
+            return [(self._name(spans if spans >= oldest_open else late_goes, oldest_open), checked.stored)]
+        goes = np.where(spans >= oldest_open, spans, late_goes)
+        if given_up is not None:
+            goes[spans < given_up] = _QUARANTINE
         return [(self._name(number, oldest_open), rows) for number, rows in _grouped(checked.stored, goes)]
 
-    def _by_user(self, cohorts: Cohorts, checked: Checked, oldest_open: int, late_goes: int) -> Numbers:
+    def _by_user(self, cohorts: Cohorts, checked: Checked, oldest_open: int) -> tuple[int, Numbers]:
+        """How many users there are, and where each record goes."""
+        late_goes = _QUARANTINE if self._quarantines else oldest_open
         users, first, inverse = np.unique(checked.tags, return_index=True, return_inverse=True)
         goes = cohorts.find(users)
         new = goes == NOBODY
-        goes[~new & (goes < oldest_open)] = _QUARANTINE
+        # Cohorts beyond every horizon come from versions that knew none: there is no end to how many those are.
+        goes[~new & ((goes < oldest_open) | (goes >= oldest_open + MAX_HORIZON_BLOCKS))] = _QUARANTINE
         spans = np.broadcast_to(np.asarray(checked.spans, dtype=np.int64), len(checked.tags))[first[new]]
         goes[new] = np.where(spans >= oldest_open, spans, late_goes)
         joins = new & (goes != _QUARANTINE)
-        cohorts.join(users[joins], goes[joins])
-        return goes[inverse]
+        cohorts.stage(users[joins], goes[joins])
+        return len(users), goes[inverse]
 
     def _name(self, number: int, oldest_open: int) -> str:
         return self._spans.quarantine(oldest_open) if number == _QUARANTINE else self._spans.name(number)

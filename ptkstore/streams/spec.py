@@ -25,11 +25,13 @@ from ptklib.privacy.amounts import Number, epsilon_exact, exact, show
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptkstore.streams.columns import Column
 
-__all__ = ["LATE", "MAX_COLUMNS", "OUT_OF_BOUNDS", "StreamSpec"]
+__all__ = ["LATE", "MAX_COLUMNS", "MAX_HORIZON_BLOCKS", "OUT_OF_BOUNDS", "StreamSpec"]
 
 OUT_OF_BOUNDS = ("clip", "refuse")
 LATE = ("oldest_open", "quarantine")
 MAX_COLUMNS = 2000
+# As many as a watermark may pass at once.
+MAX_HORIZON_BLOCKS = 4096
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _DAY = 86_400
@@ -41,7 +43,8 @@ class StreamSpec:
 
     *Blocks.* At event level a block is a span of ``block_seconds`` of event time; at user level a block is the cohort of users
     that were first seen in a span of ``window_seconds``. Spans are counted from 1970 and begin with the ``lower`` bound of the
-    time column: which blocks exist is public. A span ends for good ``lateness_seconds`` after its end.
+    time column: which blocks exist is public. A span ends for good ``lateness_seconds`` after its end. Event times may lie
+    within ``horizon_blocks`` blocks from the oldest open one; those further ahead are refused until the watermark has moved.
 
     *Prices.* ``count_epsilon`` is charged to every block for its one DP count; ``profile_share`` of the tags is set aside for
     profiles; ``n_max`` is the most samples a profile may ask for; ``quotas`` give contexts their share of the policy.
@@ -57,6 +60,7 @@ class StreamSpec:
     window_seconds: int = _DAY
     block_seconds: int = 0
     lateness_seconds: int = 0
+    horizon_blocks: int = MAX_HORIZON_BLOCKS
     n_max: int = 1_000_000
     profile_share: Number = "0.1"
     out_of_bounds: str = "clip"
@@ -81,6 +85,10 @@ class StreamSpec:
         for name, least in (("window_seconds", 1), ("block_seconds", 1), ("lateness_seconds", 0), ("n_max", 1)):
             value = getattr(self, name)
             _require(type(value) is int and least <= value < 2**40, name, f"a whole number from {least}")
+        horizon = self.horizon_blocks
+        _require(
+            type(horizon) is int and 1 <= horizon <= MAX_HORIZON_BLOCKS, "horizon_blocks", f"1 to {MAX_HORIZON_BLOCKS}"
+        )
         _require(self.window_seconds % self.block_seconds == 0, "window_seconds", "a multiple of block_seconds")
         _require(self.out_of_bounds in OUT_OF_BOUNDS, "out_of_bounds", f"one of {', '.join(OUT_OF_BOUNDS)}")
         _require(self.late in LATE, "late", f"one of {', '.join(LATE)}")

@@ -8,7 +8,8 @@
 
 A key is durable before the first frame under it is written. Destroying goes the other way: overwrite, fsync, unlink,
 fsync of the directory, and only then the file. A crash between any two steps leaves a key without a file, a file
-without a key, or a file with an overwritten key; `collect` finishes all three. Overwriting is a courtesy to disks that
+without a key, or a file with an overwritten key. What is to be destroyed is noted first (`acknowledged`), so that this is told
+from a file or a key that was lost. Overwriting is a courtesy to disks that
 write in place: on copy-on-write and flash the old sectors may survive until reclaimed. Reasons: STREAM_KEYS_MISSING,
 BLOCK_EXPIRED.
 """
@@ -17,14 +18,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ptkstore.ledger.key_file import KEY_BYTES, read_key, read_or_make_key
 from ptkstore.streams.block_cipher import BlockCipher
 from ptkstore.streams.faults import BlockRefused, StreamDamaged
+from ptkstore.streams.writeback import start_writeback
 
 __all__ = ["Vault", "replace_durably", "sync_directory", "write_all"]
 
@@ -70,24 +72,42 @@ class Vault:
 
     def make_key(self, block: str) -> BlockCipher:
         """A fresh key, durable when this returns. One without a file is left from a crash and served nobody: it is replaced."""
-        assert not self.path(block).exists()
-        path = self._key_path(block)
-        path.unlink(missing_ok=True)
-        key = secrets.token_bytes(KEY_BYTES)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            write_all(descriptor, key, 0)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        self.make_keys([block])
+        return self.key(block)
+
+    def make_keys(self, blocks: Sequence[str]) -> None:
+        """Fresh keys, durable when this returns: many together cost little more than one. A few dozen at a time."""
+        with ExitStack() as opened:
+            made = []
+            for block in blocks:
+                assert not self.path(block).exists()
+                path = self._key_path(block)
+                path.unlink(missing_ok=True)
+                made.append(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                opened.callback(os.close, made[-1])
+                write_all(made[-1], secrets.token_bytes(KEY_BYTES), 0)
+            for descriptor in made[1:]:
+                start_writeback(descriptor, 0, KEY_BYTES)
+            for descriptor in made:
+                os.fsync(descriptor)
         sync_directory(self.keys)
-        return BlockCipher(key)
+
+    def make_empty(self, blocks: Sequence[str]) -> None:
+        """Empty files for blocks that have a key, their names durable when this returns."""
+        for block in blocks:
+            os.close(os.open(self.path(block), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        if blocks:
+            sync_directory(self.files)
 
     def key(self, block: str) -> BlockCipher:
         """The cipher of a block. Refused: BLOCK_EXPIRED."""
+        return BlockCipher(self.key_bytes(block))
+
+    def key_bytes(self, block: str) -> bytes:
+        """The key of a block itself, for a process that may not read the others. Refused: BLOCK_EXPIRED."""
         if not self.holds(block):
             raise BlockRefused("BLOCK_EXPIRED", f"the key of block {block!r} was destroyed", block=block)
-        return BlockCipher(read_key(self._key_path(block)))
+        return read_key(self._key_path(block))
 
     def holds(self, block: str) -> bool:
         """True while the block can be opened."""
@@ -115,12 +135,17 @@ class Vault:
             list(pool.map(lambda block: self.path(block).unlink(missing_ok=True), blocks))
         sync_directory(self.files)
 
-    def collect(self) -> None:
-        """Finish what a crash interrupted: files without a usable key, keys without a file."""
+    def collect(self) -> bool:
+        """Remove what a crash left of blocks that nobody was promised: files without a usable key, keys without a file.
+
+        True when there was a file. Whoever calls this has made sure that nothing acknowledged is in that state (`recovery`).
+        """
         named = {one.name.removesuffix(".key") for one in self.keys.glob("*.key")} - {"tags"}
-        for block in {*named, *self.blocks()}:
-            if not self.holds(block) or not self.path(block).exists():
-                self.destroy(block)
+        unusable = [one for one in {*named, *self.blocks()} if not self.holds(one) or not self.path(one).exists()]
+        files = any(self.path(one).exists() for one in unusable)
+        if unusable:
+            self.destroy(*unusable)
+        return files
 
     @contextmanager
     def reading(self, block: str) -> Iterator[int]:

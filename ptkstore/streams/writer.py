@@ -1,16 +1,24 @@
 """Ingest: batches in, durable encrypted frames out, sealed blocks at the end of their span.
 
-`append` returns when every record of the batch is durable, and says nothing about the records. What a crash interrupts
+`append` returns when every record of the batch is durable, and says nothing about the records but which of them cannot be in
+this stream at all (`refused`). What a crash interrupts
 was not acknowledged: after it the batch is there as a whole or not at all, and sending it again under the same
-(producer, seq) is always safe. Several threads may append; they share fsyncs. One process at a time writes a stream.
+number is always safe: numbers count per sender (caller, producer, session; see `accepted`). Several threads may append; they
+share fsyncs. One process at a time writes a stream. A writer whose write failed recovers by itself (`breakdown`).
 
 A sealed block never changes. Which blocks exist, and when they are sealed, follows from watermarks that the caller
 declares (or from the clock), never from the event times that were seen: those are data. Empty spans get sealed blocks
 like all others.
 
-Reasons: those of `encoding`, NAME_INVALID, SEQ_INVALID, BATCH_TOO_WIDE, WATERMARK_INVALID, WATERMARK_TOO_FAR,
-SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,
-STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
+Accepting a batch goes in this order, and nothing is changed by what is refused: checks of the batch by itself; is it a
+duplicate; does it reach too far (`reach`); where do its records go, and who joins (in memory); make the files of its event
+times; make the joins durable; make the frames durable; answer. A crash in between leaves at most users who joined the cohort
+in which the same batch will put them when it is sent again (`member_log`), and parts of a batch, which are cut off. No answer
+depends on who was seen before, and neither does the number of files that are made or synced.
+
+Reasons: those of `encoding`, `reach` and `accepted`, NAME_INVALID, SEQ_INVALID, SESSION_INVALID, WATERMARK_INVALID,
+WATERMARK_TOO_FAR, SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE,
+STREAM_KEYS_MISSING, STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
 """
 
 from __future__ import annotations
@@ -18,7 +26,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -28,25 +36,32 @@ import pyarrow as pa
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.ledger.slices import check_name
 from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.streams.accepted import Verdict, refusal
+from ptkstore.streams.acknowledged import Acknowledged, lost
 from ptkstore.streams.block_file import BlockFile
+from ptkstore.streams.breakdown import Breakdown, kind_of
 from ptkstore.streams.cohorts import Cohorts
 from ptkstore.streams.encoding import Encoding
 from ptkstore.streams.exposure import Exposure, exposure_of
 from ptkstore.streams.faults import BlockRefused, StreamUnavailable
+from ptkstore.streams.group import Part, make_files, write_parts
 from ptkstore.streams.moves import Moves
 from ptkstore.streams.progress import Progress
+from ptkstore.streams.reach import check_reach
 from ptkstore.streams.recovery import recover
-from ptkstore.streams.routing import Checked, Router
+from ptkstore.streams.refused import RefusedRecords
+from ptkstore.streams.routing import Checked, Router, Split
+from ptkstore.streams.senders import Sender, caller_mark
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.streams.tags import random_tags, user_tags
 from ptkstore.streams.vault import Vault, replace_durably
 
-__all__ = ["MAX_PARTS", "MAX_SPANS_AT_ONCE", "Ack", "StreamWriter"]
+__all__ = ["MAX_SPANS_AT_ONCE", "Ack", "StreamWriter"]
 
-MAX_PARTS = 4096
 MAX_SPANS_AT_ONCE = 4096
 _SPEC_FILE = "stream.json"
+_LEAST_PROOF = 1 << 16
 # What the stored form and the cut into blocks depend on: it cannot change once the stream exists.
 _FIXED = (
     "name",
@@ -61,16 +76,20 @@ _FIXED = (
 
 
 class Ack(NamedTuple):
-    """The batch is durable, now or since before. ``watermark_ms`` is where the oldest open block begins: public."""
+    """The batch is durable, now or since before. ``watermark_ms`` is where the oldest open block begins: public.
+
+    ``refused`` are the records of this batch that were left out, which is for its producer alone; sent again, the same.
+    """
 
     duplicate: bool
     watermark_ms: int
+    refused: tuple[RefusedRecords, ...] = ()
 
 
 class _Batch(NamedTuple):
     """A checked batch on its way to the disk."""
 
-    producer: str
+    sender: Sender
     seq: int
     checked: Checked
 
@@ -87,20 +106,12 @@ class StreamWriter:
         self._vault = Vault(store, spec.name)
         self._vault.prepare()
         self._group: GroupCommit[_Batch, Ack] = GroupCommit(self._commit)
-        self._broken: StreamUnavailable | None = None
+        self._breakdown = Breakdown(spec.name)
+        # Blocks that a write failed in, and how many bytes it wanted there.
+        self._unproven: dict[str, int] = {}
         self._lock = _take_lock(self._vault.keys / "lock", spec.name)
         try:
-            self._tag_key = self._vault.tag_key()
-            self._keep_spec()
-            self._progress = Progress.read(self._vault.files, self._spans.first)
-            self._files = recover(self._vault, self._spans, self._progress)
-            cohorts = Cohorts(self._vault.files / "members") if spec.unit == "user" else None
-            self._router = Router(spec, self._spans, cohorts)
-            self._router.given_up_before = self._progress.given_up_before
-            self._moves = Moves.read(self._vault.files)
-            if not self._moves.known:
-                self._note_move()
-            self._finish_sealing()
+            self._load()
         except BaseException:
             os.close(self._lock)
             raise
@@ -108,16 +119,45 @@ class StreamWriter:
     @classmethod
     def open(cls, store: str | Path, spec: StreamSpec, *, clock: Callable[[], float] = time.time) -> Self:
         """Open the stream in the store directory, or make it there. Refused: STREAM_LOCKED, SPEC_CHANGED."""
-        return cls(Path(store), spec, clock)
+        try:
+            return cls(Path(store), spec, clock)
+        except OSError as error:
+            raise StreamUnavailable(
+                "STREAM_UNAVAILABLE",
+                f"stream {spec.name!r} cannot be opened ({kind_of(error)}): ask again when it can be written",
+                stream=spec.name,
+            ) from None
+
+    @property
+    def fault(self) -> SageError | None:
+        """Why nothing can be written at the moment; None while all is well."""
+        return self._breakdown.fault
 
     @property
     def watermark_ms(self) -> int:
         """Where the oldest open block begins."""
         return self._progress.oldest_open * self._spans.span_ms
 
-    def append(self, batch: pa.RecordBatch, *, producer: str, seq: int, fingerprint: str | None = None) -> Ack:
-        """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts."""
-        check_name(producer, "producer")
+    @property
+    def sealed_before(self) -> int:
+        """The number of the first span that is not sealed."""
+        return self._progress.sealed_before
+
+    def append(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        producer: str,
+        seq: int,
+        fingerprint: str | None = None,
+        caller: str = "",
+        session: str = "",
+    ) -> Ack:
+        """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts.
+
+        ``seq`` counts the batches of (caller, producer, session) upwards; ``session`` is what `begin` gave.
+        """
+        sender = Sender.checked(caller, producer, session)
         if type(seq) is not int or not 0 <= seq < 2**63:
             raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
         if self.spec.unit == "user" and self._progress.given_up_before is not None:
@@ -126,14 +166,38 @@ class StreamWriter:
             )
         if fingerprint is not None and fingerprint != self.spec.fingerprint:
             raise InvalidInput("SCHEMA_MISMATCH", f"the schema's fingerprint must be {self.spec.fingerprint}")
-        columns = self._encoding.encode(batch)
+        columns, refused = self._encoding.encode(batch)
         if self.spec.user_column is None:
-            tags = random_tags(batch.num_rows)
+            tags = random_tags(len(columns[0]))
         else:
             place = self._encoding.schema.get_field_index(self.spec.user_column)
             tags = user_tags(columns[place], self._tag_key)
         stored = pa.RecordBatch.from_arrays([pa.array(tags), *columns], schema=self._encoding.stored_schema)
-        return self._group.submit(_Batch(producer, seq, Checked(stored, tags, self._router.spans_of(stored))))
+        ack = self._group.submit(_Batch(sender, seq, Checked(stored, tags, self._router.spans_of(stored))))
+        return ack._replace(refused=refused) if refused else ack
+
+    def begin(self, *, producer: str = "", caller: str = "") -> str:
+        """A new session, whose batches are numbered from 0. With a ``producer`` it ends the producer's session before."""
+        if producer:
+            check_name(producer, "producer")
+        with self._group.alone():
+            self._check_alive()
+            session, must_write = self._progress.accepted.issue(caller_mark(caller), producer)
+            if must_write:
+                self._guarded(self._keep_progress)
+            return session
+
+    def require_session(self, *, producer: str, session: str, caller: str = "") -> None:
+        """Raise SESSION_ENDED or SESSION_UNKNOWN where nothing in this session would be taken."""
+        sender = Sender.checked(caller, producer, session)
+        verdict = self._progress.accepted.judge_session(sender)
+        if verdict is not Verdict.NEW:
+            raise refusal(verdict, sender)
+
+    def check(self) -> None:
+        """Recover if a write failed and it is time to try; raise what is wrong, if anything is."""
+        with self._group.alone():
+            self._check_alive()
 
     def seal_due(self, watermark_ms: int | None = None) -> list[str]:
         """Seal every block whose span ends at or before the watermark, empty ones too, and return their names in order.
@@ -172,7 +236,7 @@ class StreamWriter:
             if number >= self._progress.sealed_before:
                 raise BlockRefused("BLOCK_NOT_SEALED", f"block {block!r} is still open", block=block)
         with self._group.alone():
-            self._vault.destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
+            self._destroy(*blocks, *(self._spans.quarantine(number) for number in numbers.values()))
 
     def give_up(self, until_ms: int) -> None:
         """After a restore: destroy all that is held, and let nothing from before ``until_ms`` into a block ever again.
@@ -187,10 +251,11 @@ class StreamWriter:
             # Not from the spans of what is held: event times are data. What was never sealed was never charged either.
             fence = max(-(-until_ms // self._spans.span_ms), self._progress.oldest_open)
             # The raw data first: a crash before the end leaves nothing to charge.
-            self._vault.destroy(*self._vault.blocks())
+            self._destroy(*self._vault.blocks())
             self._files.clear()
             progress = self._progress
             progress.oldest_open = progress.sealed_before = progress.given_up_before = fence
+            self._acknowledged.note({}, sealed_before=fence)
             progress.write(self._vault.files)
             self._router.given_up_before = fence
 
@@ -201,10 +266,13 @@ class StreamWriter:
     def close(self) -> None:
         """Give up the stream's lock. Everything acknowledged is durable already."""
         with self._group.alone():
-            if self._lock >= 0:
-                os.close(self._lock)
-                self._lock = -1
-            self._broken = self._unavailable("STREAM_CLOSED", "was closed")
+            try:
+                self._acknowledged.close()
+            finally:
+                if self._lock >= 0:
+                    os.close(self._lock)
+                    self._lock = -1
+                self._breakdown.closed()
 
     def __enter__(self) -> Self:
         """Use the writer in a ``with`` block."""
@@ -221,60 +289,120 @@ class StreamWriter:
         return self._guarded(lambda: self._write_group(batches))
 
     def _write_group(self, batches: list[_Batch]) -> list[Ack | BaseException]:
-        """Frames of the whole group, then one fsync per file, then the answers."""
-        fresh: set[tuple[str, int]] = set()
-        touched: dict[str, BlockFile] = {}
+        """Answers for all; the files, members and frames of those that are accepted become durable before."""
+        if self._cohorts is not None:
+            self._cohorts.begin()
+        fresh: set[tuple[Sender, int]] = set()
+        parts: list[Part] = []
+        begins: list[str] = []
+        users = 0
         answers: list[Ack | BaseException] = []
-        try:
-            for producer, seq, checked in batches:
-                duplicate = (producer, seq) in fresh or (producer, seq) in self._progress.accepted
-                parts = [] if duplicate else self._router.split(checked, self._progress.oldest_open)
-                if len(parts) > MAX_PARTS:
-                    answers.append(
-                        InvalidInput("BATCH_TOO_WIDE", f"a batch may span {MAX_PARTS} blocks: send it in pieces")
-                    )
+        for sender, seq, checked in batches:
+            verdict = self._progress.accepted.judge(sender, seq)
+            duplicate = verdict is Verdict.DUPLICATE or (sender, seq) in fresh
+            if verdict is not Verdict.NEW and not duplicate:
+                answers.append(refusal(verdict, sender, seq))
+                continue
+            if not duplicate:
+                try:
+                    split = self._split(checked)
+                except SageError as error:
+                    answers.append(error)
                     continue
-                for part, (name, rows) in enumerate(parts):
-                    touched[name] = file = self._file(name)
-                    plain = memoryview(rows.serialize()).cast("B")
-                    file.append(plain, producer=producer, seq=seq, part=part, parts=len(parts))
-                if not duplicate:
-                    fresh.add((producer, seq))
-                answers.append(Ack(duplicate, self.watermark_ms))
-            # While the first file is synced the disk works on the others.
-            for file in list(touched.values())[1:]:
-                file.start()
-            for file in touched.values():
-                file.sync()
-        except BaseException:
-            for file in touched.values():
-                file.roll_back()
-            raise
+                total = len(split.parts)
+                parts += [Part(name, rows, sender.text, seq, k, total) for k, (name, rows) in enumerate(split.parts)]
+                begins += split.begins
+                users += split.users
+                fresh.add((sender, seq))
+            answers.append(Ack(duplicate, self.watermark_ms))
+        self._write(parts, begins, users)
         self._progress.accepted.update(fresh)
         return answers
 
+    def _split(self, checked: Checked) -> Split:
+        """Refuse a batch that reaches too far, by public facts alone; then say where its records go."""
+        oldest_open = self._progress.oldest_open
+        check_reach(self._spans, checked.spans, oldest_open, self.spec.horizon_blocks)
+        return self._router.split(checked, oldest_open)
+
+    def _write(self, parts: list[Part], begins: list[str], users: int) -> None:
+        """Files, then who joins, then frames. Of ``users`` users each could have touched another of the open files."""
+        if not parts:
+            return
+        try:
+            make_files(self._vault, self._files, begins)
+            if self._cohorts is not None:
+                self._cohorts.settle()
+            write_parts(self._files, parts, least_syncs=min(users, len(self._files)))
+            self._acknowledge(self._files[name] for name in dict.fromkeys(one.block for one in parts))
+        except BaseException:
+            self._unproven = dict.fromkeys((one.block for one in parts), _LEAST_PROOF)
+            for one in parts:
+                self._unproven[one.block] += one.rows.nbytes
+            raise
+
     def _guarded(self, work: Callable[[], list]) -> list:  # type: ignore[type-arg]
-        """Run what writes. After a failure what is durable is uncertain, so the writer stops; opening it again finds out."""
+        """Run what writes. After a failure what is durable is uncertain: nothing is taken before `_heal` has found out."""
         try:
             return work()
         except SageError:
             raise
         except Exception as error:
-            # The text of a foreign error may contain data; its type does not.
-            kind = type(error).__name__
-            self._broken = self._unavailable("STREAM_UNAVAILABLE", f"failed to write ({kind}): open it again")
-        except BaseException:
-            self._broken = self._unavailable("STREAM_UNAVAILABLE", "was interrupted: open it again")
+            self._breakdown.failed(error)
+        except BaseException as error:
+            self._breakdown.failed(error)
             raise
-        self._check_alive()
+        self._breakdown.require()
         raise AssertionError
 
     def _check_alive(self) -> None:
-        if self._broken is not None:
-            raise StreamUnavailable(self._broken.reason, self._broken.message, **self._broken.details)
+        if self._breakdown.due():
+            self._heal()
+        self._breakdown.require()
 
-    def _unavailable(self, reason: str, what: str) -> StreamUnavailable:
-        return StreamUnavailable(reason, f"the writer of stream {self.spec.name!r} {what}", stream=self.spec.name)
+    def _heal(self) -> None:
+        """Begin again with what is on the disk, as after a crash; the stream's lock stays ours."""
+        try:
+            for file in self._files.values():
+                # Nobody was promised what lies beyond: it is not to be found durable because it can be read.
+                file.roll_back()
+                file.close()
+            self._acknowledged.let_go()
+            self._load()
+            # Reading is no proof: what was to be written must find room.
+            for name in [one for one in self._unproven if one in self._files]:
+                self._files[name].prove(self._unproven[name])
+            self._unproven = {}
+        except Exception as error:
+            self._breakdown.failed(error)
+        else:
+            self._breakdown.healed()
+
+    def _load(self) -> None:
+        """Everything that is remembered between writes, from the disk."""
+        self._tag_key = self._vault.tag_key()
+        self._keep_spec()
+        self._progress = Progress.read(self._vault.files, self._spans.first)
+        self._acknowledged = Acknowledged(self._vault, self._tag_key)
+        try:
+            recovered = recover(self._vault, self._spans, self._progress, self._acknowledged)
+            # ``dropped``: recovery cut off what nobody had been promised.
+            self._files, self.dropped = recovered.files, recovered.dropped
+            user_level = self.spec.unit == "user"
+            self._cohorts = Cohorts(self._vault, self._tag_key, self._progress) if user_level else None
+            self._router = Router(self.spec, self._spans, self._cohorts)
+            self._router.given_up_before = self._progress.given_up_before
+            self._moves = Moves.read(self._vault.files)
+            if not self._moves.known:
+                self._note_move()
+            self._finish_sealing()
+        except BaseException:
+            self._acknowledged.let_go()
+            raise
+
+    def _keep_progress(self) -> list[str]:
+        self._progress.write(self._vault.files)
+        return []
 
     def _move_watermark(self) -> list[str]:
         self._note_move()
@@ -293,14 +421,29 @@ class StreamWriter:
         if progress.sealed_before == progress.oldest_open:
             return []
         numbers = range(progress.sealed_before, progress.oldest_open)
+        sealed = []
         for number in numbers:
             name = self._spans.name(number)
             self._file(name).seal()
-            del self._files[name]
+            sealed.append(self._files.pop(name))
             self._files.pop(self._spans.quarantine(number), None)
+        self._acknowledge(sealed, sealed_before=progress.oldest_open)
         progress.sealed_before = progress.oldest_open
         progress.write(self._vault.files)
         return [self._spans.name(one) for one in numbers]
+
+    def _acknowledge(self, files: Iterable[BlockFile], *, sealed_before: int | None = None) -> None:
+        """Note how far files are durable, durably, before anybody hears of it."""
+        extents = {file.block: file.extent for file in files}
+        if extents:
+            self._acknowledged.note(extents, sealed_before=sealed_before)
+
+    def _destroy(self, *names: str) -> None:
+        """Note that these go, then destroy them: what is gone without a note was lost."""
+        there = {*self._vault.blocks(), *self._acknowledged.known.extents}
+        self._acknowledged.destroying(one for one in names if one in there)
+        self._vault.destroy(*names)
+        self._acknowledged.destroyed()
 
     def _file(self, name: str) -> BlockFile:
         if name not in self._files:
@@ -316,7 +459,7 @@ class StreamWriter:
         """Write the specification down the first time; refuse one that contradicts it later."""
         path = self._vault.files / _SPEC_FILE
         if path.exists():
-            before, now = StreamSpec.from_json_text(path.read_bytes()).as_json(), self.spec.as_json()
+            before, now = self._read_spec(path).as_json(), self.spec.as_json()
             changed = [one for one in _FIXED if before[one] != now[one]]
             if changed:
                 raise InvalidInput(
@@ -325,6 +468,12 @@ class StreamWriter:
                     fields=changed,
                 )
         replace_durably(path, self.spec.to_json_text().encode())
+
+    def _read_spec(self, path: Path) -> StreamSpec:
+        try:
+            return StreamSpec.from_json_text(path.read_bytes())
+        except (SageError, ValueError):
+            raise lost(self.spec.name, "the specification") from None
 
 
 def _take_lock(path: Path, stream: str) -> int:

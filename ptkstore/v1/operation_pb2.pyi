@@ -301,20 +301,22 @@ class RetryDeliveryResponse(_message.Message):
     def __init__(self, delivery: _Optional[_Union[Delivery, _Mapping]] = ...) -> None: ...
 
 class AuditEntry(_message.Message):
-    __slots__ = ("number", "time", "who", "what", "subject", "outcome")
+    __slots__ = ("number", "time", "who", "what", "subject", "outcome", "times")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
     WHAT_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
     number: int
     time: _timestamp_pb2.Timestamp
     who: str
     what: str
     subject: str
     outcome: str
-    def __init__(self, number: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., what: _Optional[str] = ..., subject: _Optional[str] = ..., outcome: _Optional[str] = ...) -> None: ...
+    times: int
+    def __init__(self, number: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., what: _Optional[str] = ..., subject: _Optional[str] = ..., outcome: _Optional[str] = ..., times: _Optional[int] = ...) -> None: ...
 
 class ListAuditEntriesRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "find", "changes_only")

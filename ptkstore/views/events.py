@@ -54,7 +54,8 @@ class DeliveryPage(View):
 
 @dataclass(frozen=True)
 class AuditView(View):
-    """Who asked a server for what, when, and what was decided: ALLOWED, DENIED or the reason of an error."""
+    """Who asked a server for what, when, and what was decided: ALLOWED, DENIED or the reason of an error; and how often it was,
+    up to then, since the entry before that says the same."""
 
     number: int
     at_ms: int | None
@@ -62,6 +63,7 @@ class AuditView(View):
     what: str
     subject: str
     outcome: str
+    times: int = 1
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """What a worker does: read opened blocks once, train each PTK on its range of tags, give back arrays as bytes.
 
 By the time a worker is called the grants of all its PTKs are spent, durably. It is told what is open and, for each
-PTK, the range of tags it may see; it never talks to the ledger. What goes wrong inside a PTK comes back as the type of the
-error and the place in the code, never its text: texts may carry data.
+PTK, the range of tags it may see; it never talks to the ledger.
 
-Up to `KEEP_BYTES` of opened records are kept in memory for the next PTK of the same call; beyond that blocks are read again.
+A failure is an answer. What goes wrong before the first record is read is told by its type and place in the code; whatever goes
+wrong after it, running out of memory and the death of the process included, is told as `PTK_FAILED`. Type and place of that
+go to the log, never a text: texts may carry data.
+
+Up to ``keep_bytes`` of opened records are kept in memory for the next PTK of the same call; beyond that blocks are read again.
 """
 
 from __future__ import annotations
@@ -27,10 +30,17 @@ from ptklib.errors import SageError
 from ptklib.ledger.canonical import canonical
 from ptklib.ptk import Batches, Ptk
 from ptkstore.streams.opened import Opened, Tagged, read_opened, require_open
+from ptkstore.workers.joining import joined, joined_tagged
 
-__all__ = ["KEEP_BYTES", "Lesson", "Trained", "train_each"]
+__all__ = ["KEEP_BYTES", "PTK_FAILED", "STOPPED", "Lesson", "Trained", "train_each"]
 
 KEEP_BYTES = 512 * 1024 * 1024
+# Of every failure after the first record was read.
+PTK_FAILED = "PTK_FAILED"
+# How the log calls the end of a process and the end of its memory alike.
+STOPPED = "the worker stopped"
+# Of a batch beyond its records.
+_BATCH_BYTES = 1 << 14
 # Counting the cuts passed is faster than a binary search up to about here.
 _FEW_CUTS = 12
 
@@ -51,16 +61,17 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Trained:
-    """The arrays of one PTK as safetensors, or what went wrong and where."""
+    """The arrays of one PTK as safetensors, or what may be told of a failure, and what is for the log."""
 
     name: str
     arrays: bytes | None
     failure: str = ""
+    logged: str = ""
 
 
-def train_each(opened: Opened | None, lessons: Sequence[Lesson]) -> Iterator[Trained]:
+def train_each(opened: Opened | None, lessons: Sequence[Lesson], keep_bytes: int = KEEP_BYTES) -> Iterator[Trained]:
     """Train every lesson on what is open, in their order; one that fails does not stop the others."""
-    records = _Records(opened, lessons)
+    records = _Records(opened, lessons, keep_bytes)
     return (_train(records, lesson) for lesson in lessons)
 
 
@@ -71,8 +82,10 @@ class _Records:
     the records of any lesson lie side by side: giving them out copies nothing.
     """
 
-    def __init__(self, opened: Opened | None, lessons: Sequence[Lesson]) -> None:
+    def __init__(self, opened: Opened | None, lessons: Sequence[Lesson], keep_bytes: int) -> None:
         self.opened = opened
+        self.touched = False
+        self._keep_bytes = keep_bytes
         ends = sorted({end for one in lessons for stretch in one.ranges for end in stretch})
         # No tag reaches 2**64: what would begin there is empty.
         self._cuts = np.array([end for end in ends if end < 2**64], dtype=np.uint64)
@@ -82,7 +95,11 @@ class _Records:
 
     def within(self, columns: Sequence[str], ranges: Sequence[tuple[int, int]]) -> Batches:
         """The columns of the records whose tag lies in one of the ranges ``[start, stop)`` of a lesson."""
+        return joined(self._slices(columns, ranges))
+
+    def _slices(self, columns: Sequence[str], ranges: Sequence[tuple[int, int]]) -> Batches:
         places = [(self._place[start], self._place[stop]) for start, stop in ranges]
+        self.touched = True
         for one in self:
             batch = one.batch.select(list(columns))
             for first, last in places:
@@ -96,13 +113,14 @@ class _Records:
             return
         kept: list[_Grouped] | None = []
         size = 0
-        for tagged in read_opened(self.opened) if self.opened else ():
+        for tagged in joined_tagged(read_opened(self.opened)) if self.opened else ():
             one = self._grouped(tagged)
-            size += one.batch.nbytes
+            # Columns that are not asked for may lie in the same buffer, and live as long.
+            size += tagged.batch.nbytes + one.batch.nbytes + tagged.tags.nbytes + _BATCH_BYTES
+            if size > self._keep_bytes:
+                kept = None
             if kept is not None:
                 kept.append(one)
-                if size > KEEP_BYTES:
-                    kept = None
             yield one
         self._kept = kept
 
@@ -130,6 +148,7 @@ class _Grouped(NamedTuple):
 
 
 def _train(records: _Records, lesson: Lesson) -> Trained:
+    records.touched = False
     try:
         ptk = _ptk(lesson.kind, canonical(lesson.config))
         if records.opened is not None:
@@ -145,8 +164,9 @@ def _train(records: _Records, lesson: Lesson) -> Trained:
         ptk.validate(arrays)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         return Trained(lesson.name, safetensors.numpy.save(plain))
-    except Exception as error:  # whatever a PTK raises may carry data: only its type and place leave
-        return Trained(lesson.name, None, _place(error))
+    except Exception as error:  # whatever a PTK raises may carry data
+        detail = STOPPED if isinstance(error, MemoryError) else _place(error)
+        return Trained(lesson.name, None, PTK_FAILED if records.touched else detail, detail)
 
 
 def _wanted(lesson: Lesson) -> tuple[str, ...]:

@@ -74,6 +74,21 @@ class LakeSuite:
             with pytest.raises(InvalidInput, match="DIGEST_INVALID"):
                 lake.list(after=digest)
 
+    def test_a_witness_is_replaced_and_is_no_state(self, lake: Lake) -> None:
+        name, other = "a" * 64, "b" * 64
+        assert lake.get_witness(name) is None
+        assert lake.witnesses() == ()
+        lake.put_witness(name, b"one")
+        lake.put_witness(other, b"other")
+        lake.put_witness(name, b"two")
+        assert lake.get_witness(name) == b"two"
+        assert lake.witnesses() == (name, other)
+        assert lake.list() == ()
+        assert lake.delete_unreferenced([], grace_seconds=0) == ()
+        assert lake.get_witness(other) == b"other"
+        with pytest.raises(InvalidInput, match="DIGEST_INVALID"):
+            lake.put_witness("../../witness", b"")
+
     def test_lists_come_in_pages(self, lake: Lake) -> None:
         digests = sorted(lake.put(bytes([n]), b"{}") for n in range(20))
         assert lake.list() == tuple(digests)

@@ -12,8 +12,10 @@ import pytest
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.metadata import Metadata, MetadataUnavailable, Ptk, Transaction
+from ptkstore.metadata.audit import Decision, Segment
 from ptkstore.metadata.charges import IndexHead, SpentRow, SpentSum
 from ptkstore.metadata.checks import MAX_JSON_BYTES
+from ptkstore.metadata.tables import audit, audit_segments
 
 DIGEST = "a" * 64
 OTHER = "b" * 64
@@ -533,3 +535,21 @@ class MetadataSuite:
             tx.streams.create(long, {})
             assert tx.blocks.put(long, long, 0, 10, 0).name == long
             assert tx.cycles.add_step(tx.cycles.start(long, 0), long + long).step == long + long
+
+    def test_audit_entries_leave_only_into_a_segment(self, metadata: Metadata) -> None:
+        with metadata.write() as tx:
+            tx.audit.add_all(Decision(number, "ann", "what", "", "ALLOWED", 1 + number) for number in range(5))
+            held = tx.audit.oldest(3, 10)
+        assert [one.times for one in held] == [1, 2, 3]
+        with pytest.raises(Exception, match="append-only"), metadata.write() as tx:
+            tx.audit._session.execute(audit.delete().where(audit.c.id <= held[-1].id))
+        with pytest.raises(Exception, match="ends with an entry"), metadata.write() as tx:
+            tx.audit.release(Segment(held[-1].id, 3, "0" * 64, "file", "0" * 64, 9))
+        segment = Segment(held[-1].id, 3, held[-1].digest, "file", "0" * 64, 9)
+        with metadata.write() as tx:
+            tx.audit.release(segment)
+        with metadata.read() as tx:
+            assert tx.audit.segments() == (segment,)
+            assert tx.audit.verify() == 2
+        with pytest.raises(Exception, match="append-only"), metadata.write() as tx:
+            tx.audit._session.execute(audit_segments.delete())

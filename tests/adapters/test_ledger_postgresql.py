@@ -413,7 +413,7 @@ def test_servers_that_are_killed_in_full_run_never_exceed_the_filter(book: str) 
 def test_a_server_that_stopped_in_its_turn_holds_up_the_others_for_a_while_only(
     book: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_journal, "BUSY_MS", 500)
+    monkeypatch.setattr(postgres_journal, "HANG_MS", 500)
     with open_ledger(book) as stuck, open_ledger(book) as other:
         journal_of(stuck).begin()
         # The others wait, and give up or find the lock free; nobody waits for ever.

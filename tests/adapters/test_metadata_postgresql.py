@@ -67,6 +67,7 @@ def test_a_server_tells_its_own_time_and_a_file_has_none(url: str, tmp_path: Pat
 
 
 def test_transactions_are_serializable_or_one_moment_and_durable(url: str) -> None:
+    Metadata.open(url).close()
     store = Database(url)
 
     def shown(connection: sa.Connection, name: str) -> str:
@@ -98,7 +99,7 @@ def test_a_writer_sees_what_was_committed_while_it_waited(url: str, metadata: Me
         assert held.wait(30)
         number = tx.events.add("a", "p", {})
         with psycopg.connect(url) as watcher:
-            while not watcher.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone():
+            while not watcher.execute("SELECT 1 FROM pg_locks WHERE locktype = 'relation' AND NOT granted").fetchone():
                 assert thread.is_alive()
     thread.join(30)
     assert seen == [number]

@@ -93,8 +93,12 @@ def test_times_that_were_exact_are_made_coarse(url: str) -> None:
     connection = sqlite3.connect(url)
     with connection:
         connection.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0005'")
-        # It came later.
+        # These came later.
         connection.execute("DROP TABLE spent")
+        connection.execute("DROP TRIGGER audit_no_DELETE")
+        connection.execute("DROP TABLE audit_segments")
+        connection.execute("ALTER TABLE audit DROP COLUMN times")
+        connection.execute("DROP TABLE witness")
     connection.close()
     with Metadata.open(url) as store, store.read() as tx:
         assert (tx.streams.get("s").created_ms, tx.ptks.named("p").created_ms) == (60_000, 60_000)

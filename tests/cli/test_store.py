@@ -244,6 +244,20 @@ def test_a_push_can_be_repeated(taxi: Taxi, tmp_path: Path) -> None:
     assert call("budget", "show", "rides", "--json", cwd=store).json["exposure"]["blocks"] >= 1
 
 
+def test_a_record_that_cannot_be_in_the_stream_is_told_and_the_others_are_pushed(taxi: Taxi, tmp_path: Path) -> None:
+    store = _copy(taxi, tmp_path)
+    push = ["stream", "push", "rides", "rides.csv", "--producer", "depot", "--seq", "3"]
+    rows = [f"2026-03-05 10:00:{k:02},north,{'' if k in (5, 7) else '31.5'},12" for k in range(20)]
+    (store / "rides.csv").write_text("\n".join(["pickup_at,zone,speed_kmh,fare", *rows, ""]))
+    refused = {"column": "speed_kmh", "reason": "NULL_VALUE", "records": 2, "first_row": 5}
+    for _ in range(2):
+        error = call(*push, "--json", cwd=store, code=1).error
+        assert (error["reason"], error["details"]) == ("RECORDS_REFUSED", {"refused": [refused]})
+    words = call(*push, cwd=store, code=1).err
+    assert "2 records were refused" in words
+    assert "All others of the push are durable" in words
+
+
 def test_a_stream_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(
         "name: clicks\ntime_column: at\n"

@@ -23,7 +23,7 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message_factory import GetMessageClass
 from starlette.responses import Response
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import Refused
 from ptkstore.client import Store
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.pages import PAGES
@@ -102,7 +102,7 @@ def fill(store: Store) -> None:
     store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
     # What is refused must not be quoted either.
     wrong = rides(4, 10).set_column(4, "fare", pa.array([VALUE + 200_000] * 10))
-    with pytest.raises(InvalidInput) as refusal:
+    with pytest.raises(Refused) as refusal:
         store.push("rides", wrong)
     assert not found_in(str(refusal.value) + str(refusal.value.details))
 

@@ -18,6 +18,7 @@ from ptkstore.engine import backup, restoring
 from ptkstore.engine.backup import make_backup, read_backup
 from ptkstore.engine.home import Home
 from ptkstore.engine.restoring import give_up_past, put_back_databases, put_back_states
+from ptkstore.engine.witness import Witness
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
 from ptkstore.streams import StreamDamaged
@@ -111,7 +112,9 @@ def test_what_was_spent_after_the_backup_is_never_spent_again(tmp_path: Path) ->
     assert twice(lost, path, copy) == set()
 
 
-def test_the_check_above_notices_a_restore_that_gives_nothing_up(tmp_path: Path) -> None:
+def test_the_check_above_notices_a_restore_that_gives_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lost, copy, path = tmp_path / "lost", tmp_path / "copy", tmp_path / "new"
     lived(lost)
     copied(lost, copy)
@@ -124,6 +127,10 @@ def test_the_check_above_notices_a_restore_that_gives_nothing_up(tmp_path: Path)
         (path / name / "rides").mkdir(parents=True)
     (path / "streams/rides/stream.json").write_bytes((lost / "streams/rides/stream.json").read_bytes())
     shutil.copy2(lost / "keys/rides/tags.key", path / "keys/rides/tags.key")
+    with pytest.raises(JournalDamaged, match="WITNESS_MISSING"):
+        Store(path, workers=0)
+    monkeypatch.setattr(Witness, "require_newest", lambda _self: None)
+    monkeypatch.setattr(Home, "_require_newest", lambda _self, _stream: None)
     with Store(path, workers=0) as store:
         store.push("rides", day(1), seq=100)
         store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
@@ -247,7 +254,7 @@ def test_an_interrupted_restore_keeps_the_store_shut_until_it_is_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, home_of(path) as home:
-        patch.setattr(restoring, step, die)
+        patch.setattr(home.witness if step == "end_restoring" else restoring, step, die)
         with pytest.raises(KeyboardInterrupt):
             give_up_past(home, FIRST_MS + 2 * DAY_MS)
     with pytest.raises(Refused, match="RESTORE_UNFINISHED"):
@@ -284,7 +291,9 @@ def test_a_window_that_was_under_way_is_given_up_with_its_blocks(tmp_path: Path)
         assert store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS) == []
 
 
-def test_raw_data_that_comes_back_after_the_restore_is_not_charged(tmp_path: Path) -> None:
+def test_raw_data_that_comes_back_after_the_restore_is_not_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody puts an old copy of the directory back as well, against the guide: the ledger itself refuses its blocks."""
     lost, copy, path = tmp_path / "lost", tmp_path / "copy", tmp_path / "new"
     lived(lost)
@@ -300,6 +309,9 @@ def test_raw_data_that_comes_back_after_the_restore_is_not_charged(tmp_path: Pat
     for name in ("streams", "keys"):
         shutil.rmtree(path / name)
         shutil.copytree(tmp_path / "old" / name, path / name)
+    with Store(path, workers=0) as store, pytest.raises(StreamDamaged, match="STREAM_SET_BACK"):
+        store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+    monkeypatch.setattr(Home, "_require_newest", lambda _self, _stream: None)
     with Store(path, workers=0) as store, pytest.raises(Refused, match="BLOCK_RETIRED"):
         store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
     assert charged(history(path), before) == set()

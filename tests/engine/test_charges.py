@@ -183,7 +183,7 @@ def test_an_index_of_another_journal_is_made_anew(tmp_path: Path, store: Store) 
         if not (kept / file.name).exists():
             file.unlink()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ptkstore.client.require_newest", lambda _home: None, raising=False)
+        patch.setattr("ptkstore.engine.witness.Witness.require_newest", lambda _self: None)
         with Store(store.home.path, workers=0) as again:
             assert listed(again, "a") == expected(again, "a")
             assert len(expected(again, "a")) == 2

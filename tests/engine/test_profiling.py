@@ -355,7 +355,7 @@ class TestWorkers:
         assert {one["status"] for one in found[0][0]} == {"REACHED"}
         assert all(one["readings"] for one in found[0][0])
 
-    def test_a_worker_that_dies_costs_what_ran_and_keeps_the_ptk_waiting(self, tmp_path: Path) -> None:
+    def test_a_worker_that_dies_costs_what_ran_and_is_told_like_any_failure(self, tmp_path: Path) -> None:
         store_with_day(tmp_path).close()
         with Store(tmp_path, workers=1) as store:
 
@@ -368,7 +368,7 @@ class TestWorkers:
 
             run(store, hook=kill)
             view = store.ptk("speed")
-            assert (view.status, "the worker process died" in view.reason) == ("WAITING", True)
+            assert (view.status, view.reason) == ("REJECTED", "profile: FAILED, PTK_FAILED")
             reserved, spent = charges(store)
             assert spent
             assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}

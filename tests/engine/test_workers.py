@@ -80,7 +80,8 @@ def test_a_worker_that_dies_fails_its_lessons_and_is_replaced() -> None:
         pool._processes[0]._child.wait()
         lessons = [lesson(name, 0, 2**64) for name in "abcd"]
         trained = {one.name: one for one in pool.train(None, lessons)}
-        assert [trained[name].failure for name in "abcd"] == ["the worker process died", ""] * 2
+        assert [trained[name].failure for name in "abcd"] == ["PTK_FAILED", ""] * 2
+        assert trained["a"].logged == "the worker stopped"
         assert all(one.arrays is not None for one in pool.train(None, lessons))
     finally:
         pool.close()

@@ -123,6 +123,15 @@ def test_many_blocks_with_disjoint_charges_admit_exactly_what_fits() -> None:
     assert reason_of(state, ask("0.000000001", names)) == "BUDGET_EXCEEDED"
 
 
+def test_one_full_block_among_many_is_enough_to_refuse() -> None:
+    """Of many blocks a first look at their ceilings may admit, but only if every one of them has room."""
+    names = tuple(f"b{number}" for number in range(20))
+    state = book(*names)
+    apply(state, ask("1", blocks=("b7",)))
+    assert reason_of(state, ask("0.5", blocks=names)) == "BUDGET_EXCEEDED"
+    apply(state, ask("0.5", blocks=tuple(name for name in names if name != "b7")))
+
+
 def test_quotas_divide_but_never_replace_the_policy() -> None:
     state = book()
     apply(state, ask("0.2", contexts=("team-a",)))

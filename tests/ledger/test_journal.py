@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,22 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_tampering_without_the_key_is_noticed(path: Path, tamper: Callable[[Path], None], reason: str) -> None:
     tamper(path)
     assert damage(path) == reason
+
+
+def test_a_commit_of_another_history_under_the_same_key_does_not_fit(path: Path, tmp_path: Path) -> None:
+    """Two copies go on differently; a commit of the one in the place of the other's is signed, and of the right number."""
+    other = tmp_path / "other.db"
+    shutil.copy(path, other)
+    shutil.copy(path.with_name(path.name + ".key"), other.with_name(other.name + ".key"))
+    for place, epsilon in ((path, "0.2"), (other, "0.01")):
+        with Ledger.open(place) as ledger:
+            ledger.charge("s", [Slice(("b",))], PureCost(epsilon=epsilon))
+            ledger.charge("s", [Slice(("b",))], PureCost(epsilon="0.1"))
+    database = sqlite3.connect(other)
+    (cheaper,) = database.execute("SELECT body, mac FROM commits WHERE seq = 6").fetchall()
+    database.close()
+    edit(path, "UPDATE commits SET body = ?, mac = ? WHERE seq = 6", *cheaper)
+    assert damage(path) == "CHAIN_BROKEN"
 
 
 def test_a_sound_journal_verifies_and_says_what_it_saw(path: Path) -> None:

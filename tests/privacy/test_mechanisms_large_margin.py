@@ -104,7 +104,7 @@ def test_the_number_of_candidates_kept_has_its_law(source: SeededSource) -> None
     thresholds = mechanism.thresholds(6).tolist()
     gaps = [threshold + offset for threshold, offset in zip(thresholds, (-6, -4, -2, 0, 2), strict=True)]
     ranked = np.array([100, *[100 - gap for gap in gaps]])
-    drawn = [mechanism._width(ranked, source) for _ in range(15_000)]
+    drawn = [mechanism._narrowed(ranked, source)[1] for _ in range(15_000)]
 
     def law(*noise: float) -> dict[int, float]:
         return dict(enumerate(width_law(gaps, thresholds, noise), start=1))  # type: ignore[arg-type]
@@ -234,7 +234,7 @@ def test_a_clear_winner_is_found_and_only_near_ones_are_kept() -> None:
     scores = np.zeros(200_000, dtype=np.int64)
     scores[[5, 777, 123_456]] = 990, 1_000, 980
     mechanism = LargeMargin(epsilon=1, delta="1e-6", sensitivity=1)
-    assert mechanism._width(np.sort(scores)[::-1], None) == 3
+    assert mechanism._narrowed(np.sort(scores)[::-1], None)[1] == 3
     assert {mechanism.release(scores).index for _ in range(3)} <= {5, 777, 123_456}
     scores[777] = 2_000
     assert {mechanism.release(scores).index for _ in range(3)} == {777}

@@ -102,6 +102,28 @@ class Average(Ptk):
         return pa.RecordBatch.from_pydict({self.column: values})
 
 
+class KeepsObjects(Average):
+    """Holds a Python object and a copy for each record, and says nothing about it."""
+
+    def train_dp(self, batches: Batches, **options: Any) -> Arrays:
+        listed = [(bytes(1000), one) for batch in batches_of(batches) for one in batch.column(self.column).to_pylist()]
+        values = pa.array([one for _, one in listed], pa.float64())
+        return super().train_dp([pa.RecordBatch.from_arrays([values], names=[self.column])], **options)
+
+
+class LossByProduct(Average):
+    """A product of matrices with several columns, which rounds by the number of records."""
+
+    def loss(self, arrays: Arrays, batches: Batches) -> NDArray[np.float64]:
+        found = [np.zeros(0)]
+        for one in batches_of(batches):
+            values = column_of(one, self.column).to_numpy(zero_copy_only=False) / 300
+            wide = np.stack([np.sin(values * k) for k in range(1, 30)])
+            along = np.linspace(0.1, 0.3, 29 * 5).reshape(5, 29) @ wide
+            found.append(np.clip(np.square(along).sum(axis=0) / 100, 0, 1))
+        return np.concatenate(found)
+
+
 class Unnoised(Average):
     """Forgets the noise."""
 
@@ -159,6 +181,16 @@ class HalfNoise(Average):
 
     def train_dp(self, batches: Batches, *, epsilon: Number, **options: Any) -> Arrays:
         return super().train_dp(batches, epsilon=2 * epsilon_exact(epsilon), **options)
+
+
+class LowestBit(Average):
+    """Noise of twice the size on all but the lowest bit of every total, which is as it is."""
+
+    def train_dp(self, batches: Batches, **options: Any) -> Arrays:
+        listed = list(batches)
+        exact = self.exact(listed)
+        arrays = super().train_dp(listed, **options)
+        return {name: exact[name] + 2 * (arrays[name] - exact[name]) for name in arrays}
 
 
 class SmallSensitivity(Average):
@@ -332,12 +364,15 @@ class NotATuple(Average):
 
 # Each PTK, the check that must catch it, and words of its message.
 BROKEN: tuple[tuple[type[Average], str, str], ...] = (
+    (KeepsObjects, "working_bytes", "bytes for each record as declared"),
+    (LossByProduct, "losses_alone", "must not depend on other records"),
     (Unnoised, "noise_in_every_number", "the state has no noise"),
     (ExactCount, "noise_in_every_number", "1 of 1 in 'count'"),
     (CostFromData, "cost_ignores_data", "must not depend on the data seen"),
     (LeaksKeys, "no_key_leak", "must not depend on the data"),
     (ChangesPrevious, "inputs_unchanged", "previous state must not be changed"),
     (HalfNoise, "audit", "too little noise"),
+    (LowestBit, "audit_residues", "low bits without noise"),
     (SmallSensitivity, "audit", "too little noise, or a sensitivity that is too small"),
     (GlobalNoise, "noise_from_the_source", "noise comes from somewhere else"),
     (DataBounds, "audit", "can be told at epsilon"),

@@ -237,7 +237,7 @@ def test_auto_is_decided_by_public_numbers() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"inputs": ()}, "inputs must be one or more"),
+        ({"inputs": ()}, "inputs must be 1 to"),
         ({"inputs": (IntegerRange(column="floor", first=0, last=MAX_BINS),)}, "at most 4096 bins"),
         ({"label": "age"}, "must not be an input too"),
         ({"classes": None}, "classes, or lower and upper"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -84,10 +85,50 @@ class StoreSuite:
         assert refusal.value.reason == "COLUMN_TYPE"
         assert "secret" not in str(refusal.value)
         fast = day(0).set_column(2, "speed", pa.array([61.5] * 4000))
-        with pytest.raises(InvalidInput) as refusal:
+        with pytest.raises(Refused) as refused_push:
             store.push("rides", fast)
-        assert (refusal.value.reason, refusal.value.details) == ("OUT_OF_BOUNDS", {"column": "speed"})
-        assert "61" not in str(refusal.value)
+        refused = {"column": "speed", "reason": "OUT_OF_BOUNDS", "records": 4000, "first_row": 0}
+        assert (refused_push.value.reason, refused_push.value.details) == ("RECORDS_REFUSED", {"refused": [refused]})
+        assert "61" not in str(refused_push.value)
+
+    def test_records_that_cannot_be_in_the_stream_are_left_out_and_told(self, store: Store) -> None:
+        """Of 3,000 records every fifth is too fast and every seventh has no hour: all others are there, once."""
+        store.create_stream(spec(out_of_bounds="refuse"))
+        table = day(0, 3000)
+        speeds = [61.5 if k % 5 == 4 else one for k, one in enumerate(table["speed"].to_pylist())]
+        hours = [None if k % 7 == 3 else one for k, one in enumerate(table["hour"].to_pylist())]
+        table = table.set_column(2, "speed", pa.array(speeds)).set_column(1, "hour", pa.array(hours, pa.int32()))
+        without_hour = [k for k in range(3000) if k % 7 == 3]
+        too_fast = [k for k in range(3000) if k % 5 == 4 and k % 7 != 3]
+        expected = [
+            {"column": "hour", "reason": "NULL_VALUE", "records": len(without_hour), "first_row": 3},
+            {"column": "speed", "reason": "OUT_OF_BOUNDS", "records": len(too_fast), "first_row": 4},
+        ]
+        for _ in range(2):
+            with pytest.raises(Refused) as refusal:
+                store.push("rides", table, producer="depot", seq=0)
+            assert (refusal.value.reason, refusal.value.details) == ("RECORDS_REFUSED", {"refused": expected})
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert abs(cycle.dp_records - (3000 - len(without_hour) - len(too_fast))) < 200
+
+    def test_a_frame_of_many_blocks_is_cut_so_that_each_batch_is_taken(self, store: Store) -> None:
+        """A month in any order and in blocks of a quarter of an hour: nearly three thousand."""
+        store.create_stream(spec(block_seconds=900))
+        every = pa.concat_tables([day(number, 50) for number in range(30)])
+        shuffled = every.take(pa.array(np.random.default_rng(1).permutation(1500)))
+        for _ in range(2):
+            store.push("rides", shuffled, producer="depot", seq=0)
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert abs(cycle.dp_records) < 1500
+
+    def test_event_times_too_far_ahead_are_refused_until_the_watermark_has_moved(self, store: Store) -> None:
+        store.create_stream(spec(horizon_blocks=4))
+        store.push("rides", day(1, 100), producer="depot", seq=0)
+        with pytest.raises(Refused) as refusal:
+            store.push("rides", day(2, 100), producer="depot", seq=1)
+        assert (refusal.value.reason, refusal.value.details) == ("EVENT_TOO_FAR", {"before": "2026-01-03T00:00Z"})
+        store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        store.push("rides", day(2, 100), producer="depot", seq=1)
 
     def test_an_empty_frame_is_pushed(self, store: Store) -> None:
         filled(store)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ptkstore.bus import RedisBus
 from ptkstore.client import Store
+from ptkstore.engine.guarded_lake import GuardedLake
 from ptkstore.lake import S3Lake
 from ptkstore.server import Server, open_store
 from ptkstore.settings import Settings
@@ -31,7 +32,8 @@ def test_the_settings_choose_the_servers(tmp_path: Path, postgres_url: str, redi
     }
     settings = Settings(**sections)
     with open_store(tmp_path / "store", settings) as store, Server(store, settings, pace=PACE) as server:
-        assert isinstance(store.home.lake, S3Lake)
+        assert isinstance(store.home.lake, GuardedLake)
+        assert isinstance(store.home.lake.behind, S3Lake)
         assert isinstance(store.home.bus, RedisBus)
         with Store(server.address) as remote:
             filled(remote)

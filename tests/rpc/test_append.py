@@ -92,6 +92,20 @@ class TestAppend:
             (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert cycle.dp_records > 3500
 
+    def test_what_is_left_out_of_a_batch_is_in_its_acknowledgement(self, server: Server, streams: Any) -> None:
+        create(streams, out_of_bounds="refuse")
+        table = day(0)
+        fast = table.set_column(2, "speed", pa.array([61.5 if k % 4 == 1 else 30.0 for k in range(4000)]))
+        messages = [stream_pb2.AppendRequest(open=stream_pb2.AppendOpen(stream="rides", producer="p"))]
+        for seq, one in enumerate([table, fast, fast.slice(0, 1)]):
+            messages.append(stream_pb2.AppendRequest(batch=stream_pb2.AppendBatch(seq=seq, arrow_ipc=ipc(one))))
+        expected = stream_pb2.RefusedRecords(column="speed", reason="OUT_OF_BOUNDS", records=1000, first_row=1)
+        for _ in range(2):
+            assert [list(ack.refused) for ack in streams.Append(iter(messages))] == [[], [expected], []]
+        with Store(server.address) as store:
+            (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert abs(cycle.dp_records - 7001) < 200
+
     def test_a_seq_beyond_63_bits_is_refused(self, streams: Any) -> None:
         create(streams)
         assert refusal(lambda: append(streams, ipc(day(0)), first=2**64 - 1)) == "INVALID_ARGUMENT SEQ_INVALID"

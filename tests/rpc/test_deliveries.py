@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +15,11 @@ from typing import Any
 import grpc
 import pytest
 
+from ptklib.errors import SageError
 from ptkstore.client import Store
 from ptkstore.public_time import GRAIN_MS
-from ptkstore.rpc.delivering import Deliverer, Pace, is_allowed
+from ptkstore.rpc.delivering import Deliverer, Pace
+from ptkstore.rpc.endpoints import is_allowed, resolved
 from ptkstore.rpc.faults import error_of
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2, ptk_pb2_grpc
 from tests.engine.small import DAY_MS, FIRST_MS
@@ -213,6 +216,81 @@ def test_endpoints_are_on_the_list_and_nothing_but_host_and_port(endpoint: str, 
     patterns = ("a.example:*", "10.0.0.?:9000", "[[]::1]:5", "*x:1")
     assert is_allowed(endpoint, patterns) == allowed
     assert not is_allowed(endpoint, ())
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "patterns", "allowed"),
+    [
+        ("10.1.2.3:1", "10.*:*", True),
+        ("10.evil.com:1", "10.*:*", False),
+        ("10.1.2.evil:1", "10.*.*.*:*", False),
+        ("10.1.2.3:1", "10.0.0.0/8:*", True),
+        ("11.1.2.3:1", "10.0.0.0/8:*", False),
+        ("[fd00::5]:1", "[fd00::/8]:*", True),
+        ("[fe80::5]:1", "[fd00::/8]:*", False),
+        ("a.corp:1", "*.corp:*", True),
+        ("a.b.corp:1", "*.corp:*", False),
+        ("evil.com.corp:1", "*.corp:*", False),
+        ("hookXcorp:1", "hook.corp:*", False),
+        ("anything.at.all:7", "*:7", True),
+        ("10.1.2.3:7", "*:7", True),
+        ("10.1.2.3:70", "*:7", False),
+    ],
+)
+def test_a_star_stays_within_its_part_of_a_name_and_numbers_are_addresses(
+    endpoint: str, patterns: str, allowed: bool
+) -> None:
+    assert is_allowed(endpoint, (patterns,)) is allowed
+
+
+@pytest.mark.parametrize(
+    ("patterns", "address", "allowed"),
+    [
+        (("*.corp:*",), "93.184.216.34", True),
+        (("*.corp:*",), "127.0.0.1", False),
+        (("*.corp:*",), "169.254.169.254", False),
+        (("*.corp:*",), "10.1.2.3", False),
+        (("*.corp:*", "10.0.0.0/8:*"), "10.1.2.3", True),
+        (("*.corp:*", "10.0.0.0/8:9"), "10.1.2.3", False),
+        (("hook.corp:*",), "10.1.2.3", True),
+        (("hook.corp:*",), "127.0.0.1", False),
+        (("hook.corp:*",), "169.254.169.254", False),
+        (("hook.corp:*",), "::1", False),
+        (("*:*",), "127.0.0.1", True),
+    ],
+)
+def test_a_name_is_judged_by_the_address_behind_it_and_that_is_connected_to(
+    monkeypatch: pytest.MonkeyPatch, patterns: tuple[str, ...], address: str, allowed: bool
+) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
+    def answered(host: str, port: int, **_: object) -> list[Any]:
+        assert host == "hook.corp"
+        return [(family, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answered)
+    if allowed:
+        assert resolved("hook.corp:443", patterns).address == f"{address}:443"
+    else:
+        with pytest.raises(SageError, match="ENDPOINT_NOT_ALLOWED"):
+            resolved("hook.corp:443", patterns)
+
+
+def test_a_name_that_is_turned_inwards_is_not_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subscriber = Subscriber()
+    with (
+        listening(subscriber) as endpoint,
+        serving(tmp_path, subscribers={"allowed": ["*.corp:*"]}) as (server, store),
+        channel_to(server) as channel,
+    ):
+        port = int(endpoint.rpartition(":")[2])
+        inside = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: inside)
+        filled(store)
+        subscribe(channel, f"hook.corp:{port}")
+        run(store, 1)
+        until(lambda: "ENDPOINT_NOT_ALLOWED" in {late.reason for late in deliveries(channel)})
+    assert subscriber.asked == []
 
 
 def test_a_subscriber_that_is_not_on_the_list_is_refused_and_never_called(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class TestMetrics:
             with Store(server.address) as remote:
                 remote.stream("rides")
                 for number, table in enumerate(tables):
-                    expected = pytest.raises(SageError, match="OUT_OF_BOUNDS") if number < refused else nullcontext()
+                    expected = pytest.raises(SageError, match="RECORDS_REFUSED") if number < refused else nullcontext()
                     with expected:
                         remote.push("rides", table, producer="p", seq=number)
                 store.run("rides", until_ms=FIRST_MS + DAY_MS)

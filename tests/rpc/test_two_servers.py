@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import threading
 import time
@@ -16,11 +17,15 @@ from ptklib.errors import Refused
 from ptkstore.client import Store
 from ptkstore.engine.lead import LeadLost
 from ptkstore.ledger import Ledger
+from ptkstore.metadata.postgresql import HANG_MS
 from ptkstore.rpc.faults import ServerUnavailable
+from ptkstore.streams import StreamUnavailable
 from tests.engine.small import DAY_MS, FIRST_MS, ROWS, config, day, spec
+from tests.rpc.stopping import waits_while_stopped
 from tests.rpc.two_servers import ServerProcess, served
 
 WAIT = 60.0
+STOPS = 12
 
 
 @pytest.fixture
@@ -162,7 +167,9 @@ def test_a_leader_that_stops_hands_over_at_once(pair: tuple[ServerProcess, Serve
         assert store.push("rides", day(0, 100), producer="p", seq=1) is not None
 
 
-def test_a_leader_that_stands_still_is_not_replaced_by_a_second(pair: tuple[ServerProcess, ServerProcess]) -> None:
+def test_a_leader_that_stands_still_for_a_while_is_not_replaced_by_a_second(
+    pair: tuple[ServerProcess, ServerProcess],
+) -> None:
     leader, follower = pair
     with follower.store() as store:
         store.create_stream(spec())
@@ -183,6 +190,26 @@ def test_a_leader_that_stands_still_is_not_replaced_by_a_second(pair: tuple[Serv
         assert eventually(lambda: store.push("rides", day(0, 100), producer="p", seq=1) is not None)
 
 
+def test_a_leader_that_stands_still_is_ended_and_replaced(tmp_path: Path, postgres_url: str) -> None:
+    guarded = partial(served, tmp_path, postgres_url, SAGE__SERVER__HANG_SECONDS="3")
+    with guarded() as leader, guarded() as follower, follower.store() as store:
+        store.create_stream(spec())
+        store.push("rides", day(0, 100), producer="p", seq=0)
+        leader.signal(signal.SIGSTOP)
+        assert leader.process.wait(WAIT) == -signal.SIGKILL
+        assert eventually(lambda: store.push("rides", day(0, 100), producer="p", seq=1) is not None)
+        store.push("rides", day(0, 100), producer="p", seq=0)  # what was acknowledged is still known
+        assert "it stood still as the leader" in (tmp_path / "log").read_text()
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert abs(cycle.dp_records - 200) < 100
+
+
+def test_a_follower_that_stands_still_holds_nobody_up(pair: tuple[ServerProcess, ServerProcess]) -> None:
+    waits = waits_while_stopped(*pair, stops=STOPS, seed=3)
+    # Far from the minutes that a lock of its session would be held.
+    assert max(waits) < HANG_MS / 1000 + 7, waits
+
+
 def _seal(store: Any) -> Any:
     from ptkstore.v1 import stream_pb2_grpc
 
@@ -193,3 +220,31 @@ def _seal_request() -> Any:
     from ptkstore.v1 import stream_pb2
 
     return stream_pb2.SealStreamRequest(name="rides")
+
+
+def test_a_leader_that_cannot_write_hands_the_lead_over(
+    tmp_path: Path, pair: tuple[ServerProcess, ServerProcess]
+) -> None:
+    """Its descriptors are gone; the other one has plenty. When they are back it follows, and leads again when it must."""
+    first, second = pair
+
+    def pushed(store: Store, seq: int) -> bool:
+        try:
+            return acknowledged(store, seq)
+        except StreamUnavailable:
+            return False
+
+    with first.store() as leader, second.store() as follower:
+        leader.create_stream(spec())
+        assert acknowledged(leader, 0)
+        before = resource.prlimit(first.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(first.process.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        try:
+            assert eventually(lambda: pushed(follower, 1))
+        finally:
+            resource.prlimit(first.process.pid, resource.RLIMIT_NOFILE, before)
+        lines = (tmp_path / "log").read_text().splitlines()
+        assert any('"hands over"' in line for line in lines)
+        assert any('"leads"' in line and f'"{second.address}"' in line for line in lines)
+        second.signal(signal.SIGTERM)
+        assert eventually(lambda: pushed(leader, 2))

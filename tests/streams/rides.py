@@ -14,6 +14,7 @@ from ptklib.ledger.slices import WHOLE, Slice, TagRange
 from ptklib.privacy.costs import PureCost
 from ptkstore.ledger import Ledger
 from ptkstore.streams import Column, StreamReader, StreamSpec, StreamWriter
+from ptkstore.streams.binding import bind
 
 BASE_MS = 1_767_225_600_000
 HOUR_MS = 3_600_000
@@ -70,6 +71,7 @@ class Store:
         self.ledger = Ledger.open(path / "ledger.db")
         if stream.name not in self.ledger.streams():
             self.ledger.create_stream(stream.name, stream.policy)
+        bind(path, self.ledger)
         self.reader = StreamReader(path, stream)
 
     def writer(self) -> StreamWriter:

@@ -9,6 +9,7 @@ import pytest
 from ptklib.errors import InvalidInput
 from ptkstore.streams import Column
 from ptkstore.streams.encoding import Encoding
+from ptkstore.streams.refused import RefusedRecords
 from tests.streams import rides
 
 AT = rides.COLUMNS[0]
@@ -25,9 +26,14 @@ def through(column: Column, values: pa.Array, rule: str) -> list[Any]:
     made = encoding(column, rule)
     times = pa.array([rides.BASE_MS] * len(values), pa.timestamp("ms"))
     stored = made.encode(pa.record_batch([times, values], names=["at", column.name]))
-    plain = pa.RecordBatch.from_arrays(stored, schema=pa.schema(list(made.stored_schema)[1:]))
+    plain = pa.RecordBatch.from_arrays(stored.columns, schema=pa.schema(list(made.stored_schema)[1:]))
     found: list[Any] = made.decode(plain).column(1).to_pylist()
     return found
+
+
+def left_out(column: Column, values: pa.Array, rule: str) -> tuple[RefusedRecords, ...]:
+    times = pa.array([rides.BASE_MS] * len(values), pa.timestamp("ms"))
+    return encoding(column, rule).encode(pa.record_batch([times, values], names=["at", column.name])).refused
 
 
 INT = Column(name="x", type="int64", lower=-5, upper=5)
@@ -55,11 +61,11 @@ def test_values_outside_are_clipped_or_refused_without_being_told(
     column: Column, sent: pa.Array, clipped: list[Any]
 ) -> None:
     assert through(column, sent, "clip") == clipped
-    with pytest.raises(InvalidInput) as error:
-        through(column, sent, "refuse")
-    assert error.value.reason == "OUT_OF_BOUNDS"
-    assert dict(error.value.details) == {"column": "x"}
-    assert str(error.value) == "column 'x' must stay within its public bounds [OUT_OF_BOUNDS]"
+    kept = [one for one, bound in zip(sent.to_pylist(), clipped, strict=True) if one == bound]
+    assert through(column, sent, "refuse") == kept
+    wrong = [one != bound for one, bound in zip(sent.to_pylist(), clipped, strict=True)]
+    assert left_out(column, sent, "refuse") == (("x", "OUT_OF_BOUNDS", sum(wrong), wrong.index(True)),)
+    assert left_out(column, sent, "clip") == ()
 
 
 @pytest.mark.parametrize("rule", ["clip", "refuse"])
@@ -107,9 +113,10 @@ def test_a_dictionary_may_come_in_any_order_and_index(order: list[str], index: p
     ],
 )
 def test_nulls_are_refused_or_kept_by_the_column(column: Column, sent: pa.Array) -> None:
-    with pytest.raises(InvalidInput) as error:
-        through(column, sent, "clip")
-    assert error.value.reason == "NULL_VALUE"
+    assert len(through(column, sent, "clip")) == 2
+    assert left_out(column, sent, "clip") == (("x", "NULL_VALUE", 1, 0),)
+    assert left_out(column, sent, "refuse") == (("x", "NULL_VALUE", 1, 0), ("x", "OUT_OF_BOUNDS", 1, 1))
+    assert through(column, sent, "refuse") == sent.to_pylist()[2:]
     fields = {**column.as_json(), "nullable": True}
     found = through(Column.from_json(fields), sent, "clip")
     assert found[0] is None

@@ -85,25 +85,57 @@ def test_the_key_is_overwritten_before_it_is_unlinked(store: Store) -> None:
         assert other.read_bytes() == bytes(32)
 
 
-@pytest.mark.parametrize("left", ["key overwritten", "key gone", "file gone"])
-def test_expiry_that_was_interrupted_is_finished_at_the_next_start(store: Store, left: str) -> None:
-    with store.writer() as writer:
-        writer.append(batch([1]), producer="p", seq=1)
-        store.seal_all(writer, 2)
+LEFT = ("nothing yet", "key overwritten", "key gone", "file gone")
+
+
+def leave(store: Store, left: str) -> None:
     path, key_path = store.path / f"streams/rides/{FIRST}.block", store.path / f"keys/rides/{FIRST}.key"
     if left == "key overwritten":
         key_path.write_bytes(bytes(32))
     elif left == "key gone":
         key_path.unlink()
-    else:
+    elif left == "file gone":
         path.unlink()
-    with pytest.raises(BlockRefused) as error:
-        store.whos([FIRST])
-    assert error.value.reason == "BLOCK_EXPIRED"
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_expiry_that_was_interrupted_is_finished_at_the_next_start(
+    store: Store, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_vault: Vault, *_blocks: str) -> None:
+        leave(store, left)
+        raise KeyboardInterrupt
+
+    path, key_path = store.path / f"streams/rides/{FIRST}.block", store.path / f"keys/rides/{FIRST}.key"
+    with store.writer() as writer:
+        writer.append(batch([1]), producer="p", seq=1)
+        store.seal_all(writer, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(Vault, "destroy", killed)
+            with pytest.raises(KeyboardInterrupt):
+                writer.expire(FIRST)
+    if left != "nothing yet":
+        with pytest.raises(BlockRefused) as error:
+            store.whos([FIRST])
+        assert error.value.reason == "BLOCK_EXPIRED"
     with store.writer() as writer:
         assert not path.exists()
         assert not key_path.exists()
         assert writer.sealed() == [SECOND]
+
+
+@pytest.mark.parametrize("hours", [0, 2], ids=["open", "sealed"])
+@pytest.mark.parametrize("left", LEFT[1:])
+def test_what_is_lost_without_a_note_of_its_destruction_stops_the_writer(store: Store, left: str, hours: int) -> None:
+    with store.writer() as writer:
+        writer.append(batch([1, 2], hours=[0, 1]), producer="p", seq=1)
+        store.seal_all(writer, hours)
+    leave(store, left)
+    before = everything(store.path)
+    with pytest.raises(StreamDamaged) as error:
+        store.writer()
+    assert error.value.reason == "STREAM_DAMAGED"
+    assert everything(store.path) == before, "nothing was deleted or cut"
 
 
 def test_a_key_directory_that_is_not_there_deletes_nothing(store: Store) -> None:

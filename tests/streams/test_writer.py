@@ -10,7 +10,7 @@ import pytest
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.streams import Ack, BlockRefused, Column, StreamUnavailable, StreamWriter
-from ptkstore.streams.accepted import MAX_RANGES, Accepted
+from ptkstore.streams.refused import RefusedRecords
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
 
@@ -70,6 +70,30 @@ def test_an_answer_says_nothing_about_the_records(tmp_path: Path) -> None:
             ]
             answers |= {writer.append(one, producer="p", seq=seq) for seq, one in enumerate(sent)}
     assert answers == {Ack(False, BASE_MS + 2 * HOUR_MS)}
+
+
+@pytest.mark.parametrize("spoiled", [{"who": -5}, {"who": None}, {"note": None}, {"note": "x" * 200}, {"at": None}])
+@pytest.mark.parametrize("unit", ["event", "user"])
+def test_no_record_decides_over_another(tmp_path: Path, spoiled: dict[str, Any], unit: str) -> None:
+    """A record that cannot be in the stream is left out; everybody else is where they are without it."""
+    make = rides.spec if unit == "event" else rides.user_spec
+    store = Store(tmp_path, make(out_of_bounds="refuse"))
+    rows = batch(range(100), hours=[k / 40 for k in range(100)]).to_pylist()
+    rows[50] |= spoiled
+    sent = pa.RecordBatch.from_pylist(rows, schema=batch([]).schema)
+    (column,) = spoiled
+    reason = "NULL_VALUE" if spoiled[column] is None else "OUT_OF_BOUNDS"
+    with store.ledger, store.writer() as writer:
+        for duplicate in (False, True):
+            assert writer.append(sent, producer="p", seq=1) == Ack(
+                duplicate, BASE_MS, (RefusedRecords(column, reason, 1, 50),)
+            )
+        blocks = store.seal_all(writer)
+        assert [sorted(store.whos([one])) for one in blocks[:3]] == [
+            list(range(40)),
+            [*range(40, 50), *range(51, 80)],
+            list(range(80, 100)),
+        ]
 
 
 @pytest.mark.parametrize(("late", "expected"), [("oldest_open", [1, 2, 3]), ("quarantine", [2])])
@@ -137,7 +161,8 @@ def test_the_watermark_is_declared_or_the_clock_never_the_data(tmp_path: Path) -
         (lambda w: w.append(batch([1]), producer="p", seq=True), "SEQ_INVALID"),
         (lambda w: w.append(batch([1]), producer="p", seq=1, fingerprint="0" * 64), "SCHEMA_MISMATCH"),
         (lambda w: w.append(batch([1]).select(["at"]), producer="p", seq=1), "SCHEMA_MISMATCH"),
-        (lambda w: w.append(batch(range(5000), hours=list(range(5000))), producer="p", seq=1), "BATCH_TOO_WIDE"),
+        (lambda w: w.append(batch(range(600), hours=list(range(600))), producer="p", seq=1), "BATCH_TOO_WIDE"),
+        (lambda w: w.append(batch([1, 2], hours=[0, 4096]), producer="p", seq=1), "EVENT_TOO_FAR"),
         (lambda w: w.seal_due("now"), "WATERMARK_INVALID"),
         (lambda w: w.seal_due(BASE_MS + 5000 * HOUR_MS), "WATERMARK_TOO_FAR"),
         (lambda w: w.expire("2026-01-01T00:30Z"), "BLOCK_UNKNOWN"),
@@ -238,16 +263,3 @@ def test_exposure_is_made_of_public_and_dp_numbers(store: Store) -> None:
             writer.expire(block)
             writer.expire(block)
         assert writer.exposure(counts) == (BASE_MS + 2 * HOUR_MS, BASE_MS + 3 * HOUR_MS, 1, 0, 0)
-
-
-def test_accepted_batches_are_a_set_in_little_room() -> None:
-    found = Accepted()
-    found.update(("p", seq) for seq in [*range(0, 1000, 2), *range(999, 0, -2), 2000])
-    assert found.as_json() == {"p": [[0, 1000], [2000, 2001]]}
-    again = Accepted(found.as_json())
-    assert [("p", one) in again for one in (0, 999, 1000, 1999, 2000, 2001)] == [True, True, False, False, True, False]
-    assert ("q", 0) not in again
-    again.update(("r", 3 * seq) for seq in range(5 * MAX_RANGES))
-    assert len(again.as_json()["r"]) == MAX_RANGES
-    assert all(("r", 3 * seq) in again for seq in range(5 * MAX_RANGES))
-    assert ("r", 15 * MAX_RANGES) not in again

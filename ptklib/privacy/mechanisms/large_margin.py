@@ -118,19 +118,23 @@ class LargeMargin:
 
     def release(self, scores: IntegerData, *, source: BitSource | None = None) -> Selection:
         """The chosen index; high scores are likely. Every call costs ``cost``."""
-        data = score_list(scores)
-        order = np.argsort(-data, kind="stable")
-        top = order[: self._width(data[order], source)]
-        return Selection(int(top[draw_indices(data[top], self.rate, 1, source=source)[0]]), self.cost)
+        return Selection(self._steps(score_list(scores), source)[2], self.cost)
 
-    def _width(self, ranked: Integers, source: BitSource | None) -> int:
-        """Steps 1 and 2: how many of the ranked candidates go to step 3. Never released by itself."""
+    def _steps(self, data: Integers, source: BitSource | None) -> tuple[int, int, int]:
+        """m, r and the index: what the proof is of. Only the index is released."""
+        order = np.argsort(-data, kind="stable")
+        top_score, width = self._narrowed(data[order], source)
+        top = order[:width]
+        return top_score, width, int(top[draw_indices(data[top], self.rate, 1, source=source)[0]])
+
+    def _narrowed(self, ranked: Integers, source: BitSource | None) -> tuple[int, int]:
+        """Steps 1 and 2: m, and how many of the ranked candidates go to step 3. Private too, and released nowhere."""
         top_noise = discrete_laplace(1, self.top_scale, source=source)
         bar_noise = discrete_laplace(1, self.threshold_scale, source=source)
         query_noise = discrete_laplace(ranked.size - 1, self.query_scale, source=source)
         margins = ranked[0] - ranked[1:] + top_noise
         stops = np.flatnonzero(margins + query_noise >= self.thresholds(ranked.size) + bar_noise)
-        return int(stops[0]) + 1 if stops.size else ranked.size
+        return int(ranked[0] + top_noise[0]), int(stops[0]) + 1 if stops.size else ranked.size
 
 
 def _tail_bound(scale: Fraction, chance: NDArray[np.float64]) -> Integers:

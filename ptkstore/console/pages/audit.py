@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 
 from starlette.responses import Response
@@ -29,13 +29,14 @@ class EntryLine:
     what: str
     subject: str
     outcome: str
+    times: int
 
 
 def entry_line(one: AuditView) -> EntryLine:
     """An entry for people: the RPC without the name of our package."""
     at = "–" if one.at_ms is None else datetime.fromtimestamp(one.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     what = one.what.removeprefix("/ptkstore.v1.").replace("/", " ")
-    return EntryLine(one.number, at, one.who, what, one.subject, one.outcome)
+    return EntryLine(one.number, at, one.who, what, one.subject, one.outcome, one.times)
 
 
 def audit(visit: Visit) -> Response:
@@ -56,12 +57,10 @@ def audit(visit: Visit) -> Response:
 
 def audit_csv(visit: Visit) -> Response:
     """The newest entries that match, up to 10,000."""
-    columns = ("number", "time_utc", "who", "what", "subject", "outcome")
+    columns = ("number", "time_utc", "who", "what", "subject", "outcome", "times")
     found = _all(visit, _asked(visit), changes=visit.asked("changes") == "1")
     lines = (entry_line(one) for one in found)
-    return csv_file(
-        "audit", columns, ((one.number, one.at, one.who, one.what, one.subject, one.outcome) for one in lines)
-    )
+    return csv_file("audit", columns, (astuple(one) for one in lines))
 
 
 def _asked(visit: Visit) -> str:

@@ -61,10 +61,13 @@ def audit_message(one: views.AuditView) -> operation_pb2.AuditEntry:
         what=one.what,
         subject=one.subject,
         outcome=one.outcome,
+        times=one.times,
     )
 
 
 def audit_view(message: operation_pb2.AuditEntry) -> views.AuditView:
     """Back."""
     at_ms = millis(message, "time")
-    return views.AuditView(message.number, at_ms, message.who, message.what, message.subject, message.outcome)
+    # An older server says nothing of repetitions, and has an entry for each.
+    times = message.times or 1
+    return views.AuditView(message.number, at_ms, message.who, message.what, message.subject, message.outcome, times)

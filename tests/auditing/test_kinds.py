@@ -1,0 +1,127 @@
+"""Every kind is audited through what its training releases; planted faults are caught at half the noise, not at a tenth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from profiler.auditing import profiler_subjects
+from ptklib import registry
+from ptklib.auditing.examples import example_ptks
+from ptklib.auditing.kinds import ptk_subject
+from ptklib.auditing.pairs import Pair, Terms, training
+from ptklib.auditing.running import EXCEEDS, FAILED, HOLDS, WEAK, audit
+from ptklib.auditing.subject import Subject
+from ptklib.auditing.tape import record, replay
+from ptklib.errors import InvalidInput
+from ptklib.privacy.mechanisms.release import LaplaceRelease
+from ptklib.privacy.source import SystemSource
+from tests.auditing.plants import plant_half_noise, plant_lowest_bit
+from tests.ptks.broken import Average, LowestBit
+
+KINDS = list(example_ptks())
+STEPS = ["profiler look", "profiler reading", "profiler training and lower test"]
+# One release whose runs are drawn at once; whole trainings take longer.
+CHEAP = ("statistics", "quantiles", "ratios", "counts", "covariance", "clusters, grid")
+
+
+def subject_of(name: str) -> Subject:
+    if name in STEPS:
+        return next(one for one in profiler_subjects() if one.name == name)
+    return ptk_subject(name, example_ptks()[name])
+
+
+def runs_of(name: str) -> int:
+    return 6_000 if name.startswith(CHEAP) else 2_500
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_stays_within_its_claim_and_is_not_far_below(name: str) -> None:
+    """Told the same, neighbours come to the same state, too: what was not released would have FAILED."""
+    (found,) = audit([subject_of(name)], runs=1_200)
+    assert found.verdict in (HOLDS, WEAK), found
+    assert found.bound > found.claim.epsilon / 20, found
+
+
+@pytest.mark.parametrize("name", [*KINDS, *STEPS])
+def test_half_of_the_noise_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_half_noise(monkeypatch)
+    (found,) = audit([subject_of(name)], runs=runs_of(name))
+    assert found.verdict == EXCEEDS, found
+
+
+@pytest.mark.parametrize("name", [*KINDS, *STEPS])
+def test_an_unnoised_lowest_bit_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_lowest_bit(monkeypatch)
+    (found,) = audit([subject_of(name)], runs=2_000 if name == "embeddings" else 1_000)
+    assert found.verdict == EXCEEDS, found
+    assert "residues mod" in found.event
+
+
+def test_every_installed_kind_has_an_example() -> None:
+    assert {one.kind for one in example_ptks().values()} == set(registry.kinds())
+
+
+@pytest.mark.parametrize("fault", ["lowest bit", "count"])
+def test_a_state_that_holds_what_was_not_released_is_refused(fault: str) -> None:
+    class ExactCount(Average):
+        def train_dp(self, batches: Any, **options: Any) -> Any:
+            listed = list(batches)
+            return {**super().train_dp(listed, **options), "count": self.exact(listed)["count"]}
+
+    (found,) = audit([ptk_subject("broken", LowestBit() if fault == "lowest bit" else ExactCount())], runs=1_000)
+    assert found.verdict == FAILED
+    assert "STATE_DIFFERS" in found.problem
+
+
+def test_how_many_releases_there_are_must_not_depend_on_the_data() -> None:
+    class OftenForMany(Average):
+        def train_dp(self, batches: Any, **options: Any) -> Any:
+            listed = list(batches)
+            for _ in range(sum(one.num_rows for one in listed)):
+                LaplaceRelease(epsilon=1, sensitivity=1).release([0])
+            return super().train_dp(listed, **options)
+
+    made = OftenForMany().example(4)
+    assert made is not None
+    rows = pa.Table.from_batches([made])
+    with pytest.raises(InvalidInput, match="RELEASES_DIFFER"):
+        training(OftenForMany(), Terms(1, 0), Pair(rows.slice(0, 3), rows.slice(3, 1), ""))
+
+
+def test_a_tape_repeats_answers_and_words_and_leaves_no_tap_behind() -> None:
+    before = LaplaceRelease.release, SystemSource.words
+    release = LaplaceRelease(epsilon=1, sensitivity=1)
+
+    def run(value: int) -> tuple[int, int]:
+        return int(release.release([value]).values[0]), int(SystemSource().words(1)[0])
+
+    tape, told = record(lambda: run(5))
+    other, again = replay(tape, lambda: run(8))
+    assert told == again
+    assert [int(one.given[0]) for one in (tape.entries[0], other.entries[0])] == [5, 8]
+    assert (LaplaceRelease.release, SystemSource.words) == before
+    assert len({run(5) for _ in range(20)}) > 1
+
+
+def test_noise_besides_a_tape_is_untouched() -> None:
+    """Another thread draws its own noise while a tape runs."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    release = LaplaceRelease(epsilon=1, sensitivity=1)
+    tape, _ = record(lambda: release.release([0]))
+
+    def elsewhere() -> np.ndarray[Any, Any]:
+        return np.array([release.release([100]).values[0] for _ in range(50)])
+
+    def run() -> Any:
+        release.release([0])
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(elsewhere).result()
+
+    _, found = replay(tape, run)
+    assert 80 < found.mean() < 120
+    assert found.std() > 0
