@@ -146,17 +146,22 @@ _STREAMS = [
         ("an open block is read", "if self._spans.block_number(block) >= sealed_before:", "if sealed_before < 0:"),
         ("the start of a range is forgotten", "inside |= (tags >= np.uint64(one.start)) & (", "inside |= ("),
         (
-            "one record of a user too many",
-            "before[inverse] + rank < self._most",
-            "before[inverse] + rank <= self._most",
-        ),
-        ("users begin anew with every frame", "np.minimum(before + counts, self._most))", "before)"),
-        (
             "counts without noise",
             "noisy = mechanism.release(np.array(counts, dtype=np.int64), source=noise).values",
             "noisy = np.array(counts, dtype=np.int64)",
         ),
         ("what follows the seal is ignored", " or last.stop != os.fstat(descriptor).st_size:", ":"),
+    ),
+    *_in(
+        "reader",
+        "ptkstore/streams/reader.py",
+        ("streams/test_cohorts",),
+        (
+            "one record of a user too many",
+            "before[inverse] + rank < self._most",
+            "before[inverse] + rank <= self._most",
+        ),
+        ("users begin anew with every frame", "np.minimum(before + counts, self._most))", "before)"),
     ),
     *_in(
         "opened",
