@@ -2,7 +2,8 @@
 
 A server in a process of its own wants credentials. An operator lists streams and a probe asks for its health, each on a
 connection of its own, in turns; p50 of both, first in peace and then beside the silent calls, in pairs of rounds close
-together. Silent calls come on one connection without credentials (they are refused at once), on one with a reader's token, on twenty with the same token, and on one to the health service. The ratio is the median over the rounds.
+together. Silent calls come on one connection without credentials (they are refused at once), on one with a reader's token, on
+twenty with the same token, and on one to the health service. The ratio is the median over the rounds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Pages of a large store over loopback: the page at the end beside the first one, and the milliseconds of each.
 
-A store with 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events and two plans is written straight into the ledger
-and the metadata, in commits of 1,000 charges. A server serves it, and one client reads pages of 100 through the public API:
-the first page, the page in the middle and the last page, in turns. A list that reads everything for every page, or skips to
-where it goes on, is many times slower at the end; one that is read by key is not. The ratio is the median over the rounds.
+A store with 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events, 1,200 operations and two plans is written straight
+into the ledger and the metadata, in commits of 1,000 charges. A server serves it, and one client reads pages of 100 through the
+public API: the first page, the page in the middle and the last page, in turns. A list that reads everything for every page, or
+skips to where it goes on, is many times slower at the end; one that is read by key is not. The ratio is the median over the
+rounds. A page of 1,000 operations is compared with one of 1,000 events.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ BLOCKS = 100_000
 CHARGES_PER_BLOCK = 10
 EVENTS = 200_000
 ALIVE = 1_000
+OPERATIONS = 1_200
 SIZE = 100
 ROUNDS = 15
 STREAM = "rides"
@@ -67,6 +69,19 @@ def run(say: Say) -> Report:
                         at_most(f"{name}: seconds of the last page / of the first", spent["last"] / spent["first"], 3)
                     )
                     report.figures[f"{name}, ms"] = {place: round(1000 * one, 2) for place, one in spent.items()}
+                wide = {
+                    "operations": _Timer(lambda: remote.operations(limit=1000).operations),
+                    "events": _Timer(lambda: remote.events(0, 1000)),
+                }
+                for _ in range(ROUNDS):
+                    for one in wide.values():
+                        one()
+                took = {name: statistics.median(one.seconds[1:]) for name, one in wide.items()}
+                # An operation has a cycle with its steps; one query for each of them is what takes long.
+                report.bars.append(
+                    at_most("seconds of 1,000 operations / of 1,000 events", took["operations"] / took["events"], 15)
+                )
+                report.figures["pages of 1,000, ms"] = {name: round(1000 * one, 2) for name, one in took.items()}
                 summary = _Timer(lambda: remote.budget_summary(STREAM))
                 for _ in range(ROUNDS):
                     summary()
@@ -173,6 +188,7 @@ def fill(store: Store, say: Say) -> None:
         tx.events.add_all(("ptk.state", f"p{number % PTKS + 1}", {"version": number}) for number in range(EVENTS))
     say("cycles")
     add_cycles(store)
+    add_operations(store)
 
 
 def add_cycles(store: Store) -> None:
@@ -191,6 +207,21 @@ def add_cycles(store: Store) -> None:
             steps = {"sealed": {"dp_records": 96_000}, "planned": body, "trained": trained, "expired": None}
             tx.cycles.add_steps(cycle, steps, at_ms=window * DAY_MS)
             tx.cycles.finish(cycle, "DONE", at_ms=window * DAY_MS)
+
+
+def add_operations(store: Store) -> None:
+    """Windows that were closed one by one, each with a cycle of a few PTKs."""
+    with store.home.metadata.write() as tx:
+        for window in range(OPERATIONS):
+            line = asdict(TrainedLine("p1", "PUBLISHED", window + 1, "0.01", 3000))
+            cycle = tx.cycles.start(STREAM, window, at_ms=window * DAY_MS)
+            planned = {"view": {"status": "OPTIMAL"}}
+            steps = {"sealed": {"dp_records": 96_000}, "planned": planned, "trained": {"p1": line}, "expired": None}
+            tx.cycles.add_steps(cycle, steps, at_ms=window * DAY_MS)
+            tx.cycles.finish(cycle, "DONE", at_ms=window * DAY_MS)
+            row = tx.operations.start("CloseWindow", STREAM, at_ms=window * DAY_MS)
+            tx.operations.add_windows(row.id, [window])
+            tx.operations.end(row.id, "DONE", at_ms=window * DAY_MS)
 
 
 def _plan(window: int) -> PlanView:

@@ -24,7 +24,7 @@ import grpc
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.rpc.callers import ANONYMOUS, Allowance, Caller, Callers
-from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, status_of
+from ptkstore.rpc.faults import AccessDenied, LimitExceeded, status_of
 from ptkstore.rpc.permissions import ANYONE, PERMISSIONS
 from ptkstore.rpc.places import Place, Places
 from ptkstore.rpc.strangers import Strangers, address_of
@@ -171,7 +171,7 @@ class Doorway(grpc.ServerInterceptor):  # type: ignore[misc, unused-ignore]
             return place.first(incoming)
         except (StopIteration, grpc.RpcError) as error:
             if place.ended:
-                late = ServerUnavailable("FIRST_MESSAGE_LATE", "the call's message did not come in time")
+                late = LimitExceeded("FIRST_MESSAGE_LATE", "the call's message did not come in time")
                 self._late(method, caller, late)
                 context.abort_with_status(status_of(late))
             if isinstance(error, StopIteration):

@@ -33,6 +33,7 @@ class Place:
     """One call among those of a `Places`, which guards everything in it."""
 
     def __init__(self, places: Places, who: str, end: Callable[[], None], since: float) -> None:
+        """Silent since then."""
         self._places = places
         self.who = who
         self.end = end

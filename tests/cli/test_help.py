@@ -81,13 +81,14 @@ def test_the_import_check_notices_what_is_heavy() -> None:
 
 def test_there_are_the_commands_that_were_promised() -> None:
     assert {" ".join(path) for path in ALL} == {
-        "init", "apply", "plan", "plan show", "plan solve", "plan what-if", "run", "featurize", "audit", "doctor", "version",
+        "init", "apply", "plan", "plan show", "plan solve", "plan what-if", "run", "featurize", "audit",
+    "doctor", "version",
         "stream", "stream create", "stream list", "stream push",
         "ptk", "ptk list", "ptk describe", "ptk profile", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
         "budget", "budget show", "budget history", "events", "events tail",
         "backup", "health", "restore",
-        "serve", "token", "token create", "token list", "token revoke", "audit-log", "audit-log rotate",
-        "audit-log verify", "research", "research profile",
+        "serve", "token", "token create", "token list", "token revoke", "audit-log", "audit-log rotate", "audit-log verify",
+        "research", "research profile",
         "ui",
     }  # fmt: skip
 

@@ -142,6 +142,6 @@ def test_the_database_lets_go_of_nothing_that_no_segment_holds(metadata: Metadat
             "UPDATE audit_segments SET id = 9",
             "INSERT INTO audit_segments VALUES (9, 4, 'x', 'f', 'x', 0)",
         ):
-            with pytest.raises(sqlite3.IntegrityError, match="append-only|ends with an entry"):
+            with pytest.raises(sqlite3.IntegrityError, match=r"append-only|ends with an entry"):
                 connection.execute(statement)
     connection.close()
