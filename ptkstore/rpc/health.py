@@ -102,7 +102,7 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc, unused-ignor
             self._threads.submit(self._send, watcher)
 
     def _status(self, watcher: _Watcher) -> int:
-        return self._statuses.get(watcher.service, _Response.SERVICE_UNKNOWN)
+        return self._statuses.get(watcher.service, int(_Response.SERVICE_UNKNOWN))
 
     def _send(self, watcher: _Watcher) -> None:
         """Tell one until it knows what there is to know."""
