@@ -25,9 +25,11 @@ from typing import Any, Self, cast
 
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
+from ptklib.ledger.slices import check_name
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
+from ptkstore.engine.answering import Work
 from ptkstore.engine.approving import approve, approve_once, ask
 from ptkstore.engine.charges import index_charges, list_charges, search_charges
 from ptkstore.engine.counting import arrived_until, seal_due
@@ -40,10 +42,11 @@ from ptkstore.engine.ledger_map import COLUMNS, ledger_map
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
+from ptkstore.engine.refining import refine
 from ptkstore.engine.what_if import Changes
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
-from ptkstore.pushing import BATCH_ROWS, numbered_batches
+from ptkstore.pushing import BATCH_ROWS, Numbering, first_number, numbered_batches
 from ptkstore.references import is_address, parse_reference
 from ptkstore.rpc import happenings
 from ptkstore.rpc.pages import Page
@@ -82,6 +85,8 @@ __all__ = ["BATCH_ROWS", "Store"]
 _LOG = logging.getLogger(__name__)
 # Rows in one query.
 _AT_ONCE = 1000
+# For each answer that was not settled when it was given, before windows are run. A server works on them longer, between times.
+_REFINED = Work(1e10, 10.0, final=True)
 
 
 class Store:
@@ -125,6 +130,7 @@ class Store:
             self._home.close()
             raise
         self._cycling = threading.Lock()
+        self._numbering = Numbering(lambda stream: self._home.writer(stream).begin())
 
     @property
     def home(self) -> Home:
@@ -152,15 +158,33 @@ class Store:
         every push is new. Records that cannot be in the stream (a null, or beyond the bounds of a stream that refuses those)
         are left out, and RECORDS_REFUSED says so when all others are durable.
         """
-        batches = numbered_batches(frame, self.stream(stream), seq)
+        check_name(producer, "producer")
+        count, batches = numbered_batches(frame, self.stream(stream), seq)
+        if not count:
+            return None
         writer = self._home.writer(stream)
+        if seq is not None:
+            session, first = "", first_number(seq)
+        else:
+            # What belongs to a session belongs to no producer: any number of processes may push under one name.
+            producer, (session, first) = "", self._taken(stream, count)
         watermark, row, tally = None, 0, Tally()
-        for number, batch in batches:
-            ack = writer.append(batch, producer=producer, seq=number)
+        for number, batch in enumerate(batches(), first):
+            ack = writer.append(batch, producer=producer, seq=number, session=session)
             tally.add(ack.refused, row)
             watermark, row = ack.watermark_ms, row + batch.num_rows
         tally.check()
         return watermark
+
+    def _taken(self, stream: str, count: int) -> tuple[str, int]:
+        """Numbers for a push that has none, in a session that lives."""
+        session, first = self._numbering.take(stream, count)
+        try:
+            self._home.writer(stream).require_session(producer="", session=session)
+        except Refused:
+            self._numbering.forget(stream, session)
+            return self._numbering.take(stream, count)
+        return session, first
 
     def run(
         self, stream: str | None = None, *, until_ms: int | None = None, progress: Callable[[str], None] | None = None
@@ -172,6 +196,8 @@ class Store:
         """
         say = progress or (lambda _text: None)
         names = [self.stream(stream).name] if stream is not None else sorted(self._home.specs)
+        for name in names:
+            refine(self._home, name, work=_REFINED)
         due = ((name, window) for name in names for window in self._due(name, until_ms))
         with self._cycling:
             return [self._run_one(name, window, say) for name, window in due]
@@ -207,7 +233,8 @@ class Store:
     ) -> Registration:
         """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be accepted.
 
-        A PTK without a closed form for its samples is WAITING: the next window profiles it, and then it is one of the two.
+        A PTK without a closed form for its samples is WAITING: the next window profiles it, and then it is one of the two. An
+        answer takes about two seconds at most; one that could not be settled by then is ``refining``, the best so far.
         """
         return registrations.register(
             self._home.metadata,

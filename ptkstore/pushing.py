@@ -1,14 +1,17 @@
 """Frames as the numbered batches that a stream takes, the same for a store here and a store elsewhere.
 
 Batch ``k`` of push ``seq`` has the number ``seq * 2**20 + k``, so that pushing again under the same (producer, seq) changes
-nothing. Reasons: SEQ_INVALID, COLUMN_TYPE, and those of frames.
+nothing. A push without ``seq`` is new, whatever was pushed before: its batches go into a session of the store that pushes,
+which the stream gave out, and take the next numbers in it (`Numbering`). No clock has a part in it.
+Reasons: SEQ_INVALID, COLUMN_TYPE, and those of frames.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator
+import os
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ from ptkstore.streams import Column, StreamSpec
 from ptkstore.streams.reach import MAX_BLOCKS
 from ptkstore.streams.tag_map import Numbers
 
-__all__ = ["BATCH_ROWS", "conformed", "numbered_batches", "rows_of"]
+__all__ = ["BATCH_ROWS", "Numbering", "conformed", "first_number", "numbered_batches", "rows_of"]
 
 BATCH_ROWS = 1 << 16
 _LEAST_ROWS = 1 << 10
@@ -29,8 +32,8 @@ _LEAST_ROWS = 1 << 10
 
 def numbered_batches(
     frame: Any, spec: StreamSpec, seq: int | None, *, rows: int = BATCH_ROWS
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batches of a frame with their numbers; without ``seq`` every push is new.
+) -> tuple[int, Callable[[], Iterator[pa.RecordBatch]]]:
+    """How many batches a frame makes, and what gives them in order, each time it is called.
 
     Where they are cut depends on the rows alone (`_places`), never on how the frame lies in memory: pushing again must give
     the same batches. All columns are converted before the first batch is made.
@@ -38,9 +41,42 @@ def numbered_batches(
     if seq is not None and (type(seq) is not int or not 0 <= seq < 2**42):
         raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
     table = conformed(read_columns(frame, [column.name for column in spec.columns]), spec)
-    first = time.time_ns() if seq is None else seq << 20
     places = _places(table, spec, rows)
-    return ((first + number, _cut(table, *place)) for number, place in enumerate(places))
+    return len(places), lambda: (_cut(table, *place) for place in places)
+
+
+def first_number(seq: int) -> int:
+    """The number of the first batch of a push with a number of its own."""
+    return seq << 20
+
+
+class Numbering:
+    """The sessions of a store that pushes, one for each stream, with the next number in each. Thread-safe."""
+
+    def __init__(self, begin: Callable[[str], str]) -> None:
+        """``begin`` asks a stream for a new session."""
+        self._begin = begin
+        self._lock = threading.Lock()
+        self._sessions: dict[str, tuple[str, int]] = {}
+        self._process = os.getpid()
+
+    def take(self, stream: str, count: int) -> tuple[str, int]:
+        """The session of a stream, and the first of so many numbers in it that nobody else has."""
+        with self._lock:
+            # A process that was forked goes on with the same counts as its parent: it needs sessions of its own.
+            if self._process != os.getpid():
+                self._process, self._sessions = os.getpid(), {}
+            if stream not in self._sessions:
+                self._sessions[stream] = (self._begin(stream), 0)
+            session, first = self._sessions[stream]
+            self._sessions[stream] = (session, first + count)
+            return session, first
+
+    def forget(self, stream: str, session: str) -> None:
+        """The session is over: the next push begins another."""
+        with self._lock:
+            if self._sessions.get(stream, ("", 0))[0] == session:
+                del self._sessions[stream]
 
 
 def rows_of(spec: StreamSpec, batch_bytes: int) -> int:

@@ -14,15 +14,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import InvalidInput, Refused
+from ptklib.ledger.slices import check_name
 from ptklib.state import State
 from ptkstore.engine.finding import MAX_CONFIGS
 from ptkstore.engine.ledger_map import COLUMNS, MOST_BLOCKS
 from ptkstore.engine.what_if import Changes
-from ptkstore.pushing import numbered_batches, rows_of
+from ptkstore.pushing import Numbering, first_number, numbered_batches, rows_of
 from ptkstore.remote_channel import TIMEOUT_SECONDS, Connection
 from ptkstore.remote_operations import finished
-from ptkstore.remote_push import BATCH_BYTES, Push
+from ptkstore.remote_push import BATCH_BYTES, Push, begin_session, over_before_it_began
 from ptkstore.remote_requests import PAGE, config_json, fresh_id, page_size, plan_changes, ptk_status
 from ptkstore.remote_states import read_state
 from ptkstore.remote_watch import Watch
@@ -71,6 +72,8 @@ __all__ = ["RemoteStore"]
 _LARGEST, _LONGEST = (1 << 31) - 1, (1 << 63) - 1
 # Registering tries a PTK out and plans for all; a doctor reads everything.
 _LONG_SECONDS = 300.0
+# How many sessions a push is tried in, where they were over before it began.
+_SESSIONS = 3
 
 
 class RemoteStore:
@@ -102,6 +105,7 @@ class RemoteStore:
         self._budgets = budget_pb2_grpc.BudgetServiceStub(channel)
         self._operations = operation_pb2_grpc.OperationServiceStub(channel)
         self._events = operation_pb2_grpc.EventServiceStub(channel)
+        self._numbering = Numbering(lambda stream: begin_session(self._connection, stream))
 
     def create_stream(self, spec: StreamSpec) -> None:
         """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
@@ -119,10 +123,24 @@ class RemoteStore:
 
     def push(self, stream: str, frame: Any, *, producer: str = "default", seq: int | None = None) -> int | None:
         """Append a frame; durable when it returns. Returns the watermark in milliseconds."""
+        check_name(producer, "producer")
         spec = self.stream(stream)
+        count, batches = numbered_batches(frame, spec, seq, rows=rows_of(spec, BATCH_BYTES))
         opening = stream_pb2.AppendOpen(stream=stream, producer=producer, schema_fingerprint=spec.fingerprint)
-        batches = numbered_batches(frame, spec, seq, rows=rows_of(spec, BATCH_BYTES))
-        return Push(self._connection, opening, iter(batches)).run()
+        if seq is not None or not count:
+            return Push(self._connection, opening, enumerate(batches(), first_number(seq or 0))).run()
+        opening.producer = ""
+        for _ in range(_SESSIONS):
+            opening.session, first = self._numbering.take(stream, count)
+            push = Push(self._connection, opening, enumerate(batches(), first))
+            try:
+                return push.run()
+            except Refused as error:
+                if error.reason in ("SESSION_ENDED", "SESSION_UNKNOWN"):
+                    self._numbering.forget(stream, opening.session)
+                if not over_before_it_began(push, error):
+                    raise
+        raise Refused("SESSION_ENDED", f"sessions of stream {stream!r} ended before anything was sent: ask again")
 
     def run(
         self, stream: str | None = None, *, until_ms: int | None = None, progress: Callable[[str], None] | None = None

@@ -2,6 +2,9 @@
 
 A few batches are on their way at a time, so memory stays bounded and the server can share its fsyncs. When the connection
 breaks, a new one begins with the oldest batch that was not acknowledged; the server drops those it has.
+
+A push without a number goes under the next numbers of a session (`begin_session`): sent again after a break, its batches
+have the same numbers, so they are stored once. Where the session was over before anything was sent, another one is begun.
 """
 
 from __future__ import annotations
@@ -14,15 +17,16 @@ from collections.abc import Iterator
 import grpc
 import pyarrow as pa
 
+from ptklib.errors import Refused
 from ptkstore.engine.patience import delay_seconds
 from ptkstore.remote_channel import ATTEMPTS, Connection
 from ptkstore.rpc.faults import error_of
 from ptkstore.rpc.messages import millis
 from ptkstore.rpc.wire import framed
 from ptkstore.streams.refused import RefusedRecords, Tally
-from ptkstore.v1 import stream_pb2
+from ptkstore.v1 import stream_pb2, stream_pb2_grpc
 
-__all__ = ["BATCH_BYTES", "IN_FLIGHT", "Push", "batch_request"]
+__all__ = ["BATCH_BYTES", "IN_FLIGHT", "Push", "batch_request", "begin_session", "over_before_it_began"]
 
 # About the best size on the wire.
 BATCH_BYTES = 5 << 19
@@ -42,6 +46,7 @@ class Push:
         self._batches = batches
         self._lock = threading.Lock()
         self._unacknowledged: deque[tuple[int, bytes]] = deque()
+        self.connections = 0
         # Rows of what is not acknowledged, batch by batch, and of all that is.
         self._rows: deque[int] = deque()
         self._acknowledged_rows = 0
@@ -65,6 +70,7 @@ class Push:
                 time.sleep(delay_seconds(attempt))
 
     def _attempt(self) -> None:
+        self.connections += 1
         sending = _Sending(self)
         # Requests are bytes already.
         append = self._connection.channel.stream_stream(
@@ -139,6 +145,24 @@ class _Sending:
     def end(self) -> None:
         self._push.give_up(self)
         self.slots.release()
+
+
+def begin_session(connection: Connection, stream: str) -> str:
+    """A new session in a stream, of no producer in particular. Asking again gives another one, which does no harm."""
+    opening = stream_pb2.AppendRequest(open=stream_pb2.AppendOpen(stream=stream, begin_session=True))
+    append = stream_pb2_grpc.StreamServiceStub(connection.channel).Append
+
+    def once() -> str:
+        answers = append(iter([opening]), timeout=connection.timeout_seconds, metadata=connection.metadata)
+        return str(next(answers).session)
+
+    return str(connection.patiently(once))
+
+
+def over_before_it_began(push: Push, error: Refused) -> bool:
+    """True when a session was over before anything was sent in this push: it may be sent in another one."""
+    known = error.reason in ("SESSION_ENDED", "SESSION_UNKNOWN") and error.details.get("at") == "opening"
+    return known and push.connections == 1
 
 
 def batch_request(seq: int, batch: pa.RecordBatch) -> bytes:

@@ -1,9 +1,10 @@
 """The composition root of the service: settings in, a running gRPC server out.
 
-`adapters_of` is the one place where adapters are chosen. A `Server` drains before it ends: it says NOT_SERVING, ends those
-who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by the next
-start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN, SETTINGS_INVALID,
-FILE_UNREADABLE.
+`adapters_of` is the one place where adapters are chosen. A `Server` says NOT_SERVING while the store cannot be written
+(`ptkstore.engine.readiness`), and hands the lead over where several share it. It drains before it ends: it says NOT_SERVING,
+ends those who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by
+the next start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN,
+SETTINGS_INVALID, FILE_UNREADABLE.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import grpc
 import prometheus_client
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 from pydantic import SecretStr
@@ -33,6 +34,8 @@ from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.planner import Planner
+from ptkstore.engine.readiness import Readiness
 from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
@@ -54,6 +57,7 @@ from ptkstore.rpc.operations import Operations
 from ptkstore.rpc.places import MOST_IN_LINE, Places
 from ptkstore.rpc.plans import Plans
 from ptkstore.rpc.ptks import Ptks, watch_message
+from ptkstore.rpc.refiner import Refiner
 from ptkstore.rpc.reflecting import Symbols
 from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
@@ -64,10 +68,12 @@ from ptkstore.rpc.window_metrics import WindowMetrics
 from ptkstore.settings import Settings, is_loopback
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
-__all__ = ["LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
+__all__ = ["LIVE", "LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
 
 # Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
 LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+# What the health service answers for as long as the server lives, whether or not it can write.
+LIVE = "live"
 _LOOK_SECONDS = 0.2
 _LOG = structlog.get_logger("sage.server")
 _STREAM_THREADS = 2 * (os.cpu_count() or 1)
@@ -155,7 +161,7 @@ class Server:
         # Read before anything starts that would have to be stopped again.
         ca_file = settings.subscribers.ca_file
         credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
-        home = store.home
+        self._home = home = store.home
         self.metrics = Metrics()
         self.metrics.registry.register(WindowMetrics(home.metadata, home.specs, home.public_ms))
         self._hub = Hub(home.bus, most=settings.server.watchers)
@@ -183,6 +189,8 @@ class Server:
         )
         allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
         self._deliverer: Deliverer | None = None
+        self._refiner: Refiner | None = None
+        self._planner = Planner()
         self._new_deliverer: Callable[[], Deliverer] = lambda: Deliverer(
             home.metadata, home.now_ms, self.metrics, allowed=allowed, credentials=credentials, pace=pace
         )
@@ -200,7 +208,12 @@ class Server:
             (stream_pb2.DESCRIPTOR.services_by_name["StreamService"], Streams(store, self._appender, self._runner)),
             (
                 ptk_pb2.DESCRIPTOR.services_by_name["PtkService"],
-                Ptks(store, self._watchers, endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed)),
+                Ptks(
+                    store,
+                    self._watchers,
+                    endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed),
+                    answer=self._planner.answer,
+                ),
             ),
             (plan_pb2.DESCRIPTOR.services_by_name["PlanService"], Plans(store)),
             (budget_pb2.DESCRIPTOR.services_by_name["BudgetService"], Budgets(store)),
@@ -210,6 +223,7 @@ class Server:
                 Events(store, self._hub, self._auditor, self._wake_deliverer),
             ),
         ]
+        self._readiness = Readiness(home, changed=self._tell_health, stuck=self._hand_over)
         self._forwarder: Forwarder | None = None
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
@@ -235,6 +249,7 @@ class Server:
             raise
         self._notifier.start()
         self._grpc.start()
+        self._readiness.start()
 
     @property
     def leads(self) -> bool:
@@ -259,6 +274,7 @@ class Server:
             return
         self._stopped.set()
         self._health.enter_graceful_shutdown()
+        self._readiness.stop()
         self._hub.stop()
         ended = self._grpc.stop(self._settings.server.drain_seconds)
         while not ended.wait(_LOOK_SECONDS):
@@ -280,6 +296,7 @@ class Server:
         self.stop()
 
     def _close_parts(self) -> None:
+        self._planner.close()
         self._appender.close()
         # While the window under way is finished the lease is still renewed.
         self._rest()
@@ -299,6 +316,7 @@ class Server:
         """Begin what one server does for all."""
         self._runner.resume()
         self._deliverer = self._new_deliverer()
+        self._refiner = Refiner(self._home)
 
     def _rest(self) -> None:
         """End it. Safe to call twice."""
@@ -306,6 +324,22 @@ class Server:
         deliverer, self._deliverer = self._deliverer, None
         if deliverer is not None:
             deliverer.close()
+        refiner, self._refiner = self._refiner, None
+        if refiner is not None:
+            refiner.close()
+
+    def _tell_health(self, ready: bool) -> None:
+        """What probes hear, but for those that only ask whether we live."""
+        if self._stopped.is_set():
+            return
+        serving = health_pb2.HealthCheckResponse
+        for name in self._served:
+            self._health.set(name, serving.SERVING if ready else serving.NOT_SERVING)
+
+    def _hand_over(self) -> None:
+        """We have not been able to write for a while; where several servers share the store, another one may."""
+        if self._election is not None:
+            self._election.hand_over()
 
     def _wake_deliverer(self) -> None:
         deliverer = self._deliverer
@@ -321,6 +355,7 @@ class Server:
             lost=self._rest,
             watchdog=watchdog,
         )
+        election.able = lambda: self._readiness.able
         home.lead = election
         return election
 
@@ -397,9 +432,15 @@ class Server:
                 ("grpc.keepalive_timeout_ms", 20_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
                 ("grpc.keepalive_permit_without_calls", 1),
+                # Connections that nobody uses go: each takes a descriptor, which files need as well.
+                ("grpc.max_connection_idle_ms", 300_000),
+                ("grpc.server_handshake_timeout_ms", 20_000),
             ],
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        self._served = ("", *names)
+        for name in (*self._served, LIVE):
+            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (*names, HEALTH_SERVICE, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, pool=Symbols())
         return server

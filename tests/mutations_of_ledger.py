@@ -121,7 +121,6 @@ OF_LEDGER: list[Mutation] = [
             'GRANT_USED, GRANT_RELEASED."""\n        verify(self._key, grant)\n',
             'GRANT_USED, GRANT_RELEASED."""\n',
         ),
-        ("a grant twice in one spend", "if len({grant.charge for grant in grants}) != len(grants):", "if not grants:"),
         ("a charge at once is only reserved", "            spend_at_ms=now_ms,\n", ""),
     ),
 ]

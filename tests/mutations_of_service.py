@@ -136,8 +136,8 @@ _STREAMS = [
         ("an overwritten key opens", "return len(key) == KEY_BYTES and key != _GONE", "return len(key) == KEY_BYTES"),
         (
             "a crash in the middle of destroying",
-            "if not self.holds(block) or not self.path(block).exists():",
-            "if not self.path(block).exists():",
+            "if not self.holds(one) or not self.path(one).exists()]",
+            "if not self.path(one).exists()]",
         ),
     ),
     *_in(
@@ -163,7 +163,7 @@ _STREAMS = [
             "noisy = mechanism.release(np.array(counts, dtype=np.int64), source=noise).values",
             "noisy = np.array(counts, dtype=np.int64)",
         ),
-        ("what follows the seal is ignored", " or size != os.fstat(descriptor).st_size:", ":"),
+        ("what follows the seal is ignored", " or last.stop != os.fstat(descriptor).st_size:", ":"),
     ),
     *_in(
         "opened",
@@ -246,8 +246,8 @@ _ENGINE = [
             "return bool(stream)",
         ),
         ("any secret is right", "if row is None or not right or not", "if row is None or not"),
+        ("no limit to calls", "            if left < needed:\n", "            if left < -1e300:\n"),
         ("tokens never end", " or not row.alive(int(self._clock() * 1000)):", ":"),
-        ("no limit to calls", "if left < min(amount, self._burst):", "if left < -1e300:"),
     ),
 ]
 

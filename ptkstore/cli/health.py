@@ -14,6 +14,8 @@ from ptkstore.extras import package_missing
 
 __all__ = ["health"]
 
+# As in `ptkstore.server`, which takes the packages of a server.
+_LIVE = "live"
 _ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
 
 
@@ -26,13 +28,17 @@ _ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
     metavar="FILE",
     help="The server's settings. [default: sage.yaml here, else in the store, else none]",
 )
+@click.option("--live", is_flag=True, help="Ask whether it lives, though it may not be able to write now.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=5.0, show_default=True, help="Seconds to wait."
 )
 @shared_options
 @pass_session
-def health(session: Session, address: str | None, config: Path | None, timeout: float) -> None:
+def health(session: Session, address: str | None, config: Path | None, live: bool, timeout: float) -> None:
     """Ask a server whether it serves.
+
+    A server that cannot write (disk full, metadata away) does not serve, and lives: restarting it would not help. Its log and
+    `sage doctor` say what is wrong.
 
     Without ADDRESS (host:port), the server of the settings on this machine. Needs no token; over TLS the variable
     SAGE_CA_FILE names the CA. The exit code is 0 when it serves and 1 otherwise.
@@ -41,6 +47,7 @@ def health(session: Session, address: str | None, config: Path | None, timeout: 
     Examples:
       sage health
       sage health sage.example:7070
+      sage health --live
     """
     try:
         import grpc
@@ -58,7 +65,8 @@ def health(session: Session, address: str | None, config: Path | None, timeout: 
         address = f"{'localhost' if host in _ANY_HOST else host}:{port}"
     connection = Connection(address, ca_file=os.environ.get(CA_VARIABLE))
     try:
-        answer = health_pb2_grpc.HealthStub(connection.channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
+        request = health_pb2.HealthCheckRequest(service=_LIVE if live else "")
+        answer = health_pb2_grpc.HealthStub(connection.channel).Check(request, timeout=timeout)
     except grpc.RpcError as failure:
         raise error_of(failure) from None
     finally:

@@ -11,6 +11,7 @@ from types import FrameType
 
 import click
 
+from ptkstore.cli.descriptors import allow_many_files
 from ptkstore.cli.memory import keep_freed_memory
 from ptkstore.cli.output import show
 from ptkstore.cli.session import Session, pass_session, shared_options
@@ -58,6 +59,7 @@ def serve(session: Session, config: Path | None, address: str | None) -> None:
     # Many threads, each with little to do: one that computes must not keep the others waiting for Python's usual 5 ms.
     sys.setswitchinterval(0.0005)
     keep_freed_memory()
+    allow_many_files()
     watchdog = Watchdog(settings.server.hang_seconds) if settings.server.hang_seconds else None
     with open_store(session.path, settings) as store, Server(store, settings, watchdog=watchdog) as running:
         who = "without credentials" if settings.anonymous else "for those with credentials"

@@ -7,7 +7,7 @@ anything in the directory), something leaks. Blocks are encrypted, so a canary m
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ptklib.errors import SageError
@@ -15,7 +15,9 @@ from ptkstore.engine.agreement import examine_agreement
 from ptkstore.engine.held_too_long import examine_holding
 from ptkstore.engine.home import Home
 from ptkstore.engine.raw_data import examine_raw_data
+from ptkstore.engine.readiness import unwritable, write_probe
 from ptkstore.engine.window_health import examine_windows
+from ptkstore.streams.breakdown import kind_of
 from ptkstore.streams.cohorts import verify_members
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
@@ -29,18 +31,31 @@ _PART = 1 << 20
 
 def examine(home: Home, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
     """All findings, the good ones too, in a fixed order."""
-    found = [_ledger(home)]
-    found += _metadata(home)
-    found += examine_agreement(home)
-    found += _states(home)
-    found += examine_raw_data(home)
-    found += _exposure(home)
-    found += _members(home)
-    found += examine_holding(home)
-    found += _cycles(home)
-    found += examine_windows(home)
-    found += _workers(home)
-    found += _canaries(home.path, canaries)
+    looks: dict[str, Callable[[], Iterable[Finding]]] = {
+        "ledger": lambda: [_ledger(home)],
+        "writing": lambda: _writing(home),
+        "metadata": lambda: _metadata(home),
+        "agreement": lambda: examine_agreement(home),
+        "lake": lambda: _states(home),
+        "raw data": lambda: examine_raw_data(home),
+        "exposure": lambda: _exposure(home),
+        "members": lambda: _members(home),
+        "holding": lambda: examine_holding(home),
+        "cycles": lambda: _cycles(home),
+        "windows": lambda: examine_windows(home),
+        "workers": lambda: _workers(home),
+        "canaries": lambda: _canaries(home.path, canaries),
+    }
+    return [finding for what, look in looks.items() for finding in _looked(what, look)]
+
+
+def _looked(what: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """What was found; that it could not be looked at is a finding too. The text of such an error may name open blocks."""
+    found: list[Finding] = []
+    try:
+        found.extend(look())
+    except OSError as error:
+        found.append(Finding("ERROR", what, f"could not be looked at ({kind_of(error)})"))
     return found
 
 
@@ -53,6 +68,20 @@ def _ledger(home: Home) -> Finding:
     return Finding(
         "OK", "ledger", f"{seen.entries} entries in {seen.commits} commits: chain intact, no point beyond its policy"
     )
+
+
+def _writing(home: Home) -> Iterator[Finding]:
+    """What cannot be written, in the process that asks: the doctor of a server knows its writers."""
+    try:
+        write_probe(home.path)
+    except OSError as error:
+        yield Finding("ERROR", "writing", f"the store's directory cannot be written ({kind_of(error)}): make room")
+        return
+    failed = unwritable(home)
+    for stream, fault in failed.items():
+        yield Finding("ERROR", f"writing of {stream}", f"{fault.reason}: {fault.message}")
+    if not failed:
+        yield Finding("OK", "writing", "the store's directory can be written, and no writer of a stream has failed")
 
 
 def _metadata(home: Home) -> Iterator[Finding]:

@@ -32,6 +32,8 @@ LEASE = "lead"
 _LONGEST_POLL_SECONDS = 0.5
 # How much of the lease its holder trusts.
 _TRUSTED = 0.75
+# How long one that has handed the lead over leaves it to others.
+_REST_SECONDS = 2.0
 _LOG = structlog.get_logger("sage.election")
 
 
@@ -67,6 +69,10 @@ class Election:
         self._changed = threading.Condition()
         self._ready = False
         self._losing = False
+        self._handing_over = False
+        self._rests_until = 0.0
+        # False keeps this server from leading: it could not do what a leader does.
+        self.able: Callable[[], bool] = lambda: True
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sage-election", daemon=True)
 
@@ -87,9 +93,10 @@ class Election:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
-        term = self._term
-        if term is None:
-            return
+        if self._term is not None:
+            self._give_back(self._term)
+
+    def _give_back(self, term: int) -> None:
         self._lose()
         try:
             with self._home.metadata.write() as tx:
@@ -97,6 +104,10 @@ class Election:
         except SageError as error:
             # It runs out by itself.
             _LOG.warning("not given back", reason=error.reason)
+
+    def hand_over(self) -> None:
+        """Give the lead up at the next `step`, and leave it to others for a moment. Nothing happens where we do not lead."""
+        self._handing_over = self._term is not None
 
     def leader(self) -> str | None:
         """Where the leader is reached, if there is one that is not this server."""
@@ -128,7 +139,13 @@ class Election:
     def step(self) -> None:
         """Renew the lease, or see whether there is one to be had."""
         if self._term is None:
-            self._contend()
+            if self.able() and self._clock() >= self._rests_until:
+                self._contend()
+        elif self._handing_over:
+            self._handing_over = False
+            _LOG.warning("hands over", term=self._term)
+            self._give_back(self._term)
+            self._rests_until = self._clock() + _REST_SECONDS
         else:
             self._renew(self._term)
 

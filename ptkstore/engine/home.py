@@ -59,6 +59,8 @@ class Home:
     notifier: Notifier
     workers: WorkerPool
     writers: dict[str, StreamWriter] = field(default_factory=dict)
+    # Streams whose writer could not be opened when it was wanted last.
+    unopened: set[str] = field(default_factory=set)
     judges: dict[str, Filter] = field(default_factory=dict)
     # Finished cycles as they are told, the newest ones.
     cycles: dict[int, CycleView] = field(default_factory=dict)
@@ -136,9 +138,11 @@ class Home:
         with self.opening:
             self.lead.require_lock()
             if stream not in self.writers:
+                self.unopened.add(stream)
                 self._require_files(stream)
                 self._require_newest(stream)
                 self.writers[stream] = StreamWriter.open(self.path, self.specs[stream], clock=self.clock)
+                self.unopened.discard(stream)
                 if self.writers[stream].dropped:
                     self._tell_dropped(stream)
             return self.writers[stream]
@@ -170,6 +174,7 @@ class Home:
             for writer in self.writers.values():
                 writer.close()
             self.writers.clear()
+            self.unopened.clear()
 
     def _tell_dropped(self, stream: str) -> None:
         """Recovery cut off what a crash left of batches that nobody was promised. Which and how many is nobody's business."""

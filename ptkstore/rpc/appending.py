@@ -3,7 +3,8 @@
 A thread reads the caller's messages; up to `IN_FLIGHT` batches are parsed, checked, encrypted and made durable at once, and
 share their fsyncs with all other callers. Acknowledgements leave in the order in which the batches came. A caller that is
 faster than the disk is held back by gRPC's flow control, because nothing is read while the line is full. The first error
-ends the call; what was not acknowledged may be sent again. Reasons: APPEND_ORDER, and those of batches.
+ends the call; what was not acknowledged may be sent again. Numbers count for the caller who was identified, so nobody can
+use up those of another. Reasons: APPEND_ORDER, SESSION_INVALID, and those of batches and sessions.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import InvalidInput, Refused
 from ptklib.ledger.slices import check_name
 from ptkstore.client import Store
 from ptkstore.rpc.arrow import read_batch
-from ptkstore.rpc.callers import Allowance
+from ptkstore.rpc.callers import ANONYMOUS, Allowance
 from ptkstore.rpc.dispatch import Call, parse
 from ptkstore.rpc.faults import ServerUnavailable
 from ptkstore.rpc.messages import moment
@@ -54,6 +55,10 @@ class Appender:
     def append(self, incoming: Iterator[bytes], call: Call) -> Iterator[stream_pb2.AppendResponse]:
         """One call of Append."""
         opening = self._opened(incoming, call)
+        if opening.begin_session:
+            writer = self._store.home.writer(opening.stream)
+            opening.session = writer.begin(producer=opening.producer, caller=_sender(call))
+            yield stream_pb2.AppendResponse(session=opening.session)
         line: queue.Queue[_Item] = queue.Queue()
         slots = threading.Semaphore(IN_FLIGHT)
         over = threading.Event()
@@ -92,11 +97,25 @@ class Appender:
         opening: stream_pb2.AppendOpen = first.open
         call.caller.require_stream(opening.stream)
         spec = self._store.stream(opening.stream)
-        check_name(opening.producer, "producer")
+        self._check_sender(opening, call)
         if opening.schema_fingerprint not in ("", spec.fingerprint):
             raise InvalidInput("SCHEMA_MISMATCH", f"the schema's fingerprint must be {spec.fingerprint}")
         self._admit(call, spec.name)
         return opening
+
+    def _check_sender(self, opening: stream_pb2.AppendOpen, call: Call) -> None:
+        if opening.producer or not (opening.session or opening.begin_session):
+            check_name(opening.producer, "producer")
+        if not opening.session:
+            return
+        if opening.begin_session:
+            raise InvalidInput("SESSION_INVALID", "a call begins a session or goes on with one")
+        writer = self._store.home.writer(opening.stream)
+        try:
+            writer.require_session(producer=opening.producer, session=opening.session, caller=_sender(call))
+        except Refused as error:
+            # Nothing of this call was looked at: whoever has not sent anything before may begin another session.
+            raise Refused(error.reason, error.message, **{**error.details, "at": "opening"}) from None
 
     def _feed(
         self,
@@ -115,18 +134,24 @@ class Appender:
                     return
                 self._allowance.take(call.caller.name, len(data))
                 seq, records = unframed(data) or _parsed(data)
-                line.put((seq, self._pool.submit(self._one, opening, seq, records)))
+                line.put((seq, self._pool.submit(self._one, opening, _sender(call), seq, records)))
                 # Before the next one is read: what is not read holds the caller back.
                 slots.acquire()
             line.put(None)
         except BaseException as error:  # told to the caller, who is in another thread
             line.put(error)
 
-    def _one(self, opening: stream_pb2.AppendOpen, seq: int, records: memoryview | bytes) -> Ack:
+    def _one(self, opening: stream_pb2.AppendOpen, caller: str, seq: int, records: memoryview | bytes) -> Ack:
         spec = self._store.stream(opening.stream)
         batch = read_batch(records, spec, convert=not opening.schema_fingerprint)
         writer = self._store.home.writer(spec.name)
-        return writer.append(batch, producer=opening.producer, seq=min(seq, 2**63))
+        sender = {"caller": caller, "producer": opening.producer, "session": opening.session}
+        return writer.append(batch, seq=min(seq, 2**63), **sender)
+
+
+def _sender(call: Call) -> str:
+    """Whose numbers a call brings: without credentials there is one caller, the same as in a store that is opened here."""
+    return "" if call.caller is ANONYMOUS else call.caller.name
 
 
 def _parsed(data: bytes) -> tuple[int, bytes]:

@@ -16,10 +16,11 @@ from ptklib.errors import SageError
 from ptkstore.client import Store
 from ptkstore.engine.counting import arrived_until, seal_due
 from ptkstore.engine.lead import LeadLost
-from ptkstore.engine.patience import NOT_NOW, delay_seconds
+from ptkstore.engine.patience import delay_seconds, passes
 from ptkstore.metadata import Transaction
 from ptkstore.metadata.operations import OperationRow
 from ptkstore.rpc.faults import place_of, told
+from ptkstore.streams.breakdown import kind_of
 
 __all__ = ["KIND", "Runner"]
 
@@ -87,9 +88,11 @@ class Runner:
         while not self._stopping.is_set():
             try:
                 return self._do(operation)
-            except (LeadLost, *NOT_NOW) as error:
+            except Exception as error:
+                if not _waits(error):
+                    raise
                 attempt += 1
-                _LOG.warning("waiting", operation=operation, reason=error.reason)
+                _LOG.warning("waiting", operation=operation, reason=kind_of(error))
                 self._stopping.wait(delay_seconds(attempt))
         return None
 
@@ -111,9 +114,9 @@ class Runner:
                     return
                 self._store.run_window(row.stream, window, progress=lambda text: self._tell(operation, text))
             end = ("DONE", "", "")
-        except (LeadLost, *NOT_NOW):
-            raise
         except Exception as error:
+            if _waits(error):
+                raise
             fault = told(error)
             if fault is not error:
                 _LOG.error("failed", operation=operation, error=type(error).__name__, where=place_of(error))
@@ -126,3 +129,7 @@ class Runner:
         with self._store.home.metadata.write() as tx:
             tx.operations.set_progress(operation, text)
         self._wake()
+
+
+def _waits(error: Exception) -> bool:
+    return isinstance(error, LeadLost) or passes(error)

@@ -149,6 +149,12 @@ class Acknowledged:
             finally:
                 os.close(descriptor)
 
+    def let_go(self) -> None:
+        """Let the file go without waiting for the disk, for somebody who reads it again. Safe to call twice."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
     def _append(self, record: Mapping[str, Any], *, wait: bool) -> None:
         assert self._descriptor is not None
         body = canonical(record)
@@ -169,9 +175,14 @@ class Acknowledged:
     def _grow(self, least: int) -> None:
         assert self._descriptor is not None
         size = -(-least // _AHEAD) * _AHEAD
-        write_all(self._descriptor, bytes(size - self._size), self._size)
-        # A length that is not a multiple is a sign of damage: it must not come from a crash.
-        os.fdatasync(self._descriptor)
+        try:
+            write_all(self._descriptor, bytes(size - self._size), self._size)
+            # A length that is not a multiple is a sign of damage: it must not come from a crash.
+            os.fdatasync(self._descriptor)
+        except OSError:
+            # Nor from a disk that was full in the middle of it.
+            os.ftruncate(self._descriptor, self._size)
+            raise
         self._size = size
 
     def _compact(self) -> None:

@@ -147,12 +147,27 @@ class BlockFile:
         self._length, self._frames, self._tail = self._settled, self._settled_frames, self._settled_tail
         self._close()
 
+    def prove(self, size: int) -> None:
+        """Write so many bytes behind what is durable and take them back, to meet what a frame would meet there."""
+        descriptor = self._open()
+        try:
+            for start in range(0, size, PIECE_BYTES):
+                write_all(descriptor, bytes(min(PIECE_BYTES, size - start)), self._settled + start)
+            os.fdatasync(descriptor)
+        finally:
+            os.ftruncate(descriptor, self._settled)
+            self._close()
+
     def seal(self) -> None:
         """Close the block for good, durably. Doing it again does nothing."""
         if not self.sealed:
             self._write(Header(SEAL, self._frames, settled=self._settled), b"")
             self.sync()
             self.sealed = True
+
+    def close(self) -> None:
+        """Let the file go as it lies, for somebody who recovers it. Safe to call twice."""
+        self._close()
 
     def _write(self, header: Header, plain: memoryview | bytes) -> None:
         cipher, descriptor = self._key(), self._open()
@@ -177,9 +192,9 @@ class BlockFile:
         return self._descriptor
 
     def _close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _require_promised(self, descriptor: int) -> None:
         length = self._promised.length

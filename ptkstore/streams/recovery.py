@@ -18,6 +18,7 @@ from ptkstore.streams.acknowledged import Acknowledged, Extent, Known, lost
 from ptkstore.streams.block_file import BlockFile, Found
 from ptkstore.streams.frames import DATA
 from ptkstore.streams.progress import Progress
+from ptkstore.streams.senders import Sender
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.vault import Vault
 
@@ -48,10 +49,17 @@ def recover(vault: Vault, spans: Spans, progress: Progress, acknowledged: Acknow
     promised = acknowledged.known.extents
     names = [one for one in vault.blocks() if spans.number(one) >= progress.sealed_before]
     files = {name: BlockFile(vault, name) for name in names}
-    found = {name: file.recover(promised.get(name)) for name, file in files.items()}
-    while _cut_incomplete(files, found, progress):
-        pass
-    progress.accepted.update({_batch(one) for frames in found.values() for one in frames if _is_data(one)})
+    try:
+        found = {name: file.recover(promised.get(name)) for name, file in files.items()}
+        while _cut_incomplete(files, found, progress):
+            pass
+    except BaseException:
+        # It is tried again: what is left open here would be lost each time.
+        for file in files.values():
+            file.close()
+        raise
+    batches = {_batch(one) for frames in found.values() for one in frames if _is_data(one)}
+    progress.accepted.update((Sender.of_text(text), seq) for text, seq in batches)
     _begin(vault, progress, acknowledged, files)
     return Recovered(files, dropped or any(file.was_cut for file in files.values()))
 
@@ -93,13 +101,17 @@ def _cut_incomplete(files: dict[str, BlockFile], found: dict[str, list[Found]], 
     cut = False
     for name, frames in found.items():
         for place, one in enumerate(frames):
-            whole = len(parts[_batch(one)]) == one.frame.header.parts or _batch(one) in progress.accepted
-            if _is_data(one) and not whole:
+            if _is_data(one) and not _is_whole(one, parts, progress):
                 found[name] = frames[:place]
                 files[name].cut(found[name])
                 cut = True
                 break
     return cut
+
+
+def _is_whole(one: Found, parts: dict[Batch, set[int]], progress: Progress) -> bool:
+    text, seq = _batch(one)
+    return len(parts[text, seq]) == one.frame.header.parts or progress.accepted.holds(Sender.of_text(text), seq)
 
 
 def _batch(one: Found) -> Batch:

@@ -3,7 +3,8 @@
 `append` returns when every record of the batch is durable, and says nothing about the records but which of them cannot be in
 this stream at all (`refused`). What a crash interrupts
 was not acknowledged: after it the batch is there as a whole or not at all, and sending it again under the same
-(producer, seq) is always safe. Several threads may append; they share fsyncs. One process at a time writes a stream.
+number is always safe: numbers count per sender (caller, producer, session; see `accepted`). Several threads may append; they
+share fsyncs. One process at a time writes a stream. A writer whose write failed recovers by itself (`breakdown`).
 
 A sealed block never changes. Which blocks exist, and when they are sealed, follows from watermarks that the caller
 declares (or from the clock), never from the event times that were seen: those are data. Empty spans get sealed blocks
@@ -15,9 +16,9 @@ times; make the joins durable; make the frames durable; answer. A crash in betwe
 in which the same batch will put them when it is sent again (`member_log`), and parts of a batch, which are cut off. No answer
 depends on who was seen before, and neither does the number of files that are made or synced.
 
-Reasons: those of `encoding` and `reach`, NAME_INVALID, SEQ_INVALID, WATERMARK_INVALID, WATERMARK_TOO_FAR,
-SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE, STREAM_KEYS_MISSING,
-STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
+Reasons: those of `encoding`, `reach` and `accepted`, NAME_INVALID, SEQ_INVALID, SESSION_INVALID, WATERMARK_INVALID,
+WATERMARK_TOO_FAR, SPEC_CHANGED, BLOCK_UNKNOWN, BLOCK_NOT_SEALED, STREAM_LOCKED, STREAM_CLOSED, STREAM_UNAVAILABLE,
+STREAM_KEYS_MISSING, STREAM_DAMAGED, FRAME_DAMAGED, STREAM_ENDED.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ import pyarrow as pa
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.ledger.slices import check_name
 from ptkstore.ledger.group_commit import GroupCommit
+from ptkstore.streams.accepted import Verdict, refusal
 from ptkstore.streams.acknowledged import Acknowledged, lost
 from ptkstore.streams.block_file import BlockFile
+from ptkstore.streams.breakdown import Breakdown, kind_of
 from ptkstore.streams.cohorts import Cohorts
 from ptkstore.streams.encoding import Encoding
 from ptkstore.streams.exposure import Exposure, exposure_of
@@ -48,6 +51,7 @@ from ptkstore.streams.reach import check_reach
 from ptkstore.streams.recovery import recover
 from ptkstore.streams.refused import RefusedRecords
 from ptkstore.streams.routing import Checked, Router, Split
+from ptkstore.streams.senders import Sender, caller_mark
 from ptkstore.streams.spans import Spans
 from ptkstore.streams.spec import StreamSpec
 from ptkstore.streams.tags import random_tags, user_tags
@@ -57,6 +61,7 @@ __all__ = ["MAX_SPANS_AT_ONCE", "Ack", "StreamWriter"]
 
 MAX_SPANS_AT_ONCE = 4096
 _SPEC_FILE = "stream.json"
+_LEAST_PROOF = 1 << 16
 # What the stored form and the cut into blocks depend on: it cannot change once the stream exists.
 _FIXED = (
     "name",
@@ -84,7 +89,7 @@ class Ack(NamedTuple):
 class _Batch(NamedTuple):
     """A checked batch on its way to the disk."""
 
-    producer: str
+    sender: Sender
     seq: int
     checked: Checked
 
@@ -101,24 +106,12 @@ class StreamWriter:
         self._vault = Vault(store, spec.name)
         self._vault.prepare()
         self._group: GroupCommit[_Batch, Ack] = GroupCommit(self._commit)
-        self._broken: StreamUnavailable | None = None
+        self._breakdown = Breakdown(spec.name)
+        # Blocks that a write failed in, and how many bytes it wanted there.
+        self._unproven: dict[str, int] = {}
         self._lock = _take_lock(self._vault.keys / "lock", spec.name)
         try:
-            self._tag_key = self._vault.tag_key()
-            self._keep_spec()
-            self._progress = Progress.read(self._vault.files, self._spans.first)
-            self._acknowledged = Acknowledged(self._vault, self._tag_key)
-            recovered = recover(self._vault, self._spans, self._progress, self._acknowledged)
-            # ``dropped``: recovery cut off what nobody had been promised.
-            self._files, self.dropped = recovered.files, recovered.dropped
-            user_level = spec.unit == "user"
-            self._cohorts = Cohorts(self._vault, self._tag_key, self._progress) if user_level else None
-            self._router = Router(spec, self._spans, self._cohorts)
-            self._router.given_up_before = self._progress.given_up_before
-            self._moves = Moves.read(self._vault.files)
-            if not self._moves.known:
-                self._note_move()
-            self._finish_sealing()
+            self._load()
         except BaseException:
             os.close(self._lock)
             raise
@@ -126,7 +119,19 @@ class StreamWriter:
     @classmethod
     def open(cls, store: str | Path, spec: StreamSpec, *, clock: Callable[[], float] = time.time) -> Self:
         """Open the stream in the store directory, or make it there. Refused: STREAM_LOCKED, SPEC_CHANGED."""
-        return cls(Path(store), spec, clock)
+        try:
+            return cls(Path(store), spec, clock)
+        except OSError as error:
+            raise StreamUnavailable(
+                "STREAM_UNAVAILABLE",
+                f"stream {spec.name!r} cannot be opened ({kind_of(error)}): ask again when it can be written",
+                stream=spec.name,
+            ) from None
+
+    @property
+    def fault(self) -> SageError | None:
+        """Why nothing can be written at the moment; None while all is well."""
+        return self._breakdown.fault
 
     @property
     def watermark_ms(self) -> int:
@@ -138,9 +143,21 @@ class StreamWriter:
         """The number of the first span that is not sealed."""
         return self._progress.sealed_before
 
-    def append(self, batch: pa.RecordBatch, *, producer: str, seq: int, fingerprint: str | None = None) -> Ack:
-        """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts."""
-        check_name(producer, "producer")
+    def append(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        producer: str,
+        seq: int,
+        fingerprint: str | None = None,
+        caller: str = "",
+        session: str = "",
+    ) -> Ack:
+        """Make a batch durable. Neither the answer nor a refusal depends on anything but this batch and public facts.
+
+        ``seq`` counts the batches of (caller, producer, session) upwards; ``session`` is what `begin` gave.
+        """
+        sender = Sender.checked(caller, producer, session)
         if type(seq) is not int or not 0 <= seq < 2**63:
             raise InvalidInput("SEQ_INVALID", "seq must be a whole number from 0, counting upwards per producer")
         if self.spec.unit == "user" and self._progress.given_up_before is not None:
@@ -156,8 +173,31 @@ class StreamWriter:
             place = self._encoding.schema.get_field_index(self.spec.user_column)
             tags = user_tags(columns[place], self._tag_key)
         stored = pa.RecordBatch.from_arrays([pa.array(tags), *columns], schema=self._encoding.stored_schema)
-        ack = self._group.submit(_Batch(producer, seq, Checked(stored, tags, self._router.spans_of(stored))))
+        ack = self._group.submit(_Batch(sender, seq, Checked(stored, tags, self._router.spans_of(stored))))
         return ack._replace(refused=refused) if refused else ack
+
+    def begin(self, *, producer: str = "", caller: str = "") -> str:
+        """A new session, whose batches are numbered from 0. With a ``producer`` it ends the producer's session before."""
+        if producer:
+            check_name(producer, "producer")
+        with self._group.alone():
+            self._check_alive()
+            session, must_write = self._progress.accepted.issue(caller_mark(caller), producer)
+            if must_write:
+                self._guarded(self._keep_progress)
+            return session
+
+    def require_session(self, *, producer: str, session: str, caller: str = "") -> None:
+        """Raise SESSION_ENDED or SESSION_UNKNOWN where nothing in this session would be taken."""
+        sender = Sender.checked(caller, producer, session)
+        verdict = self._progress.accepted.judge_session(sender)
+        if verdict is not Verdict.NEW:
+            raise refusal(verdict, sender)
+
+    def check(self) -> None:
+        """Recover if a write failed and it is time to try; raise what is wrong, if anything is."""
+        with self._group.alone():
+            self._check_alive()
 
     def seal_due(self, watermark_ms: int | None = None) -> list[str]:
         """Seal every block whose span ends at or before the watermark, empty ones too, and return their names in order.
@@ -226,11 +266,13 @@ class StreamWriter:
     def close(self) -> None:
         """Give up the stream's lock. Everything acknowledged is durable already."""
         with self._group.alone():
-            self._acknowledged.close()
-            if self._lock >= 0:
-                os.close(self._lock)
-                self._lock = -1
-            self._broken = self._unavailable("STREAM_CLOSED", "was closed")
+            try:
+                self._acknowledged.close()
+            finally:
+                if self._lock >= 0:
+                    os.close(self._lock)
+                    self._lock = -1
+                self._breakdown.closed()
 
     def __enter__(self) -> Self:
         """Use the writer in a ``with`` block."""
@@ -250,24 +292,28 @@ class StreamWriter:
         """Answers for all; the files, members and frames of those that are accepted become durable before."""
         if self._cohorts is not None:
             self._cohorts.begin()
-        fresh: set[tuple[str, int]] = set()
+        fresh: set[tuple[Sender, int]] = set()
         parts: list[Part] = []
         begins: list[str] = []
         users = 0
         answers: list[Ack | BaseException] = []
-        for producer, seq, checked in batches:
-            duplicate = (producer, seq) in fresh or (producer, seq) in self._progress.accepted
+        for sender, seq, checked in batches:
+            verdict = self._progress.accepted.judge(sender, seq)
+            duplicate = verdict is Verdict.DUPLICATE or (sender, seq) in fresh
+            if verdict is not Verdict.NEW and not duplicate:
+                answers.append(refusal(verdict, sender, seq))
+                continue
             if not duplicate:
                 try:
                     split = self._split(checked)
-                except SageError as refusal:
-                    answers.append(refusal)
+                except SageError as error:
+                    answers.append(error)
                     continue
                 total = len(split.parts)
-                parts += [Part(name, rows, producer, seq, k, total) for k, (name, rows) in enumerate(split.parts)]
+                parts += [Part(name, rows, sender.text, seq, k, total) for k, (name, rows) in enumerate(split.parts)]
                 begins += split.begins
                 users += split.users
-                fresh.add((producer, seq))
+                fresh.add((sender, seq))
             answers.append(Ack(duplicate, self.watermark_ms))
         self._write(parts, begins, users)
         self._progress.accepted.update(fresh)
@@ -283,34 +329,80 @@ class StreamWriter:
         """Files, then who joins, then frames. Of ``users`` users each could have touched another of the open files."""
         if not parts:
             return
-        make_files(self._vault, self._files, begins)
-        if self._cohorts is not None:
-            self._cohorts.settle()
-        write_parts(self._files, parts, least_syncs=min(users, len(self._files)))
-        self._acknowledge(self._files[name] for name in dict.fromkeys(one.block for one in parts))
+        try:
+            make_files(self._vault, self._files, begins)
+            if self._cohorts is not None:
+                self._cohorts.settle()
+            write_parts(self._files, parts, least_syncs=min(users, len(self._files)))
+            self._acknowledge(self._files[name] for name in dict.fromkeys(one.block for one in parts))
+        except BaseException:
+            self._unproven = dict.fromkeys((one.block for one in parts), _LEAST_PROOF)
+            for one in parts:
+                self._unproven[one.block] += one.rows.nbytes
+            raise
 
     def _guarded(self, work: Callable[[], list]) -> list:  # type: ignore[type-arg]
-        """Run what writes. After a failure what is durable is uncertain, so the writer stops; opening it again finds out."""
+        """Run what writes. After a failure what is durable is uncertain: nothing is taken before `_heal` has found out."""
         try:
             return work()
         except SageError:
             raise
         except Exception as error:
-            # The text of a foreign error may contain data; its type does not.
-            kind = type(error).__name__
-            self._broken = self._unavailable("STREAM_UNAVAILABLE", f"failed to write ({kind}): open it again")
-        except BaseException:
-            self._broken = self._unavailable("STREAM_UNAVAILABLE", "was interrupted: open it again")
+            self._breakdown.failed(error)
+        except BaseException as error:
+            self._breakdown.failed(error)
             raise
-        self._check_alive()
+        self._breakdown.require()
         raise AssertionError
 
     def _check_alive(self) -> None:
-        if self._broken is not None:
-            raise StreamUnavailable(self._broken.reason, self._broken.message, **self._broken.details)
+        if self._breakdown.due():
+            self._heal()
+        self._breakdown.require()
 
-    def _unavailable(self, reason: str, what: str) -> StreamUnavailable:
-        return StreamUnavailable(reason, f"the writer of stream {self.spec.name!r} {what}", stream=self.spec.name)
+    def _heal(self) -> None:
+        """Begin again with what is on the disk, as after a crash; the stream's lock stays ours."""
+        try:
+            for file in self._files.values():
+                # Nobody was promised what lies beyond: it is not to be found durable because it can be read.
+                file.roll_back()
+                file.close()
+            self._acknowledged.let_go()
+            self._load()
+            # Reading is no proof: what was to be written must find room.
+            for name in [one for one in self._unproven if one in self._files]:
+                self._files[name].prove(self._unproven[name])
+            self._unproven = {}
+        except Exception as error:
+            self._breakdown.failed(error)
+        else:
+            self._breakdown.healed()
+
+    def _load(self) -> None:
+        """Everything that is remembered between writes, from the disk."""
+        self._tag_key = self._vault.tag_key()
+        self._keep_spec()
+        self._progress = Progress.read(self._vault.files, self._spans.first)
+        self._acknowledged = Acknowledged(self._vault, self._tag_key)
+        try:
+            recovered = recover(self._vault, self._spans, self._progress, self._acknowledged)
+            # ``dropped``: recovery cut off what nobody had been promised.
+            self._files, self.dropped = recovered.files, recovered.dropped
+            user_level = self.spec.unit == "user"
+            self._cohorts = Cohorts(self._vault, self._tag_key, self._progress) if user_level else None
+            self._router = Router(self.spec, self._spans, self._cohorts)
+            self._router.given_up_before = self._progress.given_up_before
+            self._moves = Moves.read(self._vault.files)
+            if not self._moves.known:
+                self._note_move()
+            self._finish_sealing()
+        except BaseException:
+            self._acknowledged.let_go()
+            raise
+
+    def _keep_progress(self) -> list[str]:
+        self._progress.write(self._vault.files)
+        return []
 
     def _move_watermark(self) -> list[str]:
         self._note_move()

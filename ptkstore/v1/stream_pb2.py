@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from ptkstore.v1 import operation_pb2 as ptkstore_dot_v1_dot_operation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ptkstore/v1/stream.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bptkstore/v1/operation.proto\"t\n\x06Stream\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tspec_json\x18\x02 \x01(\t\x12\x1a\n\x12schema_fingerprint\x18\x03 \x01(\t\x12-\n\twatermark\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"<\n\x13\x43reateStreamRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tspec_json\x18\x02 \x01(\t\";\n\x14\x43reateStreamResponse\x12#\n\x06stream\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Stream\" \n\x10GetStreamRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"8\n\x11GetStreamResponse\x12#\n\x06stream\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Stream\";\n\x12ListStreamsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"T\n\x13ListStreamsResponse\x12$\n\x07streams\x18\x01 \x03(\x0b\x32\x13.ptkstore.v1.Stream\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"n\n\rAppendRequest\x12\'\n\x04open\x18\x01 \x01(\x0b\x32\x17.ptkstore.v1.AppendOpenH\x00\x12)\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x18.ptkstore.v1.AppendBatchH\x00\x42\t\n\x07message\"J\n\nAppendOpen\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x10\n\x08producer\x18\x02 \x01(\t\x12\x1a\n\x12schema_fingerprint\x18\x03 \x01(\t\"-\n\x0b\x41ppendBatch\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\x11\n\tarrow_ipc\x18\x02 \x01(\x0c\"z\n\x0e\x41ppendResponse\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12-\n\twatermark\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x07refused\x18\x04 \x03(\x0b\x32\x1b.ptkstore.v1.RefusedRecords\"T\n\x0eRefusedRecords\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07records\x18\x03 \x01(\x04\x12\x11\n\tfirst_row\x18\x04 \x01(\x04\"`\n\x11SealStreamRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"$\n\x12SealStreamResponse\x12\x0e\n\x06\x62locks\x18\x01 \x03(\t\"c\n\x12\x43loseWindowRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"@\n\x13\x43loseWindowResponse\x12)\n\toperation\x18\x01 \x01(\x0b\x32\x16.ptkstore.v1.Operation2\xea\x03\n\rStreamService\x12S\n\x0c\x43reateStream\x12 .ptkstore.v1.CreateStreamRequest\x1a!.ptkstore.v1.CreateStreamResponse\x12J\n\tGetStream\x12\x1d.ptkstore.v1.GetStreamRequest\x1a\x1e.ptkstore.v1.GetStreamResponse\x12P\n\x0bListStreams\x12\x1f.ptkstore.v1.ListStreamsRequest\x1a .ptkstore.v1.ListStreamsResponse\x12\x45\n\x06\x41ppend\x12\x1a.ptkstore.v1.AppendRequest\x1a\x1b.ptkstore.v1.AppendResponse(\x01\x30\x01\x12M\n\nSealStream\x12\x1e.ptkstore.v1.SealStreamRequest\x1a\x1f.ptkstore.v1.SealStreamResponse\x12P\n\x0b\x43loseWindow\x12\x1f.ptkstore.v1.CloseWindowRequest\x1a .ptkstore.v1.CloseWindowResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ptkstore/v1/stream.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bptkstore/v1/operation.proto\"t\n\x06Stream\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tspec_json\x18\x02 \x01(\t\x12\x1a\n\x12schema_fingerprint\x18\x03 \x01(\t\x12-\n\twatermark\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"<\n\x13\x43reateStreamRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tspec_json\x18\x02 \x01(\t\";\n\x14\x43reateStreamResponse\x12#\n\x06stream\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Stream\" \n\x10GetStreamRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"8\n\x11GetStreamResponse\x12#\n\x06stream\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.Stream\";\n\x12ListStreamsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"T\n\x13ListStreamsResponse\x12$\n\x07streams\x18\x01 \x03(\x0b\x32\x13.ptkstore.v1.Stream\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"n\n\rAppendRequest\x12\'\n\x04open\x18\x01 \x01(\x0b\x32\x17.ptkstore.v1.AppendOpenH\x00\x12)\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x18.ptkstore.v1.AppendBatchH\x00\x42\t\n\x07message\"r\n\nAppendOpen\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x10\n\x08producer\x18\x02 \x01(\t\x12\x1a\n\x12schema_fingerprint\x18\x03 \x01(\t\x12\x15\n\rbegin_session\x18\x04 \x01(\x08\x12\x0f\n\x07session\x18\x05 \x01(\t\"-\n\x0b\x41ppendBatch\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\x11\n\tarrow_ipc\x18\x02 \x01(\x0c\"\x8b\x01\n\x0e\x41ppendResponse\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12-\n\twatermark\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07session\x18\x03 \x01(\t\x12,\n\x07refused\x18\x04 \x03(\x0b\x32\x1b.ptkstore.v1.RefusedRecords\"T\n\x0eRefusedRecords\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07records\x18\x03 \x01(\x04\x12\x11\n\tfirst_row\x18\x04 \x01(\x04\"`\n\x11SealStreamRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"$\n\x12SealStreamResponse\x12\x0e\n\x06\x62locks\x18\x01 \x03(\t\"c\n\x12\x43loseWindowRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"@\n\x13\x43loseWindowResponse\x12)\n\toperation\x18\x01 \x01(\x0b\x32\x16.ptkstore.v1.Operation2\xea\x03\n\rStreamService\x12S\n\x0c\x43reateStream\x12 .ptkstore.v1.CreateStreamRequest\x1a!.ptkstore.v1.CreateStreamResponse\x12J\n\tGetStream\x12\x1d.ptkstore.v1.GetStreamRequest\x1a\x1e.ptkstore.v1.GetStreamResponse\x12P\n\x0bListStreams\x12\x1f.ptkstore.v1.ListStreamsRequest\x1a .ptkstore.v1.ListStreamsResponse\x12\x45\n\x06\x41ppend\x12\x1a.ptkstore.v1.AppendRequest\x1a\x1b.ptkstore.v1.AppendResponse(\x01\x30\x01\x12M\n\nSealStream\x12\x1e.ptkstore.v1.SealStreamRequest\x1a\x1f.ptkstore.v1.SealStreamResponse\x12P\n\x0b\x43loseWindow\x12\x1f.ptkstore.v1.CloseWindowRequest\x1a .ptkstore.v1.CloseWindowResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,21 +50,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APPENDREQUEST']._serialized_start=583
   _globals['_APPENDREQUEST']._serialized_end=693
   _globals['_APPENDOPEN']._serialized_start=695
-  _globals['_APPENDOPEN']._serialized_end=769
-  _globals['_APPENDBATCH']._serialized_start=771
-  _globals['_APPENDBATCH']._serialized_end=816
-  _globals['_APPENDRESPONSE']._serialized_start=818
-  _globals['_APPENDRESPONSE']._serialized_end=940
-  _globals['_REFUSEDRECORDS']._serialized_start=942
-  _globals['_REFUSEDRECORDS']._serialized_end=1026
-  _globals['_SEALSTREAMREQUEST']._serialized_start=1028
-  _globals['_SEALSTREAMREQUEST']._serialized_end=1124
-  _globals['_SEALSTREAMRESPONSE']._serialized_start=1126
-  _globals['_SEALSTREAMRESPONSE']._serialized_end=1162
-  _globals['_CLOSEWINDOWREQUEST']._serialized_start=1164
-  _globals['_CLOSEWINDOWREQUEST']._serialized_end=1263
-  _globals['_CLOSEWINDOWRESPONSE']._serialized_start=1265
-  _globals['_CLOSEWINDOWRESPONSE']._serialized_end=1329
-  _globals['_STREAMSERVICE']._serialized_start=1332
-  _globals['_STREAMSERVICE']._serialized_end=1822
+  _globals['_APPENDOPEN']._serialized_end=809
+  _globals['_APPENDBATCH']._serialized_start=811
+  _globals['_APPENDBATCH']._serialized_end=856
+  _globals['_APPENDRESPONSE']._serialized_start=859
+  _globals['_APPENDRESPONSE']._serialized_end=998
+  _globals['_REFUSEDRECORDS']._serialized_start=1000
+  _globals['_REFUSEDRECORDS']._serialized_end=1084
+  _globals['_SEALSTREAMREQUEST']._serialized_start=1086
+  _globals['_SEALSTREAMREQUEST']._serialized_end=1182
+  _globals['_SEALSTREAMRESPONSE']._serialized_start=1184
+  _globals['_SEALSTREAMRESPONSE']._serialized_end=1220
+  _globals['_CLOSEWINDOWREQUEST']._serialized_start=1222
+  _globals['_CLOSEWINDOWREQUEST']._serialized_end=1321
+  _globals['_CLOSEWINDOWRESPONSE']._serialized_start=1323
+  _globals['_CLOSEWINDOWRESPONSE']._serialized_end=1387
+  _globals['_STREAMSERVICE']._serialized_start=1390
+  _globals['_STREAMSERVICE']._serialized_end=1880
 # @@protoc_insertion_point(module_scope)

@@ -73,14 +73,18 @@ class AppendRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[AppendOpen, _Mapping]] = ..., batch: _Optional[_Union[AppendBatch, _Mapping]] = ...) -> None: ...
 
 class AppendOpen(_message.Message):
-    __slots__ = ("stream", "producer", "schema_fingerprint")
+    __slots__ = ("stream", "producer", "schema_fingerprint", "begin_session", "session")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_SESSION_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     stream: str
     producer: str
     schema_fingerprint: str
-    def __init__(self, stream: _Optional[str] = ..., producer: _Optional[str] = ..., schema_fingerprint: _Optional[str] = ...) -> None: ...
+    begin_session: bool
+    session: str
+    def __init__(self, stream: _Optional[str] = ..., producer: _Optional[str] = ..., schema_fingerprint: _Optional[str] = ..., begin_session: bool = ..., session: _Optional[str] = ...) -> None: ...
 
 class AppendBatch(_message.Message):
     __slots__ = ("seq", "arrow_ipc")
@@ -91,14 +95,16 @@ class AppendBatch(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., arrow_ipc: _Optional[bytes] = ...) -> None: ...
 
 class AppendResponse(_message.Message):
-    __slots__ = ("seq", "watermark", "refused")
+    __slots__ = ("seq", "watermark", "session", "refused")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     seq: int
     watermark: _timestamp_pb2.Timestamp
+    session: str
     refused: _containers.RepeatedCompositeFieldContainer[RefusedRecords]
-    def __init__(self, seq: _Optional[int] = ..., watermark: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedRecords, _Mapping]]] = ...) -> None: ...
+    def __init__(self, seq: _Optional[int] = ..., watermark: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., session: _Optional[str] = ..., refused: _Optional[_Iterable[_Union[RefusedRecords, _Mapping]]] = ...) -> None: ...
 
 class RefusedRecords(_message.Message):
     __slots__ = ("column", "reason", "records", "first_row")

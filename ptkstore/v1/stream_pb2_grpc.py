@@ -94,8 +94,9 @@ class StreamServiceServicer(object):
 
     def Append(self, request_iterator, context):
         """Feeds a stream. The first message opens it; each one after it carries a batch and is acknowledged when it is durable. An
-        acknowledgement tells nothing about the records, but for those of the batch that cannot be in the stream. A batch that was seen before (producer, seq) is acknowledged and dropped, so
-        sending all that was not acknowledged again is always safe.
+        acknowledgement tells nothing about the records, but for those of the batch that cannot be in the stream. A batch that was seen
+        before (caller, producer, session, seq) is acknowledged and dropped, so sending all that was not acknowledged again is always
+        safe. One of which it is not known any more whether it came is refused (SEQ_FORGOTTEN, SESSION_ENDED), never acknowledged.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -81,7 +81,8 @@ def test_the_import_check_notices_what_is_heavy() -> None:
 
 def test_there_are_the_commands_that_were_promised() -> None:
     assert {" ".join(path) for path in ALL} == {
-        "init", "apply", "plan", "plan show", "plan solve", "plan what-if", "run", "featurize", "doctor", "version",
+        "init", "apply", "plan", "plan show", "plan solve", "plan what-if", "run", "featurize", "audit",
+    "doctor", "version",
         "stream", "stream create", "stream list", "stream push",
         "ptk", "ptk list", "ptk describe", "ptk profile", "ptk versions", "ptk register", "ptk retarget", "ptk retire",
         "budget", "budget show", "budget history", "events", "events tail",

@@ -338,7 +338,7 @@ def test_the_doctor_says_what_to_do(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["ledger", "lake", "exposure of rides", "cycles of rides", "outbox", "canaries", "else"]
+    "what", ["ledger", "writing of rides", "lake", "exposure of rides", "cycles of rides", "outbox", "canaries", "else"]
 )
 def test_every_bad_finding_has_advice(what: str) -> None:
     assert len(advice_for(Finding("ERROR", what, "x"))) > 20

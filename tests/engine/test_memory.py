@@ -154,7 +154,7 @@ class TestPlannedNumbers:
         )
         batch = pa.RecordBatch.from_pydict({"at": pa.array([FIRST_MS], pa.timestamp("ms")), "who": ["x" * 5_000]})
         if stream.out_of_bounds == "clip":
-            assert len(Encoding(stream).encode(batch)[1][0].as_py()) == MAX_TEXT_BYTES
+            assert len(Encoding(stream).encode(batch).columns[1][0].as_py()) == MAX_TEXT_BYTES
         else:
             with pytest.raises(InvalidInput, match="public bounds"):
                 Encoding(stream).encode(batch)

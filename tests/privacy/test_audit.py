@@ -146,3 +146,61 @@ def test_a_result_reads_as_a_claim() -> None:
     result = AuditResult(lower_bound=1.2, event="output <= 3 on data", confidence=0.95, delta=0.0, count=1_000)
     assert result.contradicts(1.0)
     assert not result.contradicts(1.2)
+
+
+def even_noise(scale: float, seed: int = 1) -> Callable[[int, int], NDArray[np.int64]]:
+    """Twice the noise, on all but the lowest bit, which is as it is."""
+    plain = noisy(scale, seed)
+    return lambda value, count: value + 2 * plain(0, count)
+
+
+@pytest.mark.parametrize("unit", [1, 0.25, 2.0**-40, 3.0])
+def test_an_unnoised_lowest_bit_is_told_by_its_remainder(unit: float) -> None:
+    """Also of floats that stand for whole numbers of some unit."""
+    run = even_noise(50.0)
+
+    def outputs(value: int, count: int) -> NDArray[Any]:
+        found = run(value, count)
+        return found if unit == 1 else found * unit
+
+    result = audit_epsilon(outputs, 100, 101, count=4_000, confidence=0.999999)
+    assert result.contradicts(1.0), result
+    assert "mod" in result.event
+
+
+@pytest.mark.parametrize("modulus", [3, 5, 8, 10, 16])
+def test_a_remainder_modulo_a_small_number_is_told(modulus: int) -> None:
+    plain = noisy(20.0)
+    result = audit_epsilon(
+        lambda value, count: value + modulus * plain(0, count), 100, 101, count=4_000, confidence=0.999999
+    )
+    assert result.contradicts(1.0), result
+
+
+def test_a_grid_that_is_no_power_of_two_must_be_named() -> None:
+    run = even_noise(50.0)
+    found = audit_epsilon(lambda v, n: run(v, n) * 0.1, 100, 101, count=4_000, confidence=0.999999, grid=0.1)
+    assert found.contradicts(1.0), found
+
+
+def test_a_rare_raw_value_among_many_is_found() -> None:
+    """Once in fifty runs a number far outside tells the input; thresholds at quantiles of a thousandth would blur it."""
+    rng = np.random.default_rng(3)
+
+    def run(value: int, count: int) -> NDArray[np.float64]:
+        outputs = rng.normal(0, 1000, count)
+        leaked = rng.random(count) < 0.02
+        return np.where(leaked, 1e6 + value, outputs)
+
+    assert audit_epsilon(run, 0, 1, count=COUNT, confidence=0.999999).contradicts(2.0)
+
+
+def test_noise_that_does_its_work_leaves_remainders_blind() -> None:
+    result = audit_epsilon(noisy(50.0), 100, 101, count=COUNT, confidence=0.999999)
+    assert not result.contradicts(1 / 50)
+
+
+@pytest.mark.parametrize("choosing", [0.0, 1.0])
+def test_some_runs_choose_and_some_judge(choosing: float) -> None:
+    with pytest.raises(InvalidInput, match="CHOOSING_INVALID"):
+        audit_epsilon(noisy(1.0), 0, 1, count=COUNT, choosing=choosing)

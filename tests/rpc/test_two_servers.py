@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from ptkstore.engine.lead import LeadLost
 from ptkstore.ledger import Ledger
 from ptkstore.metadata.postgresql import HANG_MS
 from ptkstore.rpc.faults import ServerUnavailable
+from ptkstore.streams import StreamUnavailable
 from tests.engine.small import DAY_MS, FIRST_MS, ROWS, config, day, spec
 from tests.rpc.stopping import waits_while_stopped
 from tests.rpc.two_servers import ServerProcess, served
@@ -218,3 +220,31 @@ def _seal_request() -> Any:
     from ptkstore.v1 import stream_pb2
 
     return stream_pb2.SealStreamRequest(name="rides")
+
+
+def test_a_leader_that_cannot_write_hands_the_lead_over(
+    tmp_path: Path, pair: tuple[ServerProcess, ServerProcess]
+) -> None:
+    """Its descriptors are gone; the other one has plenty. When they are back it follows, and leads again when it must."""
+    first, second = pair
+
+    def pushed(store: Store, seq: int) -> bool:
+        try:
+            return acknowledged(store, seq)
+        except StreamUnavailable:
+            return False
+
+    with first.store() as leader, second.store() as follower:
+        leader.create_stream(spec())
+        assert acknowledged(leader, 0)
+        before = resource.prlimit(first.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(first.process.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        try:
+            assert eventually(lambda: pushed(follower, 1))
+        finally:
+            resource.prlimit(first.process.pid, resource.RLIMIT_NOFILE, before)
+        lines = (tmp_path / "log").read_text().splitlines()
+        assert any('"hands over"' in line for line in lines)
+        assert any('"leads"' in line and f'"{second.address}"' in line for line in lines)
+        second.signal(signal.SIGTERM)
+        assert eventually(lambda: pushed(leader, 2))

@@ -10,7 +10,6 @@ import pytest
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.streams import Ack, BlockRefused, Column, StreamUnavailable, StreamWriter
-from ptkstore.streams.accepted import MAX_RANGES, Accepted
 from ptkstore.streams.refused import RefusedRecords
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
@@ -264,16 +263,3 @@ def test_exposure_is_made_of_public_and_dp_numbers(store: Store) -> None:
             writer.expire(block)
             writer.expire(block)
         assert writer.exposure(counts) == (BASE_MS + 2 * HOUR_MS, BASE_MS + 3 * HOUR_MS, 1, 0, 0)
-
-
-def test_accepted_batches_are_a_set_in_little_room() -> None:
-    found = Accepted()
-    found.update(("p", seq) for seq in [*range(0, 1000, 2), *range(999, 0, -2), 2000])
-    assert found.as_json() == {"p": [[0, 1000], [2000, 2001]]}
-    again = Accepted(found.as_json())
-    assert [("p", one) in again for one in (0, 999, 1000, 1999, 2000, 2001)] == [True, True, False, False, True, False]
-    assert ("q", 0) not in again
-    again.update(("r", 3 * seq) for seq in range(5 * MAX_RANGES))
-    assert len(again.as_json()["r"]) == MAX_RANGES
-    assert all(("r", 3 * seq) in again for seq in range(5 * MAX_RANGES))
-    assert ("r", 15 * MAX_RANGES) not in again

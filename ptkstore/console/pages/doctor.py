@@ -22,6 +22,8 @@ _SHORTEST_CANARY = 4
 _ADVICE = {
     "ledger": "Stop the server and take no more charges: the book of charges is not what was written, so that the promise "
     "cannot be vouched for. Restore the newest backup (sage restore) and keep the damaged directory to look into.",
+    "writing": "Make room on the disk of the store, or raise the server's limit of open files. It goes on by itself within "
+    "seconds: no restart is needed, and producers may send again what was not acknowledged.",
     "lake": "Put the named files back from a backup of the lake. A state is known by the digest of its bytes, so that a "
     "right copy is easy to tell from a wrong one. Its PTK trains a new one in the next window all the same.",
     "exposure": "Raw records that should be gone can still be read. Delete the files and keys that are named, find out who "
