@@ -23,7 +23,8 @@ import grpc
 import prometheus_client
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 from pydantic import SecretStr
 
@@ -49,6 +50,7 @@ from ptkstore.rpc.doorway import Doorway
 from ptkstore.rpc.endpoints import is_allowed
 from ptkstore.rpc.events import Events
 from ptkstore.rpc.forwarding import Forwarder, Vouching
+from ptkstore.rpc.health import Health
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
@@ -226,6 +228,7 @@ class Server:
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
         self._doorway = self._opened(callers, dispatcher)
+        self._health = Health(one.full_name for one, _ in services)
         self._grpc = self._made([one.full_name for one, _ in services])
         self._stopped = threading.Event()
         self._notifier = home.notifier
@@ -307,6 +310,7 @@ class Server:
         self._watchers.close()
         self._auditor.close()
         self._doorway.close()
+        self._health.close()
 
     def _lead(self) -> None:
         """Begin what one server does for all."""
@@ -433,13 +437,11 @@ class Server:
                 ("grpc.server_handshake_timeout_ms", 20_000),
             ],
         )
-        # It runs in threads of the doorway, like all the rest.
-        self._health = health.HealthServicer(experimental_non_blocking=True)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         self._served = ("", *names)
         for name in (*self._served, LIVE):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        reflected = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflected = (*names, HEALTH_SERVICE, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, pool=Symbols())
         return server
 

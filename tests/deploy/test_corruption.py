@@ -10,10 +10,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from ptklib.errors import SageError
+from ptklib.ledger.policy import Policy
 from ptklib.ledger.state import Entry
 from ptkstore.client import Store
 from ptkstore.ledger import Ledger
@@ -180,3 +184,63 @@ def test_there_are_more_than_a_hundred_cases() -> None:
 def test_without_damage_nothing_is_noticed(lives: tuple[Path, Path], tmp_path: Path) -> None:
     shutil.copytree(lives[1], tmp_path / "store")
     assert notice(tmp_path / "store") == []
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A stream of users who joined in four batches; and as it was after the first."""
+    path = tmp_path_factory.mktemp("users")
+    old, new = path / "old", path / "new"
+    policy = Policy(unit="user", epsilon=1, delta="1e-6")
+    changes = {"policy": policy, "user_column": "driver", "records_per_user": 1, "block_seconds": 86_400}
+    with open_store(new, **changes) as store:
+        store.push("rides", day(0, ROWS).slice(0, 100), seq=0)
+    shutil.copytree(new, old)
+    with Store(new, workers=0) as store:
+        for number in range(1, 4):
+            store.push("rides", day(0, ROWS).slice(100 * number, 100), seq=number)
+    return old, new
+
+
+class TestUsers:
+    """At user level: who has joined must not be forgotten, or they would join, and be charged, twice."""
+
+    MEMBERS: ClassVar[dict[str, Callable[[Path], Path]]] = {
+        "members": lambda path: newest(path, "streams/rides/members-*.log"),
+        "witness of members": lambda path: path / "keys/rides/members.witness",
+    }
+    # The second half of the log is room for what is to come. Of the two slots of the witness one is enough; where it is the
+    # older one, whole records behind its end are taken all the same.
+    MAY_BE_HARMLESS: ClassVar[set[tuple[str, str]]] = {
+        *(("members", way) for way in ("middle byte", "last byte", "cut to half")),
+        *(("witness of members", way) for way in (*KINDS, "older") if way != "cut to nothing"),
+    }
+
+    @pytest.mark.parametrize("part", ["members", "witness of members"])
+    @pytest.mark.parametrize("way", WAYS)
+    def test_nobody_joins_twice(self, users: tuple[Path, Path], tmp_path: Path, part: str, way: str) -> None:
+        path = tmp_path / "store"
+        shutil.copytree(users[1], path)
+        file = self.MEMBERS[part](path)
+        if way == "deleted":
+            file.unlink()
+        elif way == "older":
+            shutil.copy2(self.MEMBERS[part](users[0]), file)
+        else:
+            file.write_bytes(KINDS[way](file.read_bytes()))
+        found = []
+        try:
+            with Store(path, workers=0) as store:
+                found += [one.detail for one in store.doctor() if one.level == "ERROR"]
+                # The same users a day later: all are known, so none of these records reaches a block of that day.
+                store.push("rides", _a_day_later(day(0, ROWS).slice(0, 400)), seq=9)
+                if not found:
+                    assert not (path / "streams/rides/users-2026-01-02T00:00Z.block").stat().st_size
+        except SageError as error:
+            found.append(error.reason)
+        assert found or (part, way) in self.MAY_BE_HARMLESS
+
+
+def _a_day_later(rows: pa.Table) -> pa.Table:
+    later = pc.add(rows["at"].cast(pa.int64()), DAY_MS).cast(pa.timestamp("ms"))
+    return rows.set_column(0, "at", later)

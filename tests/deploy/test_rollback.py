@@ -212,7 +212,7 @@ class TestOnServers:
     ) -> None:
         """The part of the ledger, or that of the metadata."""
         with psycopg.connect(postgres_url, autocommit=True) as connection:
-            connection.execute(f"DROP SCHEMA {table} CASCADE")  # type: ignore[call-overload]
+            connection.execute(f"DROP SCHEMA {table} CASCADE")
             if table == "public":
                 connection.execute("CREATE SCHEMA public")
         with pytest.raises(SageError) as refusal:

@@ -22,7 +22,9 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         messages.registration_view,
     ),
     (
-        views.PtkView("a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7, 0.5, ("x", "y"), True),
+        views.PtkView(
+            "a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7, 0.5, ("x", "y"), True
+        ),
         lambda one: messages.ptk_message(one, 5),
         messages.ptk_view,
     ),

@@ -89,8 +89,9 @@ def test_a_store_is_not_opened_with_a_ledger_of_another(tmp_path: Path) -> None:
 def test_an_older_store_is_bound_when_it_is_opened(tmp_path: Path) -> None:
     open_store(tmp_path).close()
     # An older release left no witnesses either.
-    for one in (BOUND, "ledger.head", "streams/.ledger.head", *(tmp_path / "lake" / "witness").iterdir()):
-        (tmp_path / one).unlink()
+    files = [tmp_path / one for one in (BOUND, "ledger.head", "streams/.ledger.head")]
+    for file in (*files, *(tmp_path / "lake" / "witness").iterdir()):
+        file.unlink()
     with sqlite3.connect(tmp_path / "meta.db") as metadata:
         metadata.execute("DELETE FROM witness")
     metadata.close()
