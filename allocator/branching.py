@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from allocator.configurations import Configurations, Relaxed
 from allocator.effort import Effort
 from allocator.fluid import Packed, pack
+from allocator.knapsack import CELLS
 from allocator.table import Ints, Table
 
-__all__ = ["Found", "joined", "search", "shortest"]
+__all__ = ["Found", "Search", "joined", "search", "shortest"]
 
 # From so many PTKs on; tries begin 2^-10 above the bound.
 _MANY = 1000
@@ -35,40 +36,67 @@ class Found:
 
 def search(table: Table, best: Found, bound: int, *, gap: float, effort: Effort) -> tuple[Found, int]:
     """A better plan if there is one, and the best bound known: until they meet within ``gap`` or nothing is left to spend."""
-    configurations = Configurations(table)
-    for column in _columns(best):
-        configurations.add(column)
-    open_nodes: list[tuple[float, int, NDArray[np.bool_]]] = [(float(bound), 0, table.allowed(best.packed.total - 1))]
-    made, tried, settled = 0, set[bytes](), 1 << 62
-    while open_nodes:
-        lowest = max(bound, min(settled, int(np.ceil(open_nodes[0][0] - 1e-6))))
-        if best.packed.total <= lowest * (1 + gap) or effort.over:
-            return best, min(lowest, best.packed.total)
-        known, _, allowed = heapq.heappop(open_nodes)
-        allowed = allowed & (table.samples <= best.packed.total - 1)
+    return Search(table, best, bound, gap=gap).run(effort)
+
+
+class Search:
+    """A search that can be given more to spend: it goes on where it stopped."""
+
+    def __init__(
+        self, table: Table, best: Found, bound: int, *, gap: float, below: int | None = None, cells: int = CELLS
+    ) -> None:
+        """With ``below`` any plan of fewer records is good enough and no other is of use: the search ends with the first, or
+        with a bound of at least ``below``. ``cells``: see `allocator.knapsack`.
+        """
+        self.table, self.best, self.bound = table, best, bound
+        self._gap, self._below = gap, below
+        self._cut = best.packed.total if below is None else min(below, best.packed.total)
+        self._configurations = Configurations(table, cells=cells)
+        for column in _columns(best):
+            self._configurations.add(column)
+        self._open: list[tuple[float, int, NDArray[np.bool_]]] = [(float(bound), 0, table.allowed(self._cut - 1))]
+        self._made, self._tried, self._settled = 0, set[bytes](), 1 << 62
+
+    def run(self, effort: Effort) -> tuple[Found, int]:
+        """The best plan and the best bound that are known when the search ends or nothing is left to spend."""
+        while self._open and not (self._below is not None and self.best.packed.total < self._below):
+            lowest = max(self.bound, min(self._settled, int(np.ceil(self._open[0][0] - 1e-6))))
+            if self._cut <= lowest * (1 + self._gap) or effort.over:
+                return self.best, min(lowest, self._cut)
+            self._visit(*heapq.heappop(self._open), effort)
+        lowest = min((int(np.ceil(one[0] - 1e-6)) for one in self._open[:1]), default=self._cut)
+        return self.best, max(self.bound, min(self._settled, lowest, self._cut))
+
+    def _visit(self, known: float, number: int, allowed: NDArray[np.bool_], effort: Effort) -> None:
+        table, configurations = self.table, self._configurations
+        allowed = allowed & (table.samples <= self._cut - 1)
         if not allowed.any(axis=1).all():
-            continue
-        relaxed = configurations.relax(allowed, enough=best.packed.total, effort=effort)
+            return
+        relaxed = configurations.relax(allowed, enough=self._cut, effort=effort)
         own = max(known, relaxed.bound)
-        if np.ceil(own - 1e-6) >= best.packed.total:
-            continue
-        best = _rounded(table, configurations, allowed, relaxed, best, tried, effort)
+        if np.ceil(own - 1e-6) >= self._cut:
+            return
+        if self._below is not None and effort.over:
+            # Not done with this one: its configurations are kept for the next time.
+            heapq.heappush(self._open, (own, number, allowed))
+            return
+        self.best = _rounded(table, configurations, allowed, relaxed, self.best, self._tried, effort, self._cut)
+        self._cut = min(self._cut, self.best.packed.total)
         probed = configurations.probe(allowed, relaxed, effort)
-        allowed = allowed & (np.ceil(probed - 1e-6) < best.packed.total)
+        allowed = allowed & (np.ceil(probed - 1e-6) < self._cut)
         if not allowed.any(axis=1).all():
-            continue
+            return
         split = _split(relaxed, allowed)
         if split is None:
             # Every PTK has one option: the relaxation is the plan, up to whole records, which this search does not settle.
-            settled = min(settled, int(np.ceil(own - 1e-6)))
-            continue
+            self._settled = min(self._settled, int(np.ceil(own - 1e-6)))
+            return
         ptk, place = split
         for lower in (True, False):
             child = allowed.copy()
             child[ptk] &= (np.arange(table.width) <= place) == lower
-            made += 1
-            heapq.heappush(open_nodes, (max(own, float(probed[ptk][child[ptk]].min())), made, child))
-    return best, max(bound, min(settled, best.packed.total))
+            self._made += 1
+            heapq.heappush(self._open, (max(own, float(probed[ptk][child[ptk]].min())), self._made, child))
 
 
 def shortest(table: Table, choice: Ints, least: int, below: int, *, steps: int = 24) -> Packed | None:
@@ -125,21 +153,23 @@ def _rounded(
     best: Found,
     tried: set[bytes],
     effort: Effort,
+    cut: int,
 ) -> Found:
+    """The best, or one of fewer than ``cut`` records."""
     choice = np.where(allowed, relaxed.shares, -1.0).argmax(axis=1)
     key = choice.tobytes()
     if key in tried:
         return best
     tried.add(key)
-    packed = shortest(table, choice, int(relaxed.bound), best.packed.total, steps=10)
+    packed = shortest(table, choice, int(relaxed.bound), cut, steps=10)
     if packed is not None:
-        best = Found(choice, packed)
+        best, cut = Found(choice, packed), packed.total
     only = np.zeros_like(allowed)
     only[np.arange(len(table)), choice] = True
-    fixed = configurations.relax(only, enough=best.packed.total, effort=effort)
-    if fixed.value < best.packed.total - 1:
+    fixed = configurations.relax(only, enough=cut, effort=effort)
+    if fixed.value < cut - 1:
         packed = joined(table, choice, fixed)
-        if packed.total < best.packed.total:
+        if packed.total < cut:
             best = Found(choice, packed)
     return best
 

@@ -84,10 +84,12 @@ def no_plan(why: str, solver: str) -> Plan:
     )
 
 
-def unsettled(problem: Problem, total: int, bound: int, solver: str) -> Plan:
-    """REJECTED: the best plan found is beyond n_max, and a shorter one was not ruled out."""
+def unsettled(problem: Problem, total: int | None, bound: int, solver: str) -> Plan:
+    """REJECTED: the best plan found (if its length is known) is beyond n_max, and a shorter one was not ruled out."""
+    found = "No plan was found" if total is None else f"The shortest plan found holds {total} samples, more than"
+    held = "within" if total is None else ""
     text = (
-        f"The shortest plan found holds {total} samples, more than n_max = {problem.n_max}; whether one exists with "
+        f"{' '.join(filter(None, (found, held)))} n_max = {problem.n_max}; whether one exists with "
         f"{bound} to {problem.n_max} samples was not settled."
     )
     return Plan("REJECTED", None, None, None, (), (), solver=solver, explanation=Explanation(text))

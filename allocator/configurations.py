@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
-from allocator.knapsack import Knapsack
+from allocator.knapsack import CELLS, Knapsack
 from allocator.table import Floats, Ints, Table
 
 __all__ = ["Configurations", "Relaxed"]
@@ -50,10 +50,10 @@ class Relaxed:
 class Configurations:
     """The configurations found so far for one table. They serve every restriction of the options."""
 
-    def __init__(self, table: Table) -> None:
-        """Start without any."""
+    def __init__(self, table: Table, *, cells: int = CELLS) -> None:
+        """Start without any; ``cells`` is how finely demands are counted (`allocator.knapsack`)."""
         self.table = table
-        self.knapsack = Knapsack(table)
+        self.knapsack = Knapsack(table, cells=cells)
         self._least = table.samples.min(axis=1).astype(np.float64)
         self._ratios = self._least[:, None] / table.samples
         self._columns: list[Ints] = []

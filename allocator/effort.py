@@ -30,6 +30,13 @@ class Effort:
         self._clock = clock
         self._deadline = math.inf if clock is None or seconds is None else clock() + seconds
 
+    @classmethod
+    def clocked(cls, steps: float, clock: Clock, seconds: float) -> Effort:
+        """So many ``steps``, and so many ``seconds`` by the clock: whichever ends first."""
+        found = cls(steps, clock=clock, seconds=seconds)
+        found.limit = steps
+        return found
+
     def part(self, steps: float) -> Effort:
         """At most so many steps of what is left."""
         part = Effort(min(steps, self.limit - self.spent))

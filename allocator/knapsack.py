@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from allocator.table import Floats, Ints, Table
 
-__all__ = ["Knapsack"]
+__all__ = ["CELLS", "Knapsack"]
 
 # Cells of the table of one solve, and the most units that are worth it.
-_CELLS = 3_000_000
+CELLS = 3_000_000
 _MOST_UNITS = 1 << 16
 _LEAST_UNITS = 1 << 12
 
@@ -25,10 +25,10 @@ _LEAST_UNITS = 1 << 12
 class Knapsack:
     """Solves for changing values over the fixed demands of one table."""
 
-    def __init__(self, table: Table) -> None:
-        """Choose the units."""
+    def __init__(self, table: Table, *, cells: int = CELLS) -> None:
+        """Choose the units: as many as ``cells`` allow."""
         demands = table.demands
-        self.units, self.exact, self._up, self._down = _in_units(table.capacity, demands)
+        self.units, self.exact, self._up, self._down = _in_units(table.capacity, demands, cells)
         self.cells = float(demands.size * (2 * self.units + 6000))
         self._inside = np.arange(table.width)[None, :] < table.lengths[:, None]
 
@@ -87,9 +87,8 @@ class Knapsack:
         return best
 
 
-def _in_units(capacity: int, demands: Ints) -> tuple[int, bool, Ints, Ints]:
-    cells = max(1, demands.size)
-    most = int(min(_MOST_UNITS, max(_LEAST_UNITS, _CELLS // cells)))
+def _in_units(capacity: int, demands: Ints, cells: int) -> tuple[int, bool, Ints, Ints]:
+    most = int(min(_MOST_UNITS, max(min(_LEAST_UNITS, cells // 64), cells // max(1, demands.size))))
     unit = gcd(capacity, *map(int, np.unique(demands))) or 1
     if capacity // unit <= most:
         weights = demands // unit

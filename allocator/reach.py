@@ -15,7 +15,7 @@ from allocator.coordinates import PtkOffers, problem_at
 from allocator.verify import least_possible
 from ptklib.privacy.filters import Filter
 
-__all__ = ["exact_sum", "least_in_each"]
+__all__ = ["arrays_of", "exact_sum", "least_in_each"]
 
 _Ints = NDArray[np.int64]
 _HALF = 32
@@ -32,20 +32,26 @@ def least_in_each(
         return dict.fromkeys(coordinates, 0)
     if not all(ptk.offers for ptk in ptks):
         return dict.fromkeys(coordinates, None)
-    widest = max(len(ptk.offers) for ptk in ptks)
-    # The last option again where there are fewer: it changes no minimum.
-    padded = [[*ptk.offers, *[ptk.offers[-1]] * (widest - len(ptk.offers))] for ptk in ptks]
-    samples = np.array([[one.samples for one in row] for row in padded], dtype=np.int64)
+    samples, everywhere = arrays_of(ptks)
     found: dict[int, int | None] = {}
     for coordinate in coordinates:
         capacity = max(0, room[coordinate])
-        demands = np.array([[one.demand[coordinate] for one in row] for row in padded], dtype=np.int64)
+        demands = everywhere[:, :, coordinate]
         if capacity * int(samples.max()) > _MOST:
             loss = [most - left for most, left in zip(privacy_filter.capacity, room, strict=True)]
             found[coordinate] = least_possible(problem_at(privacy_filter, loss, ptks, coordinate))
         else:
             found[coordinate] = _least(samples, demands, capacity)
     return found
+
+
+def arrays_of(ptks: Sequence[PtkOffers]) -> tuple[_Ints, _Ints]:
+    """Samples by PTK and option, and demands by coordinate too. Each PTK has an offer at least; where one has fewer than others
+    its last option stands again: it changes no minimum."""
+    widest = max((len(ptk.offers) for ptk in ptks), default=0)
+    padded = [[*ptk.offers, *[ptk.offers[-1]] * (widest - len(ptk.offers))] for ptk in ptks]
+    samples = np.array([[one.samples for one in row] for row in padded], dtype=np.int64)
+    return samples, np.array([[one.demand for one in row] for row in padded], dtype=np.int64)
 
 
 def exact_sum(values: _Ints) -> list[int]:

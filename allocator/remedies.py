@@ -1,7 +1,8 @@
 """What would give a plan where there is none: the least of each single change that is known to be enough.
 
 Works for any form of plan: ``solve`` is asked about changed problems, in memory, and a change is named only if a plan for it
-was found. With a method that proves its answers the values are the least; otherwise a little less might do as well.
+was found. With a method that proves its answers the values are the least; otherwise, and when ``over`` says that there is no
+time for more, a little less might do as well, and some changes are not looked for.
 
 ==========  =====================================================================================================
 capacity    by halving between what every PTK needs at least by itself and what all need in one partition; of many PTKs
@@ -32,16 +33,23 @@ _NEAR = 7
 
 
 def remedies(
-    problem: Problem, solve: Solve, *, show: Callable[[int], str] = str, steps: int = 24
+    problem: Problem,
+    solve: Solve,
+    *,
+    show: Callable[[int], str] = str,
+    steps: int = 24,
+    fits: Solve | None = None,
+    over: Callable[[], bool] = lambda: False,
 ) -> tuple[Change, ...]:
-    """The changes, cheapest kind first."""
+    """The changes, cheapest kind first. ``solve`` makes short plans, ``fits`` any plan (``solve`` too when left out)."""
+    fits = fits or solve
     found: list[Change] = []
     lost = [ptk.id for ptk in problem.ptks if not _usable(problem, ptk.options)]
-    capacity = _capacity(problem, solve, steps)
+    capacity = _capacity(problem, fits, steps, over)
     if capacity is not None:
         more = show(capacity - problem.capacity)
         found.append(Change("capacity", None, capacity, f"Raise the capacity by {more} to {show(capacity)}."))
-    if problem.n_max is not None:
+    if problem.n_max is not None and not over():
         free = solve(replace(problem, n_max=None)).total_samples
         if free is not None and free > problem.n_max:
             text = f"Allow {free} samples to be held instead of {problem.n_max}."
@@ -49,8 +57,10 @@ def remedies(
     if len(lost) > 1:
         return tuple(found)
     for name in lost or _heaviest(problem):
+        if over():
+            break
         without = replace(problem, ptks=tuple(ptk for ptk in problem.ptks if ptk.id != name))
-        if solve(without).total_samples is not None:
+        if fits(without).total_samples is not None:
             if lost and problem.n_max is None:
                 text = f"Loosen the target of {name} until it needs at most {show(problem.capacity)}."
                 found.append(Change("option", name, problem.capacity, text))
@@ -63,7 +73,7 @@ def _usable(problem: Problem, options: tuple[Option, ...]) -> list[Option]:
     return [one for one in options if one.demand <= problem.capacity and (most is None or one.samples <= most)]
 
 
-def _capacity(problem: Problem, solve: Solve, steps: int) -> int | None:
+def _capacity(problem: Problem, fits: Solve, steps: int, over: Callable[[], bool]) -> int | None:
     """The least capacity found that is enough; None when no capacity is."""
     cheapest = []
     for ptk in problem.ptks:
@@ -77,15 +87,16 @@ def _capacity(problem: Problem, solve: Solve, steps: int) -> int | None:
         return max(cheapest) if max(cheapest) > problem.capacity else None
     if high > MAX_AMOUNT or high <= problem.capacity:
         return None
+    # No smaller capacity carries the areas.
+    low = max(low, min(_needed(problem), high) - 1)
     far = high
     if len(problem.ptks) >= _MANY:
-        low = max(low, _needed(problem) - 1)
         far = max(1, low >> _NEAR)
-    while high - low > 1 and steps > 0:
+    while high - low > 1 and steps > 0 and not over():
         steps -= 1
         middle = min((low + high) // 2, low + far)
         far *= 4
-        if solve(replace(problem, capacity=middle)).total_samples is None:
+        if fits(replace(problem, capacity=middle)).total_samples is None:
             low = middle
         else:
             high = middle

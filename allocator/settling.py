@@ -4,8 +4,12 @@
 where one partition for all would be smallest, then in those with the least bound. It keeps the plan of fewest samples, and
 leaves out coordinates that cannot be better; with more PTKs than that it tries `TRIED` of them. The certificate is for all
 of them: the lower bound is the least of what was proven in the coordinates that were tried and of the quick bounds of the
-others. **A plan is accepted only if `Filter.admits` says yes to every partition**: the sum of its members' demands on top of
-the loss. Where the side coordinate stands in the way, PTKs are held to their options of least side demand and solved again.
+others. One ``effort`` holds for all of them, and for the words where there is no plan. **A plan is accepted only if
+`Filter.admits` says yes to every partition**: the sum of its members' demands on top of the loss. Where the side coordinate
+stands in the way, PTKs are held to their options of least side demand and solved again.
+
+*No plan.* Where the search for the shortest plan finds none within n_max, `allocator.judging` is asked whether there is any
+before the answer is no. What would help is looked for once, in the coordinate that lacks least.
 
 *Stable.* Where there is a ``current`` plan, PTKs keep their options as far as that costs at most `allocator.resolve.LOSS`, so
 one newcomer does not change everybody. The same question gets the same answer: work is counted, not timed.
@@ -15,6 +19,7 @@ Reasons: those of `allocator.coordinates` and `allocator.solve`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,10 +29,8 @@ import numpy as np
 from allocator.coordinates import (
     PtkOffers,
     Settled,
-    admits,
     beyond_side,
     check_widths,
-    distance,
     least_side,
     nothing,
     printer,
@@ -36,12 +39,17 @@ from allocator.coordinates import (
     room_of,
     usable_coordinates,
 )
+from allocator.effort import Effort
 from allocator.exact import least_exposure
+from allocator.judging import judge_many
+from allocator.lacking import lacking
+from allocator.peak import members_of, peak_of
 from allocator.plan import Explanation, Plan
 from allocator.problem import Problem
-from allocator.reach import exact_sum, least_in_each
+from allocator.reach import least_in_each
 from allocator.resolve import resolve
-from allocator.solve import solve
+from allocator.solve import explained, solve
+from allocator.strip import effort_for
 from allocator.verify import faults
 from ptklib.privacy.filters import Demand, Filter
 
@@ -56,6 +64,8 @@ _BRIEF = 10
 _MANY = 1000
 # More samples than any plan holds.
 _NEVER = 1 << 80
+# For the question whether there is any plan, where the search for the shortest found none.
+_JUDGED = 1e9
 
 
 @dataclass(frozen=True)
@@ -79,14 +89,16 @@ def settle_many(
     n_max: int | None = None,
     current: Current | None = None,
     seconds: float | None = None,
+    effort: Effort | None = None,
     remedy: bool = True,
 ) -> Settled:
     """The plan of fewest samples found that the filter admits everywhere, or INFEASIBLE with what would help.
 
     ``seconds`` is the work for one coordinate, counted as a machine of the reference speed would take; None: as much as the
-    size deserves. ``Settled.demand`` is the largest demand of any partition, component by component. Without ``remedy``
-    nobody looks for what would help, which takes far longer than to find that there is no plan.
+    size deserves. ``effort`` is for everything. ``Settled.demand`` is the largest demand of any partition, component by
+    component. Without ``remedy`` nobody looks for what would help, which takes far longer than to find that there is no plan.
     """
+    whole = effort or Effort(math.inf)
     check_widths(privacy_filter, ptks)
     usable = usable_coordinates(privacy_filter, loss)
     quick = least_in_each(privacy_filter, room_of(privacy_filter, loss), ptks, usable)
@@ -103,12 +115,14 @@ def settle_many(
     for place, coordinate in enumerate(order if few else order[:TRIED]):
         if best is not None and bounds.get(coordinate, _NEVER) >= (best.plan.total_samples or 0):
             continue
+        if whole.over:
+            break
         problem = problem_in(coordinate)
         late = place >= TRIED
         work = seconds / _BRIEF if late and seconds is not None else seconds
-        # Those that came first explain why there is no plan.
-        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, work, remedy=remedy and not late)
+        found = _in_one(privacy_filter, loss, ptks, problem, coordinate, current, work, whole)
         if found.plan.total_samples is None:
+            # Those that came first explain why there is no plan.
             failed += [] if late else [found]
             if found.problem is not None:
                 # Nothing fits here; where only the side coordinate is in the way, that is not proven.
@@ -123,11 +137,39 @@ def settle_many(
             best = found
     if best is not None:
         return replace(best, plan=_certified(best.plan, min(bounds.values(), default=0)))
+    if usable and n_max is not None:
+        share = _JUDGED if remedy else _JUDGED / _BRIEF
+        judged = judge_many(privacy_filter, loss, ptks, n_max=n_max, effort=whole.part(share))
+        if judged.fits or not failed:
+            return judged.settled
     if failed:
-        return min(failed, key=distance)
+        return _helped(privacy_filter, loss, ptks, failed, whole if remedy else None)
     told = "Nothing is left of the privacy budget at these points: wait for new blocks or shorten the window."
     none = Plan("INFEASIBLE", None, None, None, (), (), "strip", explanation=Explanation(told))
     return Settled(none, None, None, nothing(privacy_filter))
+
+
+def _helped(
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    ptks: Sequence[PtkOffers],
+    failed: Sequence[Settled],
+    effort: Effort | None,
+) -> Settled:
+    """The one that lacks least, with what would help unless there is no effort for it."""
+    room = room_of(privacy_filter, loss)
+
+    def distance(one: Settled) -> tuple[bool, int, float]:
+        if one.problem is None or one.coordinate is None:
+            # Only the side coordinate is in the way.
+            return False, 0, 0.0
+        return True, *lacking(ptks, one.coordinate, room[one.coordinate], one.problem.n_max)
+
+    nearest = min(failed, key=distance)
+    if nearest.problem is None or nearest.coordinate is None or effort is None:
+        return nearest
+    show = printer(privacy_filter, nearest.coordinate)
+    return replace(nearest, plan=explained(nearest.problem, nearest.plan, show=show, effort=effort))
 
 
 def _promising(usable: Sequence[int], bounds: Mapping[int, int], alone: Mapping[int, int]) -> list[int]:
@@ -154,13 +196,12 @@ def _in_one(
     coordinate: int,
     current: Current | None,
     seconds: float | None,
-    *,
-    remedy: bool,
+    effort: Effort,
 ) -> Settled:
     """The plan in one coordinate; once more with the least side demands if the filter does not admit the first."""
     _, side = roles(privacy_filter)
     held = current.plan if current is not None and current.coordinate == coordinate else None
-    plan = _planned(privacy_filter, problem, coordinate, held, seconds, remedy=remedy)
+    plan = _planned(problem, held, seconds, effort)
     if plan.total_samples is None:
         return Settled(plan, coordinate, problem, nothing(privacy_filter))
     peak = _peak(privacy_filter, loss, ptks, plan)
@@ -168,38 +209,27 @@ def _in_one(
         return Settled(plan, coordinate, problem, peak)
     lean = least_side(ptks, side)
     again = problem_at(privacy_filter, loss, lean, coordinate, n_max=problem.n_max)
-    plan = _planned(privacy_filter, again, coordinate, None, seconds, remedy=remedy)
+    plan = _planned(again, None, seconds, effort)
     peak = None if plan.total_samples is None else _peak(privacy_filter, loss, lean, plan)
     if peak is not None:
         return Settled(plan, coordinate, again, peak)
     return beyond_side(Settled(plan, coordinate, again, nothing(privacy_filter)), privacy_filter, loss, ptks, side)
 
 
-def _planned(
-    privacy_filter: Filter, problem: Problem, coordinate: int, held: Plan | None, seconds: float | None, *, remedy: bool
-) -> Plan:
+def _planned(problem: Problem, held: Plan | None, seconds: float | None, effort: Effort) -> Plan:
     if held is not None:
-        kept = resolve(problem, held)
+        kept = resolve(problem, held, effort=effort.part(effort_for(len(problem.ptks))))
         if kept.total_samples is not None and not faults(problem, kept):
             if kept.status == "OPTIMAL" or len(problem.ptks) > FEW:
                 return kept
             # Kept because it is nearly as good as the best: how nearly, the best one tells.
-            best = solve(problem, time_limit_seconds=seconds, remedy=False)
+            best = solve(problem, time_limit_seconds=seconds, remedy=False, effort=effort)
             return _certified(kept, max(kept.lower_bound or 0, best.lower_bound or 0))
-    return solve(problem, time_limit_seconds=seconds, show=printer(privacy_filter, coordinate), remedy=remedy)
+    return solve(problem, time_limit_seconds=seconds, remedy=False, effort=effort)
 
 
 def _peak(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], plan: Plan) -> Demand | None:
     """The largest demand of any partition, per component; None when the filter does not admit one of them."""
     demands = {(ptk.id, one.level): one.demand for ptk in ptks for one in ptk.offers}
     rows = np.array([demands[one.id, one.level] for one in plan.assignments], dtype=np.int64)
-    place = {one.id: k for k, one in enumerate(plan.assignments)}
-    peak = nothing(privacy_filter)
-    for partition in plan.partitions:
-        summed = exact_sum(rows[[place[name] for name in partition.members]])
-        # Saturated like any demand: the ceiling is above the capacity, and int64 holds it.
-        total = tuple(map(min, summed, privacy_filter.ceiling))
-        if not admits(privacy_filter, loss, total):
-            return None
-        peak = tuple(max(a, b) for a, b in zip(peak, total, strict=True))
-    return peak
+    return peak_of(privacy_filter, loss, rows.reshape(-1, privacy_filter.width), members_of(plan))

@@ -135,13 +135,15 @@ def _sizes(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers
 
 def _left_out(privacy_filter: Filter, loss: Sequence[int], ptk: PtkOffers, n_max: int, *, alone: bool) -> LeftOut:
     affordable = settle(privacy_filter, loss, [ptk]).plan.total_samples
+
+    def told(reason: str) -> LeftOut:
+        return LeftOut(ptk.id, reason, _TEXTS[reason].format(name=ptk.id, least=affordable, room=max(0, n_max)))
+
     if alone:
-        reason = "OTHERS_FIRST"
-    elif not ptk.offers:
-        reason = "TARGET_UNREACHABLE"
-    else:
-        reason = "BUDGET_TOO_SMALL" if affordable is None else "WINDOW_TOO_SMALL"
-    return LeftOut(ptk.id, reason, _TEXTS[reason].format(name=ptk.id, least=affordable, room=max(0, n_max)))
+        return told("OTHERS_FIRST")
+    if not ptk.offers:
+        return told("TARGET_UNREACHABLE")
+    return told("BUDGET_TOO_SMALL") if affordable is None else told("WINDOW_TOO_SMALL")
 
 
 def _nobody(privacy_filter: Filter, left_out: Sequence[LeftOut]) -> Settled:

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from allocator.effort import Clock, Effort
+from allocator.feasible import any_plan
 from allocator.fig4 import solve_fig4
 from allocator.plan import Explanation, Plan
 from allocator.problem import Problem
@@ -34,10 +35,10 @@ from allocator.shelf import effort_for, solve_shelf
 from allocator.single import solve as solve_single
 from allocator.strip import GAP, solve_strip
 from allocator.strip import effort_for as strip_effort_for
-from allocator.verify import faults
+from allocator.verify import faults, least_possible
 from ptklib.errors import InvalidInput
 
-__all__ = ["METHODS", "solve"]
+__all__ = ["METHODS", "explained", "solve"]
 
 METHODS = ("strip", "shelf", "fig4")
 _FIG4_SECONDS = 60.0
@@ -46,6 +47,7 @@ _LOOK = 1e8
 # From so many PTKs on a look takes seconds: it need not be as good.
 _MANY = 1000
 _LOOK_GAP = 0.01
+_LOOK_PACKINGS = 15
 # A strip plan that is not proven is held against a quick shelf plan; beyond so many PTKs it never is longer.
 _COMPARED = 80
 
@@ -60,12 +62,14 @@ def solve(
     clock: Clock | None = None,
     show: Callable[[int], str] = str,
     remedy: bool = True,
+    effort: Effort | None = None,
 ) -> Plan:
     """The best plan found, with its certificate.
 
     ``time_limit_seconds`` shortens the work; None: as much as the size of the problem deserves. ``clock`` tells seconds.
     ``solver`` is asked by fig4 alone. ``show`` prints amounts in explanations. Without ``remedy`` nobody looks for the changes
-    that would help where there is no plan, which takes longer than to find that there is none.
+    that would help where there is no plan, which takes longer than to find that there is none. ``effort`` holds for all of it,
+    beside what is said by the time limit.
     """
     if method not in METHODS:
         raise InvalidInput("METHOD_UNKNOWN", f"method must be one of {', '.join(METHODS)}, got {method!r:.60}")
@@ -80,23 +84,35 @@ def solve(
     if method == "fig4":
         plan = solve_fig4(problem, solver=solver, time_limit_seconds=limit or _FIG4_SECONDS, clock=clock)
     else:
-        plan = _ours(problem, method, limit, current, clock)
+        plan = _ours(problem, method, limit, current, clock, effort)
     if plan.total_samples is None and remedy:
-        plan = _explained(problem, plan, method, show)
+        plan = explained(problem, plan, method=method, show=show, effort=effort)
     wrong = faults(problem, plan)
     assert not wrong, wrong
     return plan if clock is None else replace(plan, seconds=round(clock() - begin, 3))
 
 
-def _ours(problem: Problem, method: str, limit: float | None, current: Plan | None, clock: Clock | None) -> Plan:
+def _ours(
+    problem: Problem,
+    method: str,
+    limit: float | None,
+    current: Plan | None,
+    clock: Clock | None,
+    whole: Effort | None,
+) -> Plan:
     size = len(problem.ptks)
     effort = Effort(strip_effort_for(size) if method == "strip" else effort_for(size), clock=clock, seconds=limit)
+    if whole is not None:
+        effort = whole.part(effort.limit)
     start = None if current is None else kept(problem, current, method)
     found = (solve_strip if method == "strip" else solve_shelf)(problem, effort=effort, start=start)
-    if found.total_samples is None:
-        return found
-    others = [found]
     single = solve_single(problem, states=1)
+    if found.total_samples is None:
+        # One partition is a plan of any form.
+        if single.total_samples is None:
+            return found
+        return _as(method, solve_single(problem), least_possible(problem) or 0, effort)
+    others = [found]
     if single.total_samples is not None and single.total_samples <= found.total_samples:
         others.append(solve_single(problem))
     if method == "strip" and found.status != "OPTIMAL" and size <= _COMPARED:
@@ -112,10 +128,14 @@ def _ours(problem: Problem, method: str, limit: float | None, current: Plan | No
             sum(part.demand * part.samples for part in one.partitions),
         ),
     )
-    total, bound = best.total_samples, found.lower_bound
+    assert found.lower_bound is not None
+    return _as(method, best, found.lower_bound, effort)
+
+
+def _as(method: str, best: Plan, bound: int, effort: Effort) -> Plan:
+    """The best plan with one bound for all of them: each is a plan of the asked form."""
+    total = best.total_samples
     assert total is not None
-    assert bound is not None
-    # One bound for all of them: each is a plan of the asked form.
     bound = min(bound, total)
     name = method + (", cut short by the clock" if effort.cut else "")
     return replace(
@@ -127,16 +147,27 @@ def _ours(problem: Problem, method: str, limit: float | None, current: Plan | No
     )
 
 
-def _explained(problem: Problem, plan: Plan, method: str, show: Callable[[int], str]) -> Plan:
-    """The changes that would help, found with quick looks."""
+def explained(
+    problem: Problem,
+    plan: Plan,
+    *,
+    method: str = "strip",
+    show: Callable[[int], str] = str,
+    effort: Effort | None = None,
+) -> Plan:
+    """A plan that is none, with the changes that would help, found with quick looks."""
     assert plan.explanation is not None
+    whole = effort or Effort(math.inf)
     many = len(problem.ptks) >= _MANY
     steps = 3 if many else 24 if len(problem.ptks) <= 100 else 10
 
     def look(one: Problem) -> Plan:
         if method != "strip":
-            return solve_shelf(one, effort=Effort(_LOOK))
-        return solve_strip(one, effort=Effort(_LOOK), gap=_LOOK_GAP if many else GAP)
+            return solve_shelf(one, effort=whole.part(_LOOK))
+        return solve_strip(one, effort=whole.part(_LOOK), gap=_LOOK_GAP if many else GAP, packings=_LOOK_PACKINGS)
 
-    found = remedies(problem, look, show=show, steps=steps)
+    def fits(one: Problem) -> Plan:
+        return any_plan(one, effort=whole.part(_LOOK)) if method == "strip" else look(one)
+
+    found = remedies(problem, look, show=show, steps=steps, fits=fits, over=lambda: whole.over)
     return replace(plan, explanation=Explanation(plan.explanation.text, found))

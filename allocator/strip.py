@@ -40,6 +40,8 @@ _FEW = 80
 _SOME = 300
 _CLOSE = 2e-3
 _DUST = 2e-5
+# Tried for the first plan.
+_PACKINGS = 60
 
 
 def effort_for(ptks: int) -> float:
@@ -47,10 +49,18 @@ def effort_for(ptks: int) -> float:
     return float(np.interp(ptks, [13, 50, 200, 1000, 5000], [1.7e9, 1.7e9, 4e9, 8e9, 4e10]))
 
 
-def solve_strip(problem: Problem, *, effort: Effort | None = None, gap: float = GAP, start: Plan | None = None) -> Plan:
+def solve_strip(
+    problem: Problem,
+    *,
+    effort: Effort | None = None,
+    gap: float = GAP,
+    start: Plan | None = None,
+    packings: int = _PACKINGS,
+) -> Plan:
     """The shortest strip plan found and how short one can be at best; INFEASIBLE with the proof in words when there is none.
 
-    ``start`` is a plan of the same problem, of any form, that the answer will not be longer than.
+    ``start`` is a plan of the same problem, of any form, that the answer will not be longer than. ``packings`` are tried for
+    the first plan: fewer for a quick look.
     """
     effort = effort or Effort(effort_for(len(problem.ptks)))
     table = table_of(problem)
@@ -62,7 +72,7 @@ def solve_strip(problem: Problem, *, effort: Effort | None = None, gap: float = 
     bound = area_bound(table)
     if most is not None and bound > most:
         return no_plan(f"every plan holds at least {bound} samples, and n_max is {most}", NAME)
-    best = _first(table, bound)
+    best = _first(table, bound, packings, effort)
     if start is not None and start.total_samples is not None and start.total_samples < best.packed.total:
         best = as_found(table, start)
     if best.packed.total > (bound if is_small(table, best.packed.total) else bound * (1 + gap)):
@@ -74,15 +84,20 @@ def solve_strip(problem: Problem, *, effort: Effort | None = None, gap: float = 
     return as_plan(table, best, bound, NAME)
 
 
-def _first(table: Table, bound: int) -> Found:
+def _first(table: Table, bound: int, packings: int, effort: Effort) -> Found:
     """Least areas at the bound, levelled; if need be also at lengths above it, where other options are allowed."""
     choice = least_area(table, bound)
     assert choice is not None
-    packed = shortest(table, choice, bound, _serial(table, choice) + 1, steps=60)
-    assert packed is not None
+    packed = shortest(table, choice, bound, _serial(table, choice) + 1, steps=packings)
+    if packed is None:
+        # Too few tries to come down from where one stands after the other.
+        rows = np.arange(len(table))
+        packed = Packed(table.samples[rows, choice], np.eye(len(table), dtype=bool))
     best = Found(choice, packed)
     length = bound
-    for _ in range(12):
+    for _ in range(packings // 5):
+        if effort.over:
+            break
         length += max(1, (best.packed.total - bound) // 12)
         if length >= best.packed.total:
             break

@@ -29,12 +29,15 @@ def is_small(table: Table, total: int) -> bool:
     return prod(len(row) + 1 for row in table.rows) <= _CONFIGURATIONS and total <= _RECORDS
 
 
-def settled(table: Table, best: Found, bound: int, effort: Effort) -> tuple[Found, int]:
-    """The shortest plan and its length as bound; what was given where the solver does not finish."""
+def settled(table: Table, best: Found, bound: int, effort: Effort, *, below: int | None = None) -> tuple[Found, int]:
+    """The shortest plan and its length as bound; what was given where the solver does not finish.
+
+    With ``below`` only plans of fewer records are looked for; where there is none, the bound says so.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_array
 
-    total = best.packed.total
+    total = best.packed.total if below is None else min(below, best.packed.total)
     allowed = table.samples <= total - 1
     rows = [[j for j in range(len(row)) if allowed[i, j]] for i, row in enumerate(table.rows)]
     if not all(rows):

@@ -60,7 +60,8 @@ def run(say: Say) -> Report:
             for what in asks:
                 ratio = statistics.median(beside[what] / quiet[what] for quiet, beside, _ in rounds)
                 report.bars.append(at_most(f"p50 of {what} beside silent calls ({name}) / p50 in peace", ratio, 3))
-            quiet, beside = ({what: statistics.median(one[k][what] for one in rounds) for what in asks} for k in (0, 1))
+            quiet = {what: statistics.median(one[0][what] for one in rounds) for what in asks}
+            beside = {what: statistics.median(one[1][what] for one in rounds) for what in asks}
             answered = sum(one[2] for one in rounds) / (ROUNDS * len(asks) * CALLS)
             report.bars.append(at_least(f"part of the calls beside them that were answered ({name})", answered, 1))
             table.append(

@@ -36,6 +36,8 @@ _MEAN = Statistics(
 )
 # Prices near 1.5 each, which some thousand runs tell from twice as much; readings have a small part of what looks have.
 _LOOKS, _READINGS = Fraction(6), Fraction(25)
+# The lower test is most of what its task costs: half of its noise is more than the whole task may tell.
+_LOWER, _LEVEL = Fraction(2), Fraction(1, 4)
 _EXPECTED = 10**6
 
 
@@ -52,9 +54,9 @@ def profiler_subjects() -> list[Subject]:
 
 def _plan(looks: Fraction) -> Schedule:
     """A schedule of one level with looks, readings and a lower test."""
-    prices = Prices(looks=looks, lower=Fraction(1, 2))
+    prices = Prices(looks=looks, lower=_LOWER)
     terms = Terms.of("0.02", looks, n_max=32, first=8, repeats=1, states=6, prices=prices)
-    return schedule(_MEAN, terms, ["1"], _EXPECTED)
+    return schedule(_MEAN, terms, [_LEVEL], _EXPECTED)
 
 
 def _subject(name: str, task: Task) -> Subject:

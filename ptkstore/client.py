@@ -29,6 +29,7 @@ from ptklib.ledger.slices import check_name
 from ptklib.state import State
 from ptkstore import tracing
 from ptkstore.engine import budgets, registrations
+from ptkstore.engine.answering import Work
 from ptkstore.engine.approving import approve, approve_once, ask
 from ptkstore.engine.charges import index_charges, list_charges, search_charges
 from ptkstore.engine.counting import arrived_until, seal_due
@@ -41,6 +42,7 @@ from ptkstore.engine.ledger_map import COLUMNS, ledger_map
 from ptkstore.engine.planning import draw_plan
 from ptkstore.engine.profile_terms import profile_view, renew, witness
 from ptkstore.engine.ptk_views import chosen_state, ptk_view, state_view
+from ptkstore.engine.refining import refine
 from ptkstore.engine.what_if import Changes
 from ptkstore.extras import package_missing
 from ptkstore.metadata import rows
@@ -83,6 +85,8 @@ __all__ = ["BATCH_ROWS", "Store"]
 _LOG = logging.getLogger(__name__)
 # Rows in one query.
 _AT_ONCE = 1000
+# For each answer that was not settled when it was given, before windows are run. A server works on them longer, between times.
+_REFINED = Work(1e10, 10.0, final=True)
 
 
 class Store:
@@ -192,6 +196,8 @@ class Store:
         """
         say = progress or (lambda _text: None)
         names = [self.stream(stream).name] if stream is not None else sorted(self._home.specs)
+        for name in names:
+            refine(self._home, name, work=_REFINED)
         due = ((name, window) for name in names for window in self._due(name, until_ms))
         with self._cycling:
             return [self._run_one(name, window, say) for name, window in due]
@@ -227,7 +233,8 @@ class Store:
     ) -> Registration:
         """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be accepted.
 
-        A PTK without a closed form for its samples is WAITING: the next window profiles it, and then it is one of the two.
+        A PTK without a closed form for its samples is WAITING: the next window profiles it, and then it is one of the two. An
+        answer takes about two seconds at most; one that could not be settled by then is ``refining``, the best so far.
         """
         return registrations.register(
             self._home.metadata,

@@ -153,8 +153,9 @@ def begin_session(connection: Connection, stream: str) -> str:
     append = stream_pb2_grpc.StreamServiceStub(connection.channel).Append
 
     def once() -> str:
-        answers = append(iter([opening]), timeout=connection.timeout_seconds, metadata=connection.metadata)
-        return str(next(answers).session)
+        # To its end: a call that is left before it counts as cancelled.
+        answers = list(append(iter([opening]), timeout=connection.timeout_seconds, metadata=connection.metadata))
+        return str(answers[0].session)
 
     return str(connection.patiently(once))
 

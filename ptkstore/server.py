@@ -23,7 +23,8 @@ import grpc
 import prometheus_client
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 from pydantic import SecretStr
 
@@ -33,6 +34,7 @@ from ptkstore.bus.redis import PREFIX
 from ptkstore.client import Store
 from ptkstore.engine.election import Election
 from ptkstore.engine.home import Adapters, Home
+from ptkstore.engine.planner import Planner
 from ptkstore.engine.readiness import Readiness
 from ptkstore.engine.watchdog import Watchdog
 from ptkstore.lake import S3Lake
@@ -48,12 +50,14 @@ from ptkstore.rpc.doorway import Doorway
 from ptkstore.rpc.endpoints import is_allowed
 from ptkstore.rpc.events import Events
 from ptkstore.rpc.forwarding import Forwarder, Vouching
+from ptkstore.rpc.health import Health
 from ptkstore.rpc.hub import Hub
 from ptkstore.rpc.metrics import Metrics
 from ptkstore.rpc.operations import Operations
 from ptkstore.rpc.places import MOST_IN_LINE, Places
 from ptkstore.rpc.plans import Plans
 from ptkstore.rpc.ptks import Ptks, watch_message
+from ptkstore.rpc.refiner import Refiner
 from ptkstore.rpc.reflecting import Symbols
 from ptkstore.rpc.repeats import Repeats
 from ptkstore.rpc.running import Runner
@@ -157,7 +161,7 @@ class Server:
         # Read before anything starts that would have to be stopped again.
         ca_file = settings.subscribers.ca_file
         credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
-        home = store.home
+        self._home = home = store.home
         self.metrics = Metrics()
         self.metrics.registry.register(WindowMetrics(home.metadata, home.specs, home.public_ms))
         self._hub = Hub(home.bus, most=settings.server.watchers)
@@ -185,6 +189,8 @@ class Server:
         )
         allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
         self._deliverer: Deliverer | None = None
+        self._refiner: Refiner | None = None
+        self._planner = Planner()
         self._new_deliverer: Callable[[], Deliverer] = lambda: Deliverer(
             home.metadata, home.now_ms, self.metrics, allowed=allowed, credentials=credentials, pace=pace
         )
@@ -202,7 +208,12 @@ class Server:
             (stream_pb2.DESCRIPTOR.services_by_name["StreamService"], Streams(store, self._appender, self._runner)),
             (
                 ptk_pb2.DESCRIPTOR.services_by_name["PtkService"],
-                Ptks(store, self._watchers, endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed)),
+                Ptks(
+                    store,
+                    self._watchers,
+                    endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed),
+                    answer=self._planner.answer,
+                ),
             ),
             (plan_pb2.DESCRIPTOR.services_by_name["PlanService"], Plans(store)),
             (budget_pb2.DESCRIPTOR.services_by_name["BudgetService"], Budgets(store)),
@@ -217,6 +228,7 @@ class Server:
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
         self._doorway = self._opened(callers, dispatcher)
+        self._health = Health(one.full_name for one, _ in services)
         self._grpc = self._made([one.full_name for one, _ in services])
         self._stopped = threading.Event()
         self._notifier = home.notifier
@@ -284,6 +296,7 @@ class Server:
         self.stop()
 
     def _close_parts(self) -> None:
+        self._planner.close()
         self._appender.close()
         # While the window under way is finished the lease is still renewed.
         self._rest()
@@ -297,11 +310,13 @@ class Server:
         self._watchers.close()
         self._auditor.close()
         self._doorway.close()
+        self._health.close()
 
     def _lead(self) -> None:
         """Begin what one server does for all."""
         self._runner.resume()
         self._deliverer = self._new_deliverer()
+        self._refiner = Refiner(self._home)
 
     def _rest(self) -> None:
         """End it. Safe to call twice."""
@@ -309,6 +324,9 @@ class Server:
         deliverer, self._deliverer = self._deliverer, None
         if deliverer is not None:
             deliverer.close()
+        refiner, self._refiner = self._refiner, None
+        if refiner is not None:
+            refiner.close()
 
     def _tell_health(self, ready: bool) -> None:
         """What probes hear, but for those that only ask whether we live."""
@@ -419,13 +437,11 @@ class Server:
                 ("grpc.server_handshake_timeout_ms", 20_000),
             ],
         )
-        # It runs in threads of the doorway, like all the rest.
-        self._health = health.HealthServicer(experimental_non_blocking=True)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         self._served = ("", *names)
         for name in (*self._served, LIVE):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        reflected = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflected = (*names, HEALTH_SERVICE, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, pool=Symbols())
         return server
 

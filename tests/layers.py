@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ptklib.auditing",),
     ("profiler",),
     ("allocator",),
+    ("ptkstore.private_files",),
     ("ptkstore.ledger",),
     ("ptkstore.streams",),
     ("ptkstore.metadata", "ptkstore.lake", "ptkstore.bus"),

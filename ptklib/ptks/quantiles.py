@@ -48,6 +48,7 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags
 from ptklib.ptks.cells import ROWS_AT_ONCE, Cells, demand, number_column, pieces
+from ptklib.ptks.fewest import fewest
 from ptklib.ptks.keys import Codes, Key
 from ptklib.ptks.noisy_totals import Release, check_totals, merged, release_of, scale_of
 from ptklib.ptks.profile import CONFIDENCE, MAX_RECORDS
@@ -208,6 +209,7 @@ class Quantiles(Ptk):
         demand(0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}")
         share = self.min_share or 1 / self._cells.size
         found: list[int | None] = []
+        near = 1.0
         for level in levels:
             try:
                 scale = scale_of(self._release(level, delta, records_per_unit))
@@ -216,8 +218,10 @@ class Quantiles(Ptk):
                     raise
                 found.append(None)
                 continue
-            count = self._smallest(scale, target)
+            count = self._smallest(scale, target, near * scale)
             found.append(None if count is None else math.ceil(count / share))
+            # Laplace noise of twice the scale needs twice the records, and Gaussian noise nearly.
+            near = near if count is None else count / scale
         return tuple(found)
 
     def validate(self, arrays: Arrays) -> None:
@@ -304,21 +308,19 @@ class Quantiles(Ptk):
         found = self._edges[bins] + part * (self._edges[bins + 1] - self._edges[bins])
         return np.asarray(np.maximum.accumulate(found, axis=1))
 
-    def _smallest(self, scale: float, target: float) -> int | None:
-        """The fewest records of a key that keep the target with probability `CONFIDENCE`; None beyond `MAX_RECORDS`."""
+    def _smallest(self, scale: float, target: float, near: float) -> int | None:
+        """The fewest records of a key that keep the target with probability `CONFIDENCE`; None beyond `MAX_RECORDS`.
+
+        ``near`` is where it is looked for first.
+        """
         noises = [spread(self._tree, share) for share in self.quantiles]
+        all_squares, all_largest, all_sizes = (np.concatenate([one[k] for one in noises]) for k in range(3))
         squares, largest, sizes = spread(self._tree, 1.0)
 
-        def enough(count: int) -> bool:
-            missed = sum(2 * tails(self.mechanism, scale, *noise, target * count).sum() for noise in noises)
+        def excess(count: int) -> float:
+            missed = 2 * tails(self.mechanism, scale, all_squares, all_largest, all_sizes, target * count).sum()
             # A noisy count that is not positive.
             missed += tails(self.mechanism, scale, squares[:1], largest[:1], sizes[:1], float(count)).sum()
-            return bool(missed <= 1 - CONFIDENCE)
+            return float(missed) / (1 - CONFIDENCE)
 
-        low, high = 0, MAX_RECORDS
-        if not enough(high):
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return fewest(excess, near, MAX_RECORDS)

@@ -31,7 +31,6 @@ by its root in L2. *Cost:* none here; all but `counts` is post-processing.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -46,6 +45,9 @@ Integers = NDArray[np.int64]
 
 _FLAT = 48
 _TWO_LEVELS = 1024
+# Where Chernoff's bound is tried, and the slopes of p^2 / (1 - p^2) between neighbours.
+_PORTIONS = np.linspace(0.02, 0.98, 49)
+_SLOPES = np.diff(_PORTIONS**2 / (1 - _PORTIONS**2)) / np.diff(_PORTIONS)
 
 
 def default_branching(mechanism: str, bins: int) -> int:
@@ -112,19 +114,61 @@ class Tree:
         return np.add.reduceat(level, np.arange(0, level.shape[1], self.branching), axis=1)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def spread(tree: Tree, share: float) -> tuple[Floats, Floats, Floats]:
-    """How node noise enters ``count below an edge - share count`` for every edge: sum of squares, largest, sum of sizes."""
+    """How node noise enters ``count below an edge - share count`` for every edge: sum of squares, largest, sum of sizes.
+
+    There is no root, so a node moves the bins below its own node of the top level and no others: with weight ``-share`` of what
+    it moves in all where the edge is to their left, ``1 - share`` where it is to their right. Only the nodes of the block that
+    the edge is in are looked at one by one, and all blocks but the last are alike.
+    """
+    first, last, width = _blocks(tree)
+    whole = len(first[1]) and (tree.bins - 1) // width
+    # What the blocks add up to that are wholly to the left of the edge, and those wholly to its right.
+    totals = [_sums(first[1])] * whole + [_sums(last[1])]
     squares, largest, sizes = (np.zeros(tree.bins + 1) for _ in range(3))
-    step = max(1, 2**22 // tree.nodes)
-    for start in range(0, tree.nodes, step):
-        some = np.eye(min(step, tree.nodes - start), tree.nodes, start)
-        below = np.cumsum(tree.fitted(some), axis=1)
-        weights = np.abs(np.insert(below, 0, 0.0, axis=1) - share * below[:, -1:])
-        squares += np.square(weights).sum(axis=0)
-        largest = np.maximum(largest, weights.max(axis=0))
-        sizes += weights.sum(axis=0)
+    for block, (below, moved) in enumerate([first] * whole + [last]):
+        edges = slice(block * width, block * width + below.shape[1])
+        weights = np.abs(below - share * moved[:, None])
+        before, after = totals[:block], totals[block + 1 :]
+        squares[edges] = (
+            np.square(weights).sum(axis=0)
+            + (1 - share) ** 2 * sum(one[0] for one in before)
+            + share**2 * sum(one[0] for one in after)
+        )
+        sides = [(1 - share) * one[1] for one in before[:1]] + [share * one[1] for one in after[:1] + after[-1:]]
+        largest[edges] = np.maximum(weights.max(axis=0), max(sides, default=0.0))
+        sizes[edges] = (
+            weights.sum(axis=0) + (1 - share) * sum(one[2] for one in before) + share * sum(one[2] for one in after)
+        )
     return squares, largest, sizes
+
+
+def _sums(moved: Floats) -> tuple[float, float, float]:
+    """Of what nodes move in all: the sum of squares, the largest, the sum."""
+    return float(np.square(moved).sum()), float(np.abs(moved).max()), float(np.abs(moved).sum())
+
+
+@lru_cache(maxsize=64)
+def _blocks(tree: Tree) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], int]:
+    """The bins below the first and below the last node of the top level, and how wide a full block is.
+
+    For every node of a block: what it moves below each edge of the block, and in all.
+    """
+    width = tree.branching ** (tree.levels - 1)
+    found = []
+    for block in (0, (tree.bins - 1) // width):
+        begin, end = block * width, min((block + 1) * width, tree.bins)
+        nodes: list[int] = []
+        offset, size = 0, width
+        for level in tree.sizes:
+            nodes += range(offset + block * size, offset + min((block + 1) * size, level))
+            offset, size = offset + level, size // tree.branching
+        rows = np.zeros((len(nodes), tree.nodes))
+        rows[np.arange(len(nodes)), nodes] = 1.0
+        below = np.cumsum(tree.fitted(rows)[:, begin:end], axis=1)
+        found.append((np.insert(below, 0, 0.0, axis=1), below[:, -1]))
+    return found[0], found[1], width
 
 
 def tails(mechanism: str, scale: float, squares: Floats, largest: Floats, sizes: Floats, distance: float) -> Floats:
@@ -135,10 +179,14 @@ def tails(mechanism: str, scale: float, squares: Floats, largest: Floats, sizes:
     normal tail, after half a unit for each node, by which rounding moves it.
     """
     if mechanism == "gaussian":
+        # Imported when it is needed: those who only read states never wait for it.
+        from scipy.special import erfc
+
         left = np.maximum(distance - sizes / 2, 0.0)
-        return np.array([math.erfc(one) / 2 for one in left / (scale * np.sqrt(2 * squares))])
-    # The bound is minimised over a grid of t; every t gives a bound.
-    portion = np.linspace(0.02, 0.98, 49)[:, None]
-    rate = portion / (scale * largest)
-    logs = squares * (scale * rate) ** 2 / (1 - portion**2) - rate * distance
-    return np.asarray(np.exp(np.minimum(logs.min(axis=0), 0.0)))
+        return np.asarray(erfc(left / (scale * np.sqrt(2 * squares))) / 2)
+    # The bound is minimised over a grid of t; every t gives a bound. Of a convex function's values on a grid the least is where
+    # the slopes between neighbours turn, and these are the same for all nodes up to a factor.
+    steepness, pull = squares / largest**2, distance / (scale * largest)
+    portion = _PORTIONS[np.searchsorted(_SLOPES, pull / steepness)]
+    logs = steepness * portion**2 / (1 - portion**2) - portion * pull
+    return np.asarray(np.exp(np.minimum(logs, 0.0)))

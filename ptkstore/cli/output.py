@@ -84,6 +84,10 @@ class Answer(Protocol):
     def changes(self) -> tuple[str, ...]:
         """What else would help."""
 
+    @property
+    def refining(self) -> bool:
+        """The best answer so far."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -146,6 +150,10 @@ def rejection(answer: Answer) -> str:
     lines = [f"{answer.name} {answer.status}: {answer.reason}"]
     if answer.nearest_target is not None:
         lines.append(f"  nearest feasible target: {answer.nearest_target:g}")
+    if answer.refining:
+        lines.append(
+            "  this is the best answer so far: the store is still looking (`sage ptk describe` shows what it finds)"
+        )
     return "\n".join([*lines, *(f"  or: {one}" for one in answer.changes)])
 
 

@@ -35,6 +35,7 @@ class Outcome(View):
     changes: tuple[str, ...] = ()
     planned_epsilon: str | None = None
     planned_samples: int | None = None
+    refining: bool = False
 
 
 def reconcile(store: Store, project: Project) -> list[Outcome]:
@@ -126,4 +127,5 @@ def _told(done: str, answer: Registration) -> Outcome:
         answer.changes,
         answer.planned_epsilon,
         answer.planned_samples,
+        answer.refining,
     )

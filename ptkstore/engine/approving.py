@@ -20,8 +20,8 @@ from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
 from ptklib.ledger.canonical import canonical
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import preview
-from ptkstore.engine.registrations import active, candidate, check_fit, fresh_row, has_closed_form
+from ptkstore.engine.planning import has_closed_form
+from ptkstore.engine.registrations import candidate, check_fit, fresh_row
 from ptkstore.engine.what_if import AddedPtk, Changes, what_if
 from ptkstore.metadata.store import Transaction
 from ptkstore.views import PlanView, WhatIfView
@@ -99,6 +99,8 @@ def approve(home: Home, stream: str, token: str, within: Within = lambda _tx, _p
         require_fresh(tx, stream, seen)
     # What is planned here is what will be: nothing is carried out unless all of it is still as it was seen.
     planned = what_if(home, stream, changes).proposed
+    if planned.status not in _PLANNED:
+        raise Refused("PLAN_INFEASIBLE", "no plan exists after these changes: what-if says why", stream=stream)
     _carry_out(home, stream, changes, seen, lambda tx: within(tx, planned))
     return planned
 
@@ -106,7 +108,7 @@ def approve(home: Home, stream: str, token: str, within: Within = lambda _tx, _p
 def _carry_out(
     home: Home, stream: str, changes: Changes, expected: str, within: Callable[[Transaction], object]
 ) -> None:
-    """Retire, retarget and register, in one transaction."""
+    """Retire, retarget and register, in one transaction: the plan for it is in hand, and what it rests on is as it was."""
     spec, judge, now_ms = home.specs[stream], home.judge(stream), home.public_ms()
     made = [(new, registry.make(new.kind, new.config)) for new in changes.add]
     for _, ptk in made:
@@ -122,12 +124,8 @@ def _carry_out(
             changed.append(tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms))
         for new, ptk in made:
             changed.append(fresh_row(tx, new.name, stream, new.kind, ptk.as_json(), new.target, 1, now_ms))
-        ids = {row.id for row in changed}
-        others = [one for one in active(tx, stream) if one.row.id not in ids]
         newcomers = [candidate(tx, row) for row in changed]
         ready = [one for one in newcomers if one.measured is not None or has_closed_form(spec, judge, one)]
-        if preview(spec, judge, [*others, *ready]).plan.total_samples is None:
-            raise Refused("PLAN_INFEASIBLE", "no plan exists after these changes: what-if says why", stream=stream)
         for one in newcomers:
             status, reason = (
                 ("ACTIVE", "") if one in ready else ("WAITING", "to be profiled when the next window closes")

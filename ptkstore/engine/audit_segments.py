@@ -45,7 +45,7 @@ class Verified:
 
 def rotate(metadata: Metadata, folder: Path, *, before_ms: int, now_ms: int) -> list[Segment]:
     """Move all entries that are older than that, and nothing younger was before them, to files; the segments made."""
-    made = []
+    made: list[Segment] = []
     while True:
         with metadata.read() as tx:
             entries = tx.audit.oldest(before_ms, ENTRIES_PER_FILE)

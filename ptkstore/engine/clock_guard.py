@@ -36,6 +36,11 @@ TOLERANCE_MS = 5 * 60_000
 # Of the time since the start: more than any clock drifts.
 _DRIFT = 1000
 _FILE = "clock.json"
+try:
+    # Goes on while the machine sleeps.
+    _STEADY = time.CLOCK_BOOTTIME
+except AttributeError:  # not every system has it
+    _STEADY = time.CLOCK_MONOTONIC
 _BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -107,7 +112,7 @@ class ClockGuard:
 
 
 def _since_start() -> float:
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+    return time.clock_gettime(_STEADY)
 
 
 def _start() -> str:

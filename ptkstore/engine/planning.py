@@ -5,8 +5,7 @@ due in a window. It cuts the window into partitions and lets each PTK train on s
 the demands of those who train on it add up to more than is left there. PTKs keep their levels from plan to plan where that
 costs little.
 
-Whether a PTK can be accepted is asked of one partition first, which is exact and quick; where all do not fit on one, of a
-strip plan.
+Whether a PTK can be accepted is another question, with another deadline: see `answering`.
 
 Reasons: those of `profiler`, `allocator` and the PTK.
 """
@@ -20,7 +19,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from allocator.currency import Offer, PtkOffers, Settled, settle
+from allocator.currency import Offer, PtkOffers, Settled
+from allocator.effort import STEPS_PER_SECOND, Effort
 from allocator.picture import draw
 from allocator.plan import Plan
 from allocator.problem import Problem
@@ -40,20 +40,19 @@ from ptkstore.views import PartitionLine, PlanLine, PlanView
 __all__ = [
     "Candidate",
     "charge_delta",
+    "closed_form",
     "draw_plan",
     "fresh_loss",
-    "nearest",
+    "has_closed_form",
     "offers_of",
     "plan_view",
-    "preview",
     "records_per_unit",
     "settle_plan",
 ]
 
-# In thousandths. Losses are below one, so a target of one promises nothing.
-_LOOSEST = 999
-# Work for one plan and for one look, counted, as a machine of the reference speed would take.
+# Work for one coordinate of a plan, for a plan as a whole and for one look, counted, as a machine of the reference speed takes.
 _SECONDS = 5.0
+_WHOLE_SECONDS = 10.0
 _LOOK_SECONDS = 0.2
 
 
@@ -95,6 +94,19 @@ def charge_delta(spec: StreamSpec, ptk: Ptk) -> Fraction:
 def records_per_unit(spec: StreamSpec) -> int:
     """How many records of one unit of privacy a block may hold."""
     return spec.records_per_user if spec.unit == "user" else 1
+
+
+def has_closed_form(spec: StreamSpec, judge: Filter, one: Candidate) -> bool:
+    """True when the samples follow from public numbers: there is nothing to profile."""
+    # Whether there is one does not depend on the level: the largest is worked out soonest.
+    levels, units = privacy_levels(judge.epsilon)[-1:], records_per_unit(spec)
+    return closed_form(one.ptk, one.row.target, levels, charge_delta(spec, one.ptk), units)
+
+
+@lru_cache(maxsize=4096)
+def closed_form(ptk: Ptk, target: float, levels: tuple[Fraction, ...], delta: Fraction, units: int) -> bool:
+    """Public numbers of a configuration and a target: the same in every window."""
+    return ptk.analytic_profile(target, levels, delta, records_per_unit=units) is not None
 
 
 def fresh_loss(spec: StreamSpec, judge: Filter) -> tuple[int, ...]:
@@ -160,41 +172,10 @@ def _settled(
     current: Current | None,
     remedy: bool,
 ) -> Settled:
-    return settle_many(judge, loss, offered, n_max=n_max, current=current, seconds=_SECONDS, remedy=remedy)
-
-
-def preview(spec: StreamSpec, judge: Filter, candidates: Sequence[Candidate]) -> Settled:
-    """A plan for a fresh window, quickly: on one partition if that is enough, else in strips."""
-    loss = fresh_loss(spec, judge)
-    offered = tuple(offers_of(spec, judge, one) for one in candidates)
-    return _looked(judge, loss, offered, spec.n_max)
-
-
-@lru_cache(maxsize=256)
-def _looked(judge: Filter, loss: tuple[int, ...], offered: tuple[PtkOffers, ...], n_max: int) -> Settled:
-    single = settle(judge, loss, offered, n_max=n_max)
-    if single.plan.total_samples is not None:
-        return single
-    return settle_many(judge, loss, offered, n_max=n_max, seconds=_LOOK_SECONDS)
-
-
-def nearest(spec: StreamSpec, judge: Filter, others: Sequence[Candidate], newcomer: Candidate) -> float | None:
-    """The tightest target, in thousandths, at which the newcomer would fit beside the others in a fresh window."""
-    loss = fresh_loss(spec, judge)
-    beside = [offers_of(spec, judge, one) for one in others]
-
-    def fits(thousandths: int) -> bool:
-        offered = offers_of(spec, judge, newcomer, target=thousandths / 1000)
-        return _looked(judge, loss, (*beside, offered), spec.n_max).plan.total_samples is not None
-
-    low, high = int(newcomer.row.target * 1000), _LOOSEST
-    if low >= high or not fits(high):
-        return None
-    # A looser target never needs more, so those that fit are the last ones.
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high / 1000
+    effort = Effort(_WHOLE_SECONDS * STEPS_PER_SECOND)
+    return settle_many(
+        judge, loss, offered, n_max=n_max, current=current, seconds=_SECONDS, effort=effort, remedy=remedy
+    )
 
 
 def draw_plan(spec: StreamSpec, body: Mapping[str, Any]) -> str:

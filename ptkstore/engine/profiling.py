@@ -35,16 +35,20 @@ from profiler.tasks import Noise, SystemNoise, lower_release
 from ptklib.ledger.slices import TagRange
 from ptklib.privacy.amounts import show
 from ptklib.state import State
+from ptkstore.engine.answering import answer_of
+from ptkstore.engine.deciding import decided
 from ptkstore.engine.home import Home
 from ptkstore.engine.patience import patiently
-from ptkstore.engine.planning import fresh_loss
+from ptkstore.engine.planning import Candidate, fresh_loss
 from ptkstore.engine.profile_bench import LedgerBench, Place
 from ptkstore.engine.profile_reuse import Earlier, due, earlier, identity
 from ptkstore.engine.profile_terms import terms_of
-from ptkstore.engine.registrations import candidate, decide
+from ptkstore.engine.registrations import active, candidate, told
+from ptkstore.engine.turns import PlanContended
 from ptkstore.metadata import rows
 from ptkstore.metadata.store import Transaction
 from ptkstore.streams import StreamSpec
+from ptkstore.views import Registration
 
 __all__ = ["profile_due", "train_peak"]
 
@@ -213,43 +217,83 @@ class _Part:
         return f"profiled:{self.one.row.id}:{show(level)}"
 
     def _write(self, found: MeasuredProfile, terms: Terms, before: Earlier) -> dict[str, Any]:
+        """Profile, status and event in one transaction. What becomes of one that waited is planned before it is opened."""
+        row = self.one.row
+        judge = self.home.judge(self.spec.name)
+
+        def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
+            fresh = tx.ptks.get(row.id)
+            others = [one for one in active(tx, self.spec.name) if one.row.id != row.id]
+            return others, Candidate(fresh, self.one.ptk, found.profile)
+
+        def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration | None:
+            if newcomer.row.status != "WAITING" or not self._same(newcomer.row):
+                return None
+            return self._answer(found, lambda: answer_of(self.spec, judge, others, newcomer))
+
+        def write(tx: Transaction, newcomer: Candidate, answered: Registration | None) -> dict[str, Any]:
+            self.home.lead.fence(tx)
+            return self._written(tx, newcomer.row, found, self._body(found, terms, before), answered)
+
+        try:
+            return decided(self.home.metadata, self.spec.name, row.name, read=read, answer=answer, write=write)
+        except PlanContended as busy:
+            # The profile is paid for and kept; what becomes of the PTK is settled in the background.
+            later = Registration(row.name, "REJECTED", reason=f"not planned yet: {busy.message}", refining=True)
+            with self.home.writing_step() as tx:
+                fresh = tx.ptks.get(row.id)
+                waits = fresh.status == "WAITING" and self._same(fresh)
+                answered = self._answer(found, lambda: later) if waits else None
+                return self._written(tx, fresh, found, self._body(found, terms, before), answered)
+
+    def _body(self, found: MeasuredProfile, terms: Terms, before: Earlier) -> dict[str, Any]:
+        now_ms = self.home.public_ms()
+        body = found.as_json() | identity(self.spec, self.one.row, terms)
+        body |= {"dp_records": self.dp_records, "window_cycle": self.cycle, "witnesses": self.witnesses}
+        return body | {"made_ms": now_ms if before.made_ms is None else min(now_ms, before.made_ms)}
+
+    def _written(
+        self,
+        tx: Transaction,
+        fresh: rows.Ptk,
+        found: MeasuredProfile,
+        body: dict[str, Any],
+        answered: Registration | None,
+    ) -> dict[str, Any]:
         row, now_ms = self.one.row, self.home.public_ms()
         # Something was found out, if only that no level is enough.
         known = found.status in (REACHED, NOT_REACHED, RISK_ABOVE_TARGET)
-        body = found.as_json() | identity(self.spec, row, terms)
-        body |= {"dp_records": self.dp_records, "window_cycle": self.cycle, "witnesses": self.witnesses}
-        body |= {"made_ms": now_ms if before.made_ms is None else min(now_ms, before.made_ms)}
-        with self.home.writing_step() as tx:
-            fresh = tx.ptks.get(row.id)
-            same = self._same(fresh) and fresh.status in _LIVING
-            if known and same:
-                levels = [show(level) for level in found.profile.levels]
-                tx.profiles.put(row.id, row.config_version, row.target, levels, body, MEASURED_SOURCE, at_ms=now_ms)
-            if same:
-                self._settle(tx, fresh, found, now_ms)
-            told = {"ptk": row.name, "status": found.status, "trainings": found.trainings}
-            tx.events.add("ptk.profiled", row.name, told, at_ms=now_ms)
-            step = tx.cycles.add_step(self.cycle, f"profiled:{row.id}", told, at_ms=now_ms)
-        return dict(step.body)
+        if known and self._same(fresh) and fresh.status in _LIVING:
+            levels = [show(level) for level in found.profile.levels]
+            tx.profiles.put(row.id, row.config_version, row.target, levels, body, MEASURED_SOURCE, at_ms=now_ms)
+        if answered is not None and found.status == REACHED:
+            told(tx, fresh, answered, now_ms)
+        elif answered is not None:
+            self._unreached(tx, answered, now_ms)
+        profiled = {"ptk": row.name, "status": found.status, "trainings": found.trainings}
+        tx.events.add("ptk.profiled", row.name, profiled, at_ms=now_ms)
+        return dict(tx.cycles.add_step(self.cycle, f"profiled:{row.id}", profiled, at_ms=now_ms).body)
 
-    def _settle(self, tx: Transaction, row: rows.Ptk, found: MeasuredProfile, now_ms: int) -> None:
-        """Accept or reject a PTK that waited. One that trains already keeps its status: the next plan tells."""
-        if row.status != "WAITING":
-            return
+    def _answer(self, found: MeasuredProfile, planned: Callable[[], Registration]) -> Registration:
+        """What becomes of a PTK that waited. One that trains already keeps its status: the next plan tells."""
         if found.status == REACHED:
-            decide(tx, self.spec, self.home.judge(self.spec.name), candidate(tx, row), now_ms)
-            return
+            return planned()
         reason = f"profile: {found.status}, {found.results[-1].reason}"[:1000]
         if found.status in (NOT_REACHED, RISK_ABOVE_TARGET):
-            suggestion: dict[str, Any] = {"nearest_target": _nearest(found), "changes": []}
-            tx.ptks.set_status(row.id, "REJECTED", reason=reason, suggestion=suggestion, at_ms=now_ms)
-            tx.events.add("ptk.rejected", row.name, {"reason": reason, **suggestion}, at_ms=now_ms)
-        elif found.status == FAILED and found.results[-1].reason not in _UNLUCKY:
-            tx.ptks.set_status(row.id, "REJECTED", reason=reason, at_ms=now_ms)
-            tx.events.add("ptk.rejected", row.name, {"reason": reason}, at_ms=now_ms)
-        else:
-            # Too little data, no budget, or a crash: the next window may do.
+            return Registration(self.one.row.name, "REJECTED", reason=reason, nearest_target=_nearest(found))
+        if found.status == FAILED and found.results[-1].reason not in _UNLUCKY:
+            return Registration(self.one.row.name, "REJECTED", reason=reason)
+        # Too little data, no budget, or a crash: the next window may do.
+        return Registration(self.one.row.name, "WAITING", reason=reason)
+
+    def _unreached(self, tx: Transaction, answered: Registration, now_ms: int) -> None:
+        row, reason = self.one.row, answered.reason
+        if answered.status == "WAITING":
             tx.ptks.set_status(row.id, "WAITING", reason=reason, at_ms=now_ms)
+            return
+        suggestion: dict[str, Any] = {"nearest_target": answered.nearest_target, "changes": []}
+        tx.ptks.set_status(row.id, "REJECTED", reason=reason, suggestion=suggestion, at_ms=now_ms)
+        tx.events.add("ptk.rejected", row.name, {"reason": reason, **suggestion}, at_ms=now_ms)
 
 
 def _nearest(found: MeasuredProfile) -> float | None:

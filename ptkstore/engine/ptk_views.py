@@ -27,6 +27,7 @@ def ptk_view(row: rows.Ptk, latest: rows.StateRow | None) -> PtkView:
         latest_version=latest.version if latest is not None else None,
         nearest_target=suggestion.get("nearest_target"),
         changes=tuple(suggestion.get("changes", ())),
+        refining=bool(suggestion.get("refining", False)),
     )
 
 

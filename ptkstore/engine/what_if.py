@@ -20,8 +20,8 @@ from ptklib.errors import Refused
 from ptklib.ledger.policy import Policy
 from ptklib.privacy.amounts import Number
 from ptkstore.engine.home import Home
-from ptkstore.engine.planning import Candidate, fresh_loss, plan_view, settle_plan
-from ptkstore.engine.registrations import active, candidate, check_fit, has_closed_form
+from ptkstore.engine.planning import Candidate, fresh_loss, has_closed_form, plan_view, settle_plan
+from ptkstore.engine.registrations import active, candidate, check_fit, unwritten
 from ptkstore.metadata import rows
 from ptkstore.metadata.store import Transaction
 from ptkstore.streams import StreamSpec
@@ -108,22 +108,7 @@ def _taken(tx: Transaction, name: str) -> bool:
 
 
 def _row(new: AddedPtk, stream: str, number: int) -> rows.Ptk:
-    return rows.Ptk(
-        id=number,
-        name=new.name,
-        stream=stream,
-        kind=new.kind,
-        config_version=1,
-        config=dict(new.config),
-        target=float(new.target),
-        train_every=1,
-        status="WAITING",
-        reason="",
-        suggestion=None,
-        etag=1,
-        created_ms=None,
-        updated_ms=None,
-    )
+    return replace(unwritten(new.name, stream, new.kind, dict(new.config), new.target), id=number)
 
 
 def _spec(spec: StreamSpec, changes: Changes) -> StreamSpec:

@@ -77,6 +77,11 @@ class Ptks:
         """The PTK of that name, or PTK_UNKNOWN."""
         return self._known(self._find(ptks.c.name == name), name)
 
+    def etag_of(self, name: str) -> tuple[int, int] | None:
+        """Id and etag of the PTK of that name, if there is one."""
+        rows = self._session.tuples(sa.select(ptks.c.id, ptks.c.etag).where(ptks.c.name == name))
+        return next(((row[0], row[1]) for row in rows), None)
+
     def require(self, ptks_wanted: Iterable[int]) -> None:
         """PTK_UNKNOWN unless there is a PTK of each of these ids."""
         wanted = list(ptks_wanted)
@@ -107,6 +112,21 @@ class Ptks:
         query = sa.select(*(ptks.c[name] for name in Outline._fields))
         rows = self._session.tuples(query.where(ptks.c.stream == stream) if stream is not None else query)
         return [Outline(*row) for row in rows]
+
+    def standing(self, stream: str, statuses: Sequence[str]) -> tuple[tuple[int, int, float], ...]:
+        """Id, configuration's version and target of the PTKs of a stream with these statuses, by id: what plans depend on."""
+        query = (
+            sa.select(ptks.c.id, ptks.c.config_version, ptks.c.target)
+            .where(ptks.c.stream == stream, ptks.c.status.in_(statuses))
+            .order_by(ptks.c.id)
+        )
+        return tuple((row[0], row[1], row[2]) for row in self._session.tuples(query))
+
+    def suggesting(self, key: str) -> tuple[Ptk, ...]:
+        """The REJECTED PTKs whose suggestion may have this key, by id."""
+        text = sa.type_coerce(ptks.c.suggestion, sa.Text)
+        query = _SELECT.where(ptks.c.status == "REJECTED", text.contains(f'"{key}"', autoescape=True))
+        return tuple(Ptk(**row) for row in self._session.all(query.order_by(ptks.c.id)))
 
     def some(self, wanted: Sequence[int]) -> tuple[Ptk, ...]:
         """The PTKs of these ids, in their order; those that there are not are left out."""

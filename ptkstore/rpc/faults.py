@@ -26,6 +26,7 @@ from ptklib import errors
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.bus import BusUnavailable
 from ptkstore.engine.lead import LeadLost
+from ptkstore.engine.turns import PlanContended
 from ptkstore.lake import LakeUnavailable, StateDamaged, StateMissing
 from ptkstore.metadata import MetadataConflict, MetadataDamaged, MetadataUnavailable
 from ptkstore.streams.faults import BlockRefused, StreamDamaged, StreamUnavailable
@@ -83,6 +84,7 @@ KINDS: Mapping[type[SageError], Any] = {
     StateDamaged: _Code.INTERNAL,
     BusUnavailable: _Code.UNAVAILABLE,
     LeadLost: _Code.UNAVAILABLE,
+    PlanContended: _Code.UNAVAILABLE,
     AccessDenied: _Code.PERMISSION_DENIED,
     LimitExceeded: _Code.RESOURCE_EXHAUSTED,
     ServerUnavailable: _Code.UNAVAILABLE,

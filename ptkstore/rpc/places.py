@@ -71,7 +71,7 @@ class Places:
         self._most_each = most_each
         self._patience = first_message_seconds
         self._clock = clock
-        self._lock = threading.Lock() if beside is None else beside._lock
+        self._lock: threading.Lock = threading.Lock() if beside is None else beside._lock
         self._changed = threading.Condition(self._lock)
         # Calls that stand in line, calls that have entered, and how many of either each caller has, as far as it is known.
         self._line = 0

@@ -48,8 +48,16 @@ def watch_message(name: str, row: rows.StateRow) -> bytes:
 class Ptks:
     """See the contract."""
 
-    def __init__(self, store: Store, watchers: Watchers, *, endpoint_allowed: Callable[[str], bool]) -> None:
-        """``endpoint_allowed`` is the operator's allow-list of subscribers."""
+    def __init__(
+        self,
+        store: Store,
+        watchers: Watchers,
+        *,
+        endpoint_allowed: Callable[[str], bool],
+        answer: registrations.AnswerOf | None = None,
+    ) -> None:
+        """``endpoint_allowed`` is the operator's allow-list of subscribers; ``answer`` plans, here when left out."""
+        self._answer = answer
         self._store = store
         self._watchers = watchers
         self._states = StateCache(store.home.lake.get)
@@ -69,6 +77,7 @@ class Ptks:
             train_every=request.train_every or 1,
             now_ms=home.public_ms(),
             within=_keeping(answer, call),
+            answer=self._answer,
         )
         return answer
 
@@ -91,6 +100,7 @@ class Ptks:
             etag=_etag(request.etag),
             now_ms=home.public_ms(),
             within=_keeping(answer, call),
+            answer=self._answer,
         )
         return answer
 
@@ -107,6 +117,7 @@ class Ptks:
             etag=_etag(request.etag),
             now_ms=home.public_ms(),
             within=_keeping(answer, call),
+            answer=self._answer,
         )
         return answer
 

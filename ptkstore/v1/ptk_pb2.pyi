@@ -26,7 +26,7 @@ PTK_STATUS_RETIRED: PtkStatus
 PTK_STATUS_FAILED: PtkStatus
 
 class Ptk(_message.Message):
-    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes")
+    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes", "refining")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -40,6 +40,7 @@ class Ptk(_message.Message):
     ETAG_FIELD_NUMBER: _ClassVar[int]
     NEAREST_TARGET_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
+    REFINING_FIELD_NUMBER: _ClassVar[int]
     name: str
     stream: str
     kind: str
@@ -53,10 +54,11 @@ class Ptk(_message.Message):
     etag: str
     nearest_target: float
     changes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ...) -> None: ...
+    refining: bool
+    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., refining: bool = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("name", "status", "reason", "nearest_target", "changes", "planned_epsilon", "planned_samples")
+    __slots__ = ("name", "status", "reason", "nearest_target", "changes", "planned_epsilon", "planned_samples", "refining")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -64,6 +66,7 @@ class Registration(_message.Message):
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     PLANNED_EPSILON_FIELD_NUMBER: _ClassVar[int]
     PLANNED_SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    REFINING_FIELD_NUMBER: _ClassVar[int]
     name: str
     status: PtkStatus
     reason: str
@@ -71,7 +74,8 @@ class Registration(_message.Message):
     changes: _containers.RepeatedScalarFieldContainer[str]
     planned_epsilon: str
     planned_samples: int
-    def __init__(self, name: _Optional[str] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., planned_epsilon: _Optional[str] = ..., planned_samples: _Optional[int] = ...) -> None: ...
+    refining: bool
+    def __init__(self, name: _Optional[str] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., planned_epsilon: _Optional[str] = ..., planned_samples: _Optional[int] = ..., refining: bool = ...) -> None: ...
 
 class State(_message.Message):
     __slots__ = ("name", "version", "digest", "window", "epsilon", "delta", "samples", "create_time")

@@ -15,7 +15,8 @@ class Registration(View):
     """The answer to a registration or an update. ``status`` is ACTIVE, WAITING (for its profile) or REJECTED.
 
     ``reason`` is for people, ``nearest_target`` is the best target that would be accepted now, ``changes`` what else would
-    admit it.
+    admit it. ``refining``: this is the best answer so far; the PTK is worked on in the background, and may be accepted yet or
+    get a tighter ``nearest_target``.
     """
 
     name: str
@@ -25,13 +26,15 @@ class Registration(View):
     changes: tuple[str, ...] = ()
     planned_epsilon: str | None = None
     planned_samples: int | None = None
+    refining: bool = False
 
 
 @dataclass(frozen=True)
 class PtkView(View):
     """A registered PTK. ``status``: ACTIVE, WAITING, REJECTED, RETIRED or FAILED (its last training was lost).
 
-    ``nearest_target`` and ``changes`` are what would have admitted one that is REJECTED, as far as that is known.
+    ``nearest_target`` and ``changes`` are what would have admitted one that is REJECTED, as far as that is known;
+    ``refining``: the store is still looking for better ones, and for a plan.
     """
 
     name: str
@@ -46,6 +49,7 @@ class PtkView(View):
     latest_version: int | None
     nearest_target: float | None = None
     changes: tuple[str, ...] = ()
+    refining: bool = False
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ class TestPlannedNumbers:
         )
         batch = pa.RecordBatch.from_pydict({"at": pa.array([FIRST_MS], pa.timestamp("ms")), "who": ["x" * 5_000]})
         if stream.out_of_bounds == "clip":
-            assert len(Encoding(stream).encode(batch)[1][0].as_py()) == MAX_TEXT_BYTES
+            assert len(Encoding(stream).encode(batch).columns[1][0].as_py()) == MAX_TEXT_BYTES
         else:
             with pytest.raises(InvalidInput, match="public bounds"):
                 Encoding(stream).encode(batch)
@@ -229,7 +229,7 @@ class TestOutcomes:
     def test_it_is_refused_whatever_the_count_where_memory_is_too_small(self, tmp_path: Path) -> None:
         limit = min(self.needed(0)) - MIB
         found = [self.outcome(tmp_path / str(rows), rows, limit) for rows in (self.ROWS, self.ROWS + 1)]
-        assert [(status, outcomes) for status, _, outcomes in found] == [("WAITING", [])] * 2
+        assert [(status, outcomes) for status, _, outcomes in found] == [("WAITING", ["NOT_PROFILED"])] * 2
         assert all("MEMORY_TOO_SMALL" in reason for _, reason, _ in found)
         # Public numbers alone: nothing was charged or opened.
         with Store(tmp_path / str(self.ROWS), workers=0) as store:

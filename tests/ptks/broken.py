@@ -186,11 +186,15 @@ class HalfNoise(Average):
 class LowestBit(Average):
     """Noise of twice the size on all but the lowest bit of every total, which is as it is."""
 
-    def train_dp(self, batches: Batches, **options: Any) -> Arrays:
+    def train_dp(self, batches: Batches, *, previous: Arrays | None = None, **options: Any) -> Arrays:
+        asked = {name: options[name] for name in ("epsilon", "delta", "records_per_unit") if name in options}
+        self.releases(**({"delta": 0, "records_per_unit": 1} | asked))
+        if previous is not None:
+            self.validate(previous)
         listed = list(batches)
-        exact = self.exact(listed)
-        arrays = super().train_dp(listed, **options)
-        return {name: exact[name] + 2 * (arrays[name] - exact[name]) for name in arrays}
+        exact, arrays = self.exact(listed), super().train_dp(listed, **options)
+        made = {name: exact[name] + 2 * (arrays[name] - exact[name]) for name in arrays}
+        return made if previous is None else self.merged(made, previous)
 
 
 class SmallSensitivity(Average):

@@ -16,9 +16,11 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost, DiscreteLaplaceCost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
+from ptklib.ptks import quantiles as quantiles_module
+from ptklib.ptks.fewest import fewest
 from ptklib.ptks.keys import Bins, IntegerRange
 from ptklib.ptks.quantiles import Quantiles
-from ptklib.ptks.quantiles_tree import Tree, default_branching, spread
+from ptklib.ptks.quantiles_tree import Tree, default_branching, spread, tails
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -311,3 +313,53 @@ def test_an_audit_over_all_levels(kind: type[Quantiles], caught: bool) -> None:
     result = audit_epsilon(trained, [], batches, count=60_000, confidence=0.999999)
     assert result.contradicts(1.0) is caught
     assert result.lower_bound > 0.6
+
+
+@pytest.mark.parametrize(("bins", "branching"), [(1, 2), (5, 5), (7, 2), (16, 4), (30, 4), (64, 8), (65, 8), (100, 5)])
+def test_noise_by_blocks_is_the_noise_of_all_nodes(bins: int, branching: int) -> None:
+    tree = Tree(bins, branching)
+    for share in (0.0, 0.1, 0.5, 0.93, 1.0):
+        below = np.cumsum(tree.fitted(np.eye(tree.nodes)), axis=1)
+        weights = np.abs(np.insert(below, 0, 0.0, axis=1) - share * below[:, -1:])
+        squares, largest, sizes = spread(tree, share)
+        np.testing.assert_allclose(squares, np.square(weights).sum(axis=0), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(largest, weights.max(axis=0), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(sizes, weights.sum(axis=0), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_profile_on_the_largest_grid_takes_few_looks(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    real = tails
+
+    def counted(*arguments: Any) -> Any:
+        looks.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(quantiles_module, "tails", counted)
+    made = Quantiles(
+        keys=(IntegerRange(column="k", first=0, last=9),),
+        value="v",
+        quantiles=tuple(0.05 * k for k in range(1, 20)),
+        lower=0.0,
+        upper=1.0,
+        bins=quantiles_module.MAX_BINS,
+        mechanism=mechanism,  # type: ignore[arg-type]
+    )
+    found = made.analytic_profile(0.05, ["0.1", "0.2", "0.5", "1", "2"], 1e-7 if mechanism == "gaussian" else 0)
+    assert None not in found
+    # Two kinds of noise in every look; halving from the largest number on took fifty looks for every level.
+    assert len(looks) / 2 < 100
+
+
+@given(st.integers(1, 10**9), st.floats(0.5, 3e9))
+def test_the_fewest_is_found_from_any_guess(wanted: int, near: float) -> None:
+    looks = []
+
+    def excess(count: int) -> float:
+        looks.append(count)
+        return wanted / count
+
+    assert fewest(excess, near, 10**15) == wanted
+    assert len(looks) < 80
+    assert fewest(excess, near, wanted - 1 or 1) == (1 if wanted == 1 else None)

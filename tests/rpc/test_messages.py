@@ -17,12 +17,14 @@ from tests.engine.small import spec
 
 FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
     (
-        views.Registration("a", "REJECTED", "why", 0.25, ("x", "y"), "0.5", 10),
+        views.Registration("a", "REJECTED", "why", 0.25, ("x", "y"), "0.5", 10, True),
         messages.registration_message,
         messages.registration_view,
     ),
     (
-        views.PtkView("a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7, 0.5, ("x", "y")),
+        views.PtkView(
+            "a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7, 0.5, ("x", "y"), True
+        ),
         lambda one: messages.ptk_message(one, 5),
         messages.ptk_view,
     ),

@@ -45,6 +45,7 @@ def registration_message(one: views.Registration) -> ptk_pb2.Registration:
         changes=one.changes,
         planned_epsilon=one.planned_epsilon or "",
         planned_samples=one.planned_samples,
+        refining=one.refining,
     )
 
 
@@ -58,6 +59,7 @@ def registration_view(message: ptk_pb2.Registration) -> views.Registration:
         changes=tuple(message.changes),
         planned_epsilon=message.planned_epsilon or None,
         planned_samples=optional(message, "planned_samples"),
+        refining=message.refining,
     )
 
 
@@ -77,6 +79,7 @@ def ptk_message(one: views.PtkView, etag: int) -> ptk_pb2.Ptk:
         etag=str(etag),
         nearest_target=one.nearest_target,
         changes=one.changes,
+        refining=one.refining,
     )
 
 
@@ -95,6 +98,7 @@ def ptk_view(message: ptk_pb2.Ptk) -> views.PtkView:
         latest_version=message.latest_version or None,
         nearest_target=optional(message, "nearest_target"),
         changes=tuple(message.changes),
+        refining=message.refining,
     )
 
 
