@@ -121,6 +121,7 @@ PLAIN = {
     "creating.py": "a stream without records",
     "election.py": "leases",
     "home.py": "the one way for results",
+    "readiness.py": "a lease, to see whether it can be written",
     "registrations.py": "registrations, from public numbers",
     "restoring.py": "what is given up",
     "witness.py": "what is known after a restore",
