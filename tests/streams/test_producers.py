@@ -254,7 +254,11 @@ class TestCrashes:
             writer.append(batch([1, 2], hours=[0, 1]), producer="", seq=0, session=session, caller="a")
             path = store.path / f"streams/rides/{SECOND}.block"
             length = path.stat().st_size
+            # As it was before the append: a crash before it was answered.
+            notes = store.path / "streams/rides/acknowledged"
+            before = notes.read_bytes()
             writer.append(batch([3, 4], hours=[0, 1]), producer="", seq=1, session=session, caller="a")
+        notes.write_bytes(before)
         os.truncate(path, length + 10)
         with store.writer() as writer:
             assert writer.append(batch([9]), producer="", seq=0, session=session, caller="a").duplicate
