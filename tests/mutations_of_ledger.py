@@ -110,7 +110,7 @@ OF_LEDGER: list[Mutation] = [
     ),
     *_in(
         "ptkstore/ledger/book.py",
-        ("grants", "book"),
+        ("attacks", "book"),
         (
             "a forged grant is spent",
             "        for grant in grants:\n            verify(self._key, grant)\n\n        def work",
