@@ -110,16 +110,11 @@ OF_LEDGER: list[Mutation] = [
     ),
     *_in(
         "ptkstore/ledger/book.py",
-        ("grants", "book"),
+        ("attacks", "book"),
         (
             "a forged grant is spent",
             "        for grant in grants:\n            verify(self._key, grant)\n\n        def work",
             "        def work",
-        ),
-        (
-            "a forged grant is released",
-            'GRANT_USED, GRANT_RELEASED."""\n        verify(self._key, grant)\n',
-            'GRANT_USED, GRANT_RELEASED."""\n',
         ),
         ("a charge at once is only reserved", "            spend_at_ms=now_ms,\n", ""),
     ),
