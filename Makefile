@@ -6,9 +6,12 @@ STAMP := $(VENV)/.ready
 # Tests run in one process more than there are cores: some wait for servers and browsers.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: help setup demo test servers bench lint proto mutations clean
+# For the Python of deploy/Dockerfile.
+LOCK = $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.12.11 --python-platform linux --no-header --no-annotate
+
+.PHONY: help setup demo test test-fast servers bench lint proto lock mutations clean
 help: ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP) ## make .venv with everything the project needs
 
@@ -26,6 +29,9 @@ demo: setup ## a stream that never runs out of budget, then a taxi stream whose 
 test: setup ## all tests; gets, starts and stops the servers they need (REQUIRE_SERVERS=1: a missing one is a failure)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
+test-fast: setup ## the tests that need no server and no browser and do not take long: under three minutes
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --fast
+
 servers: setup ## PostgreSQL, Redis and two S3 servers on this machine until Ctrl-C, with the sage.yaml that uses them
 	@$(BIN)/python -m tests.servers run
 
@@ -41,6 +47,10 @@ lint: setup ## ruff, mypy strict, layer check
 proto: setup ## generate ptkstore/v1 from proto/ again, after buf has looked at it
 	$(BIN)/buf lint proto
 	$(BIN)/python proto/generate.py
+
+lock: setup ## resolve what goes into the image again, with the digest of every archive
+	$(LOCK) --extra server --extra servers --output-file deploy/requirements.lock pyproject.toml
+	echo hatchling | $(LOCK) --output-file deploy/build.lock -
 
 mutations: setup ## break each mechanism on purpose and see the tests notice
 	$(BIN)/python -m tests.mutations --write docs/internals/mutations.md

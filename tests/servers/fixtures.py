@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.servers.redis import Redis
     from tests.servers.s3 import S3
 
-__all__ = ["minio", "postgres", "postgres_url", "redis_server", "versity"]
+__all__ = ["minio", "postgres", "postgres_url", "redis_server", "servers_of", "versity"]
 
 _SERVERS = {"minio": "minio", "postgres": "postgres", "redis_server": "redis", "versity": "versity"}
 _MISSING = "a server is missing"
@@ -43,8 +43,8 @@ Running = TypeVar("Running", bound=_Running)
 @pytest.hookimpl(trylast=True)  # when it is known which tests will run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the tests that need servers last, and start to get the servers that are not there."""
-    wanted = sorted({_SERVERS[name] for item in items for name in _needs(item)})
-    items.sort(key=lambda item: bool(_needs(item)))
+    wanted = sorted({_SERVERS[name] for item in items for name in servers_of(item)})
+    items.sort(key=lambda item: bool(servers_of(item)))
     missing = [name for name in wanted if not is_cached(name)]
     first_worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
     if missing and first_worker and not config.option.collectonly:
@@ -122,7 +122,7 @@ def _started(start: Callable[[Say], Running]) -> Iterator[Running]:
     running.server.close()
 
 
-def _needs(item: pytest.Item) -> list[str]:
+def servers_of(item: pytest.Item) -> list[str]:
     """The fixtures of servers that a test asks for, by name or as a parameter."""
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
     names = [*getattr(item, "fixturenames", ()), *(one for one in parameters if isinstance(one, str))]

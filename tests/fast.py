@@ -1,0 +1,36 @@
+"""``pytest --fast``, which is ``make test-fast``: the tests to run after every change, in under three minutes.
+
+Left out are tests that need a server or a browser, and the parts of the suite that start processes, wait for real time or draw
+enough noise to show what an audit shows. ``make test`` runs everything.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.servers.fixtures import servers_of
+
+__all__: list[str] = []
+
+# Folders and files below tests/.
+SLOW: tuple[str, ...] = ()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option."""
+    parser.addoption("--fast", action="store_true", help="leave out servers, browsers and what takes long")
+
+
+@pytest.hookimpl(tryfirst=True)  # before servers are fetched for tests that will not run
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not fast."""
+    if not config.getoption("--fast"):
+        return
+    slow = tuple(str(config.rootpath / "tests" / one) for one in SLOW)
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for one in items:
+        browses = "browse" in getattr(one, "fixturenames", ())
+        (left if browses or servers_of(one) or str(one.path).startswith(slow) else kept).append(one)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
