@@ -68,7 +68,11 @@ def _times(parts: Sequence[Array]) -> Array:
 
 def _row_product(parts: Sequence[Array], lower: float, upper: float) -> Array:
     one, other = parts
-    made: Array = np.clip(np.einsum("nk,nk->n", one, other), lower, upper)[:, None]
+    # Number by number: other ways of summing may round by where a line stands.
+    found = np.zeros(len(one))
+    for left, right in zip(one.T, other.T, strict=True):
+        found += left * right
+    made: Array = np.clip(found, lower, upper)[:, None]
     return made
 
 

@@ -23,9 +23,9 @@ PROBLEM = Problem(10, None, tuple(PtkOptions(f"p{k}", (Option("0.1", 5, 100 + 40
 
 @pytest.fixture(autouse=True)
 def _fonts() -> Iterator[None]:
-    png._has_font.cache_clear()
+    png._family.cache_clear()
     yield
-    png._has_font.cache_clear()
+    png._family.cache_clear()
 
 
 def test_it_has_the_size_the_shapes_and_the_words_of_the_svg() -> None:

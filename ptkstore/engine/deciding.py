@@ -11,6 +11,7 @@ wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ __all__ = ["ACCEPTED", "TRIES", "Standing", "attempted", "decided", "standing"]
 ACCEPTED = ("ACTIVE", "FAILED")
 TRIES = 5
 
+Writing = Callable[[], AbstractContextManager[Transaction]]
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
@@ -54,10 +56,11 @@ def decided(
     read: Callable[[Transaction], tuple[Sequence[Candidate], Candidate]],
     answer: Callable[[Sequence[Candidate], Candidate], Answer],
     write: Callable[[Transaction, Candidate, Answer], Result],
+    writing: Writing | None = None,
 ) -> Result:
     """`attempted`, in turn with others in this process."""
     with turn(metadata, stream):
-        return attempted(metadata, stream, name, read=read, answer=answer, write=write)
+        return attempted(metadata, stream, name, read=read, answer=answer, write=write, writing=writing)
 
 
 def attempted(
@@ -68,14 +71,19 @@ def attempted(
     read: Callable[[Transaction], tuple[Sequence[Candidate], Candidate]],
     answer: Callable[[Sequence[Candidate], Candidate], Answer],
     write: Callable[[Transaction, Candidate, Answer], Result],
+    writing: Writing | None = None,
 ) -> Result:
-    """``write`` the ``answer`` to what was ``read``, if that is still so. Reason: PLAN_CONTENDED, and those of all three."""
+    """``write`` the ``answer`` to what was ``read``, if that is still so. Reason: PLAN_CONTENDED, and those of all three.
+
+    ``writing`` opens the transaction of it: a step of a window has one of its own (`Home.writing_step`).
+    """
+    begin = writing or metadata.write
     for _ in range(TRIES):
         with metadata.read() as tx:
             others, newcomer = read(tx)
             seen = standing(tx, stream, name)
         found = answer(others, newcomer)
-        with metadata.write() as tx:
+        with begin() as tx:
             if standing(tx, stream, name) == seen:
                 return write(tx, newcomer, found)
     raise contended(stream, f"its PTKs changed {TRIES} times while {name!r} was planned")

@@ -232,11 +232,18 @@ class _Part:
             return self._answer(found, lambda: answer_of(self.spec, judge, others, newcomer))
 
         def write(tx: Transaction, newcomer: Candidate, answered: Registration | None) -> dict[str, Any]:
-            self.home.lead.fence(tx)
             return self._written(tx, newcomer.row, found, self._body(found, terms, before), answered)
 
         try:
-            return decided(self.home.metadata, self.spec.name, row.name, read=read, answer=answer, write=write)
+            return decided(
+                self.home.metadata,
+                self.spec.name,
+                row.name,
+                read=read,
+                answer=answer,
+                write=write,
+                writing=self.home.writing_step,
+            )
         except PlanContended as busy:
             # The profile is paid for and kept; what becomes of the PTK is settled in the background.
             later = Registration(row.name, "REJECTED", reason=f"not planned yet: {busy.message}", refining=True)

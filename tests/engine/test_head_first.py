@@ -119,6 +119,7 @@ PLAIN = {
     "audit_segments.py": "the audit log",
     "charges.py": "an index of the book",
     "creating.py": "a stream without records",
+    "deciding.py": "registrations, from public numbers; a window gives it a transaction of its own",
     "election.py": "leases",
     "home.py": "the one way for results",
     "readiness.py": "a lease, to see whether it can be written",

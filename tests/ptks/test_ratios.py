@@ -238,7 +238,7 @@ def test_a_wrong_configuration_is_refused_with_the_field(wrong: dict[str, Any], 
 
 def test_a_state_of_another_configuration_is_refused() -> None:
     arrays = make().exact([])
-    for other in (make(keys=(ZONES, ZONES)), make(numerator_upper=20)):
+    for other in (make(keys=(ZONES, IntegerRange(column="hour", first=0, last=3))), make(numerator_upper=20)):
         with pytest.raises(InvalidInput, match="PTK_MISMATCH"):
             other.validate(arrays)
     for wrong in ({"windows": np.zeros(1, np.int64)}, {"forms": arrays["forms"].astype(np.int32)}):

@@ -68,7 +68,7 @@ class TestAppend:
         create(streams)
         opening = stream_pb2.AppendRequest(open=stream_pb2.AppendOpen(stream="rides", producer="p"))
         assert refusal(lambda: list(streams.Append(iter([opening, opening])))) == "INVALID_ARGUMENT APPEND_ORDER"
-        assert refusal(lambda: list(streams.Append(iter([])))) == "INVALID_ARGUMENT APPEND_ORDER"
+        assert refusal(lambda: list(streams.Append(iter([])))) == "INVALID_ARGUMENT REQUEST_UNREADABLE"
         assert list(streams.Append(iter([opening]))) == []
 
     def test_what_was_acknowledged_before_an_error_stays(self, server: Server, streams: Any) -> None:

@@ -102,7 +102,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         messages.delivery_message,
         messages.delivery_view,
     ),
-    (views.AuditView(7, 5, "ann", "what", "a", "DENIED"), messages.audit_message, messages.audit_view),
+    (views.AuditView(7, 5, "ann", "what", "a", "DENIED", times=3), messages.audit_message, messages.audit_view),
 ]
 EMPTY: list[Any] = [
     views.Registration("a", "ACTIVE"),
