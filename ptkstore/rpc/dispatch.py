@@ -230,6 +230,7 @@ class Dispatcher:
     ) -> SageError:
         """Count, log and audit a call that failed; what its caller is told."""
         fault = told(error)
+        ours = fault is error
         outcome = "DENIED" if isinstance(fault, AccessDenied) else fault.reason
         fresh = True
         try:
@@ -239,9 +240,9 @@ class Dispatcher:
         code = code_of(fault)
         self._count(method, code.name, seconds)
         note = {"method": method, "who": caller.name, "code": code.name, "reason": fault.reason}
-        if fault is error and fresh:
+        if ours and fresh:
             _LOG.info("refused", **note)
-        elif fault is not error and (fresh or is_counted(method)):
+        elif not ours and (fresh or is_counted(method)):
             _LOG.error("failed", **note, error=type(error).__name__, where=place_of(error))
         return fault
 

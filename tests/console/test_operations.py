@@ -334,7 +334,8 @@ def test_the_doctor_says_what_to_do(kind: str, tmp_path: Path) -> None:
             assert re.search(r'id="canaries-wrong"[^>]*>[^<]*<code>VALUE_INVALID', answer.text)
         if kind == "remote":
             found = client.get("audit?find=RunDoctor").text
-            assert len(re.findall("OperationService RunDoctor", found)) == 2
+            # Those of one minute are one entry, and counted.
+            assert len(re.findall("OperationService RunDoctor", found)) in (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -93,7 +94,7 @@ def test_below_a_prefix_every_page_and_form_works(
         expect(tab.page.get_by_role("status").filter(has_text="is due now")).to_be_visible()
         tab.page.get_by_role("link", name="Doctor").click()
         tab.page.get_by_role("button", name="Examine it now").click()
-        expect(tab.page.get_by_role("heading", name="1 of 4 findings needs somebody")).to_be_visible()
+        expect(tab.page.get_by_role("heading", name=re.compile(r"1 of \d+ findings needs somebody"))).to_be_visible()
         assert urlsplit(tab.page.url).path == PREFIX + "/doctor"
         tab.check()
         tab.picture("doctor-findings")
