@@ -13,7 +13,33 @@ from tests.servers.fixtures import servers_of
 __all__: list[str] = []
 
 # Folders and files below tests/.
-SLOW: tuple[str, ...] = ()
+SLOW = (
+    "adapters/",
+    "auditing/",
+    "console/",
+    "deploy/",
+    "engine/test_faults.py",
+    "engine/test_memory.py",
+    "engine/test_profiling.py",
+    "engine/test_short_windows.py",
+    "examples/",
+    "privacy/test_mechanisms_large_margin.py",
+    "privacy/test_mechanisms_selection.py",
+    "profiler/test_profiler_audit.py",
+    "profiler/test_profiler_privacy.py",
+    "ptks/test_check_ptk.py",
+    "ptks/test_clusters.py",
+    "ptks/test_counts_privacy.py",
+    "ptks/test_covariance.py",
+    "ptks/test_forest_privacy.py",
+    "ptks/test_quantiles.py",
+    "ptks/test_ranking.py",
+    "ptks/test_ratios.py",
+    "ptks/test_records_alone.py",
+    "rpc/",
+    "test_docs.py",
+    "test_docs_commands.py",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,7 @@ from ptklib.testing.ptk_memory import peak_bytes, repeated
 
 __all__ = ["RECORD_CHECKS"]
 
-_FEW, _MANY = 4_000, 40_000
+_FEW, _MANY = 2_000, 12_000
 # Lists grow by steps, and a generator may hold one batch more.
 _SLACK_BYTES = 1 << 18
 # Around the widths at which products of matrices take another way.

@@ -18,7 +18,7 @@ _ENTRY = re.compile(r"^([a-z0-9._-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64
 
 def entries(name: str) -> dict[str, str]:
     text = (ROOT / "deploy" / name).read_text()
-    found = {canonicalize_name(one[1]): one[2] for one in _ENTRY.finditer(text)}
+    found: dict[str, str] = {canonicalize_name(one[1]): one[2] for one in _ENTRY.finditer(text)}
     left = [line for line in _ENTRY.sub("", text).splitlines() if line.strip()]
     assert left == [], f"{name}: lines that are no archive with a digest"
     return found
