@@ -1,9 +1,10 @@
-"""How much work a solver may do: counted in steps, so that the same problem gives the same plan on any machine.
+"""How much work a solver may do: counted in steps, so that the same problem gives the same plan on
+any machine.
 
-A step is about a nanosecond of an idle core; every loop that could be long counts its own. A time limit becomes a number of
-steps that takes about half of it, and a clock (given by the caller: this part of the project has none) is a second limit that
-only a slow or busy machine meets. `cut` says that the clock ended the work: the plan is sound, but another machine may find
-another one.
+A step is about a nanosecond of an idle core; every loop that could be long counts its own. A time
+limit becomes a number of steps that takes about half of it, and a clock (given by the caller: this
+part of the project has none) is a second limit that only a slow or busy machine meets. `cut` says
+that the clock ended the work: the plan is sound, but another machine may find another one.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ STEPS_PER_SECOND = 1e9
 class Effort:
     """Steps to spend. Parts share the clock, and what they spend counts for the whole."""
 
-    def __init__(self, steps: float, *, clock: Clock | None = None, seconds: float | None = None) -> None:
-        """At most so many ``steps``; with ``seconds`` at most half of them in steps, and all of them by the clock."""
+    def __init__(
+        self, steps: float, *, clock: Clock | None = None, seconds: float | None = None
+    ) -> None:
+        """At most so many ``steps``; with ``seconds`` at most half of them in steps, and all of
+        them by the clock.
+        """
         self.limit = steps if seconds is None else min(steps, seconds * STEPS_PER_SECOND / 2)
         self.spent = 0.0
         self.cut = False
@@ -33,9 +38,9 @@ class Effort:
     @classmethod
     def clocked(cls, steps: float, clock: Clock, seconds: float) -> Effort:
         """So many ``steps``, and so many ``seconds`` by the clock: whichever ends first."""
-        found = cls(steps, clock=clock, seconds=seconds)
-        found.limit = steps
-        return found
+        effort = cls(steps, clock=clock, seconds=seconds)
+        effort.limit = steps
+        return effort
 
     def part(self, steps: float) -> Effort:
         """At most so many steps of what is left."""
@@ -51,7 +56,9 @@ class Effort:
 
     @property
     def time_limit(self) -> dict[str, float]:
-        """For a solver that knows no steps: the seconds that are left, where a clock counts them."""
+        """For a solver that knows no steps: the seconds that are left, where a clock counts
+        them.
+        """
         if self._whole is not None:
             return self._whole.time_limit
         if self._clock is None or math.isinf(self._deadline):

@@ -1,16 +1,18 @@
-"""What a plan says: who trains at which level, on how many samples, in which partitions; and how good that is.
+"""What a plan says: who trains at which level, on how many samples, in which partitions; and how
+good that is.
 
 ``status`` is about ``total_samples``, the samples held in all (exposure):
 
-==========  =====================================================================================================
+==========  ========================================================================================
 OPTIMAL     ``lower_bound == total_samples``: no plan of the asked form holds fewer
 FEASIBLE    the plan is verified; ``gap`` bounds what a better one could save
 INFEASIBLE  no plan exists; ``explanation`` says why and what would help
 REJECTED    the PTKs at hand have a plan, the newcomer does not fit; ``explanation`` says what would help
-==========  =====================================================================================================
+==========  ========================================================================================
 
-The last two carry no partitions and no assignments, and None for the numbers. ``gap`` is (total - bound) / bound.
-``seconds`` is what the solver reports, 0 for the method that needs none; plans are compared without it.
+The last two carry no partitions and no assignments, and None for the numbers. ``gap`` is (total -
+bound) / bound. ``seconds`` is what the solver reports, 0 for the method that needs none; plans are
+compared without it.
 
 Reason: PLAN_INVALID (a JSON form that is no plan).
 """
@@ -51,7 +53,9 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Partition:
-    """A slice of the window: its size, what its members demand together, and who they are (by id, sorted)."""
+    """A slice of the window: its size, what its members demand together, and who they are (by id,
+    sorted).
+    """
 
     samples: int
     demand: int
@@ -66,16 +70,16 @@ class Partition:
 class Change:
     """A single change after which a plan exists.
 
-    ==========  ======================================================  ====================================
+    ==========  ======================================================  ============================
     kind        ``value``: the least that is enough                     ``ptk``
-    ==========  ======================================================  ====================================
+    ==========  ======================================================  ============================
     capacity    the capacity, in units                                  None
     n_max       the samples to hold at most                             None
     option      the demand that a new option of this PTK may have       whose target to loosen
                 (with ``samples`` within n_max)
     target      the nearest feasible target, as text                    the newcomer
     remove      None                                                    whom to remove
-    ==========  ======================================================  ====================================
+    ==========  ======================================================  ============================
     """
 
     kind: str
@@ -90,19 +94,24 @@ class Change:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why there is no plan, in one sentence, and the single changes that would give one, cheapest kind first."""
+    """Why there is no plan, in one sentence, and the single changes that would give one, cheapest
+    kind first.
+    """
 
     text: str
     changes: tuple[Change, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"text": self.text, "changes": [one.as_json() for one in self.changes]}
+        return {"text": self.text, "changes": [change.as_json() for change in self.changes]}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan; see the module for what the fields mean together. `allocator.verify` checks it against its problem."""
+    """A plan; see the module for what the fields mean together.
+
+    `allocator.verify` checks it against its problem.
+    """
 
     status: str
     total_samples: int | None
@@ -121,8 +130,8 @@ class Plan:
             "total_samples": self.total_samples,
             "lower_bound": self.lower_bound,
             "gap": self.gap,
-            "partitions": [one.as_json() for one in self.partitions],
-            "assignments": [one.as_json() for one in self.assignments],
+            "partitions": [partition.as_json() for partition in self.partitions],
+            "assignments": [assignment.as_json() for assignment in self.assignments],
             "solver": self.solver,
             "seconds": self.seconds,
             "explanation": None if self.explanation is None else self.explanation.as_json(),
@@ -130,7 +139,10 @@ class Plan:
 
     @classmethod
     def from_json(cls, body: Any) -> Plan:
-        """Read the form of ``as_json``. Shape only: whether the plan holds is the verifier's question."""
+        """Read the form of ``as_json``.
+
+        Shape only: whether the plan holds is the verifier's question.
+        """
         try:
             told = body["explanation"]
             plan = cls(
@@ -138,27 +150,36 @@ class Plan:
                 total_samples=body["total_samples"],
                 lower_bound=body["lower_bound"],
                 gap=body["gap"],
-                partitions=tuple(Partition(**{**one, "members": _texts(one["members"])}) for one in body["partitions"]),
+                partitions=tuple(
+                    Partition(**{**one, "members": _texts(one["members"])})
+                    for one in body["partitions"]
+                ),
                 assignments=tuple(
-                    Assignment(**{**one, "partitions": tuple(one["partitions"])}) for one in body["assignments"]
+                    Assignment(**{**one, "partitions": tuple(one["partitions"])})
+                    for one in body["assignments"]
                 ),
                 solver=body["solver"],
                 seconds=body["seconds"],
                 explanation=None
                 if told is None
-                else Explanation(text=told["text"], changes=tuple(Change(**one) for one in told["changes"])),
+                else Explanation(
+                    text=told["text"], changes=tuple(Change(**one) for one in told["changes"])
+                ),
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise InvalidInput("PLAN_INVALID", f"a plan must have the form of Plan.as_json: {error!r:.200}") from error
+            raise InvalidInput(
+                "PLAN_INVALID", f"a plan must have the form of Plan.as_json: {error!r:.200}"
+            ) from error
         if plan.status not in STATUSES or set(body) != set(plan.as_json()):
             raise InvalidInput(
-                "PLAN_INVALID", f"a plan must have one of the statuses {', '.join(STATUSES)} and no unknown fields"
+                "PLAN_INVALID",
+                f"a plan must have one of the statuses {', '.join(STATUSES)} and no unknown fields",
             )
         return plan
 
 
 def _texts(value: Iterable[Any]) -> tuple[str, ...]:
-    found = tuple(value)
-    if isinstance(value, str) or not all(isinstance(one, str) for one in found):
+    texts = tuple(value)
+    if isinstance(value, str) or not all(isinstance(one, str) for one in texts):
         raise TypeError(f"members must be a list of ids, got {value!r:.60}")
-    return found
+    return texts

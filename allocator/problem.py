@@ -1,16 +1,18 @@
 """What a plan is asked for: a capacity, and for every PTK the options it may be given.
 
-An option spends ``demand`` units of the capacity on every record it trains on, and reaches the PTK's target with ``samples``
-records. Units are the caller's (nano-epsilon, nano-RDP at one order, nano-mu^2); everything here is an integer. A PTK
-without options cannot reach its target at any profiled level: the problem is well formed, and infeasible.
+An option spends ``demand`` units of the capacity on every record it trains on, and reaches the
+PTK's target with ``samples`` records. Units are the caller's (nano-epsilon, nano-RDP at one order,
+nano-mu^2); everything here is an integer. A PTK without options cannot reach its target at any
+profiled level: the problem is well formed, and infeasible.
 
 The JSON form is exact and closed::
 
     {"capacity": 1000000, "n_max": null,
      "ptks": [{"id": "a", "options": [{"level": "0.01", "demand": 10000, "samples": 3005}]}]}
 
-Reasons, in the order they are checked: PROBLEM_INVALID (a wrong type, an unknown or missing field, a number out of range),
-PROBLEM_TOO_LARGE, PROBLEM_DUPLICATE_LEVEL (within one PTK), PROBLEM_DUPLICATE_ID.
+Reasons, in the order they are checked: PROBLEM_INVALID (a wrong type, an unknown or missing field,
+a number out of range), PROBLEM_TOO_LARGE, PROBLEM_DUPLICATE_LEVEL (within one PTK),
+PROBLEM_DUPLICATE_ID.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ __all__ = [
     "PtkOptions",
 ]
 
-# Sums over the largest problem stay inside 64 bits: 20,000 * 10**14 samples; demands beyond the capacity never add up.
+# Sums over the largest problem stay inside 64 bits: 20,000 * 10**14 samples; demands beyond the
+# capacity never add up.
 MAX_AMOUNT = (1 << 62) - 1
 MAX_SAMPLES = 10**14
 MAX_PTKS = 20_000
@@ -74,7 +77,7 @@ class PtkOptions:
         """Levels are unique."""
         _text("id", self.id)
         _items(f"the options of {self.id}", self.options, Option, MAX_OPTIONS)
-        levels = [one.level for one in self.options]
+        levels = [option.level for option in self.options]
         if len(set(levels)) != len(levels):
             raise InvalidInput(
                 "PROBLEM_DUPLICATE_LEVEL",
@@ -84,13 +87,16 @@ class PtkOptions:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"id": self.id, "options": [one.as_json() for one in self.options]}
+        return {"id": self.id, "options": [option.as_json() for option in self.options]}
 
     @classmethod
     def from_json(cls, body: Any) -> PtkOptions:
         """Read the form of ``as_json``."""
         found = _fields("a PTK", body, ("id", "options"))
-        return cls(id=found["id"], options=tuple(map(Option.from_json, _listed("options", found["options"]))))
+        return cls(
+            id=found["id"],
+            options=tuple(map(Option.from_json, _listed("options", found["options"]))),
+        )
 
 
 @dataclass(frozen=True)
@@ -107,13 +113,19 @@ class Problem:
         if self.n_max is not None:
             _whole("n_max", self.n_max, 1, MAX_SAMPLES)
         _items("ptks", self.ptks, PtkOptions, MAX_PTKS)
-        ids = [one.id for one in self.ptks]
+        ids = [ptk.id for ptk in self.ptks]
         if len(set(ids)) != len(ids):
-            raise InvalidInput("PROBLEM_DUPLICATE_ID", f"the ids of PTKs must differ, got {_twice(ids)} twice")
+            raise InvalidInput(
+                "PROBLEM_DUPLICATE_ID", f"the ids of PTKs must differ, got {_twice(ids)} twice"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"capacity": self.capacity, "n_max": self.n_max, "ptks": [one.as_json() for one in self.ptks]}
+        return {
+            "capacity": self.capacity,
+            "n_max": self.n_max,
+            "ptks": [ptk.as_json() for ptk in self.ptks],
+        }
 
     @classmethod
     def from_json(cls, body: Any) -> Problem:
@@ -129,7 +141,9 @@ def _invalid(message: str) -> InvalidInput:
 
 def _text(name: str, value: object) -> None:
     if not isinstance(value, str) or not 0 < len(value) <= _MAX_TEXT or not value.isprintable():
-        raise _invalid(f"{name} must be printable text of 1 to {_MAX_TEXT} characters, got {value!r:.60}")
+        raise _invalid(
+            f"{name} must be printable text of 1 to {_MAX_TEXT} characters, got {value!r:.60}"
+        )
 
 
 def _whole(name: str, value: object, least: int, most: int) -> None:
@@ -141,7 +155,9 @@ def _items(name: str, value: object, kind: type, most: int) -> None:
     if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
         raise _invalid(f"{name} must be a tuple of {kind.__name__}, got {value!r:.60}")
     if len(value) > most:
-        raise InvalidInput("PROBLEM_TOO_LARGE", f"{name} must be at most {most}, got {len(value)}", most=most)
+        raise InvalidInput(
+            "PROBLEM_TOO_LARGE", f"{name} must be at most {most}, got {len(value)}", most=most
+        )
 
 
 def _listed(name: str, value: object) -> list[Any]:
@@ -153,9 +169,11 @@ def _listed(name: str, value: object) -> list[Any]:
 def _fields(what: str, body: object, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(body, dict) or set(body) != set(names):
         got = sorted(map(str, body)) if isinstance(body, dict) else type(body).__name__
-        raise _invalid(f"{what} must be an object with the fields {', '.join(names)}, got {got!s:.200}")
+        raise _invalid(
+            f"{what} must be an object with the fields {', '.join(names)}, got {got!s:.200}"
+        )
     return body
 
 
 def _twice(texts: Sequence[str]) -> str:
-    return next(one for one in texts if texts.count(one) > 1)
+    return next(text for text in texts if texts.count(text) > 1)

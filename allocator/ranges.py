@@ -1,11 +1,13 @@
 """From a plan to ranges of the window: who trains on which share of it.
 
-Records carry a tag, uniform over the window, so a partition of s of the window's n records is a range of tags of length s / n.
-Partitions lie side by side in the order of the plan, from ``start`` on; each length is rounded **up** to the grid, so a
-partition never gets less than its share and never overlaps its neighbour. The ranges of a PTK are those of its partitions, with
-neighbours joined. Exact fractions throughout.
+Records carry a tag, uniform over the window, so a partition of s of the window's n records is a
+range of tags of length s / n. Partitions lie side by side in the order of the plan, from ``start``
+on; each length is rounded **up** to the grid, so a partition never gets less than its share and
+never overlaps its neighbour. The ranges of a PTK are those of its partitions, with neighbours
+joined. Exact fractions throughout.
 
-Reason: WINDOW_TOO_SMALL (the plan needs more than the window holds), PLAN_MISSING (there is no plan to cut).
+Reason: WINDOW_TOO_SMALL (the plan needs more than the window holds), PLAN_MISSING (there is no plan
+to cut).
 """
 
 from __future__ import annotations
@@ -35,9 +37,13 @@ class Range:
 def partition_ranges(
     plan: Plan, available: int, *, start: Fraction = Fraction(0), grid: int = GRID
 ) -> tuple[Range, ...]:
-    """One range for each partition of the plan, in a window of ``available`` records that is free from ``start`` on."""
+    """One range for each partition of the plan, in a window of ``available`` records that is free
+    from ``start`` on.
+    """
     if plan.total_samples is None:
-        raise InvalidInput("PLAN_MISSING", f"the plan must exist to be cut into ranges, got {plan.status}")
+        raise InvalidInput(
+            "PLAN_MISSING", f"the plan must exist to be cut into ranges, got {plan.status}"
+        )
     found = []
     at = Fraction(ceil(start * grid), grid)
     for partition in plan.partitions:
@@ -49,7 +55,8 @@ def partition_ranges(
     if at > 1:
         raise InvalidInput(
             "WINDOW_TOO_SMALL",
-            f"the window must hold the plan's {plan.total_samples} samples, got {available} records of which the share "
+            f"the window must hold the plan's {plan.total_samples} samples, got {available} "
+            "records of which the share "
             f"{float(1 - start):g} is free: hold more, or plan for less",
             needed=plan.total_samples,
             available=available,
@@ -63,12 +70,12 @@ def ptk_ranges(
     """For each PTK its disjoint ranges, by rising start."""
     cut = partition_ranges(plan, available, start=start, grid=grid)
     found: dict[str, tuple[Range, ...]] = {}
-    for one in plan.assignments:
+    for assignment in plan.assignments:
         joined: list[Range] = []
-        for place in sorted(one.partitions):
+        for place in sorted(assignment.partitions):
             if joined and joined[-1].stop == cut[place].start:
                 joined[-1] = Range(joined[-1].start, cut[place].stop)
             else:
                 joined.append(cut[place])
-        found[one.id] = tuple(joined)
+        found[assignment.id] = tuple(joined)
     return found

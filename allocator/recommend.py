@@ -1,14 +1,15 @@
 """How many samples to hold, and for how long: the N and T that a plan needs.
 
-A plan counts the samples PTKs train on. The window must also hold the profile slice, and records arrive unevenly and are spread
-over slices by chance, so a margin is added on top:
+A plan counts the samples PTKs train on. The window must also hold the profile slice, and records
+arrive unevenly and are spread over slices by chance, so a margin is added on top:
 
     N = ceil(total_samples * (1 + margin) / (1 - profile_share)),      T = ceil(N / records_per_second), in whole blocks.
 
-The rate is public or differentially private (an operator's estimate before any data is touched, DP counts of sealed
-blocks later): nothing here looks at data.
+The rate is public or differentially private (an operator's estimate before any data is touched, DP
+counts of sealed blocks later): nothing here looks at data.
 
-Reason: RECOMMENDATION_IMPOSSIBLE (no plan, a share that leaves nothing, a rate or a block of zero), and those of `amounts`.
+Reason: RECOMMENDATION_IMPOSSIBLE (no plan, a share that leaves nothing, a rate or a block of zero),
+and those of `amounts`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ DEFAULT_MARGIN = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Hold ``samples`` records, which arrive in ``window_seconds``. ``within_n_max``: the policy allows as many."""
+    """Hold ``samples`` records, which arrive in ``window_seconds``.
+
+    ``within_n_max``: the policy allows as many.
+    """
 
     samples: int
     window_seconds: int
@@ -64,7 +68,9 @@ def recommend(
     if share >= 1:
         raise _impossible("profile_share must be below 1: nothing would be left to train on")
     if rate == 0 or type(block_seconds) is not int or block_seconds < 1:
-        raise _impossible("records_per_second and block_seconds must be positive: no window is long enough")
+        raise _impossible(
+            "records_per_second and block_seconds must be positive: no window is long enough"
+        )
     samples = math.ceil(plan.total_samples * (1 + spare) / (1 - share))
     blocks = max(1, math.ceil(samples / rate / block_seconds))
     seconds = blocks * block_seconds

@@ -1,8 +1,9 @@
 """A problem as arrays: what of it a best plan can use.
 
-Of a PTK's options only the *undominated* ones are kept (no other has at most its demand and at most its samples), by rising
-demand and falling samples, within the capacity and n_max. PTKs stand in the order of their ids, so that every answer is the
-same however the problem was listed; equal options keep the one listed first.
+Of a PTK's options only the *undominated* ones are kept (no other has at most its demand and at most
+its samples), by rising demand and falling samples, within the capacity and n_max. PTKs stand in the
+order of their ids, so that every answer is the same however the problem was listed; equal options
+keep the one listed first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from allocator.problem import Option, Problem
 
-__all__ = ["Floats", "Ints", "Table", "rows_of", "table_of", "why_no_table"]
+__all__ = ["Floats", "Ints", "OptionTable", "rows_of", "table_of", "why_no_table"]
 
 Ints = NDArray[np.int64]
 _NAMED = 3
@@ -23,8 +24,10 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Table:
-    """Usable options, one row per PTK in the order of ids; rows may differ in length and are never empty."""
+class OptionTable:
+    """Usable options, one row per PTK in the order of ids; rows may differ in length and are never
+    empty.
+    """
 
     capacity: int
     ids: tuple[str, ...]
@@ -57,7 +60,7 @@ class Table:
     def _filled(self, field: str) -> Ints:
         found = np.zeros((len(self), self.width), dtype=np.int64)
         for i, row in enumerate(self.rows):
-            values = [getattr(one, field) for one in row]
+            values = [getattr(option, field) for option in row]
             found[i] = values + values[-1:] * (self.width - len(values))
         return found
 
@@ -67,34 +70,40 @@ class Table:
         return np.asarray(inside & (self.samples <= most))
 
 
-def table_of(problem: Problem) -> Table | None:
+def table_of(problem: Problem) -> OptionTable | None:
     """The table, or None when some PTK has no option that could ever be used."""
-    ptks = sorted(problem.ptks, key=lambda one: one.id)
+    ptks = sorted(problem.ptks, key=lambda ptk: ptk.id)
     rows = []
     for ptk in ptks:
         kept: list[Option] = []
         for one in sorted(ptk.options, key=lambda option: (option.demand, option.samples)):
-            usable = one.demand <= problem.capacity and (problem.n_max is None or one.samples <= problem.n_max)
+            usable = one.demand <= problem.capacity and (
+                problem.n_max is None or one.samples <= problem.n_max
+            )
             if usable and (not kept or one.samples < kept[-1].samples):
                 kept.append(one)
         if not kept:
             return None
         rows.append(tuple(kept))
-    return Table(problem.capacity, tuple(one.id for one in ptks), tuple(rows))
+    return OptionTable(problem.capacity, tuple(ptk.id for ptk in ptks), tuple(rows))
 
 
-def rows_of(table: Table, places: Ints) -> Table:
+def rows_of(table: OptionTable, places: Ints) -> OptionTable:
     """The table of some of the PTKs."""
-    return Table(table.capacity, tuple(table.ids[i] for i in places), tuple(table.rows[i] for i in places))
+    return OptionTable(
+        table.capacity, tuple(table.ids[i] for i in places), tuple(table.rows[i] for i in places)
+    )
 
 
 def why_no_table(problem: Problem) -> str:
     """Which PTKs have no option that could ever be used, for people."""
     lost = [
         ptk.id
-        for ptk in sorted(problem.ptks, key=lambda one: one.id)
+        for ptk in sorted(problem.ptks, key=lambda ptk: ptk.id)
         if table_of(Problem(problem.capacity, problem.n_max, (ptk,))) is None
     ]
-    names = ", ".join(lost[:_NAMED]) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
+    names = ", ".join(lost[:_NAMED]) + (
+        f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    )
     held = "" if problem.n_max is None else f" within {problem.n_max} samples"
     return f"the target of {names} is not reachable at any profiled level{held}"

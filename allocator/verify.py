@@ -1,11 +1,13 @@
 """Does a plan hold? Written for itself: no line is shared with what makes plans.
 
-`faults` checks any plan (one partition or many, PTKs in one or several of them) against its problem: every PTK exactly once,
-with an option it has; partitions within the capacity and large enough for their members; totals that add up; a status
-that its numbers support. `faults_of_single` also checks the *claim* of a plan with one partition, that nothing smaller exists,
-by trying everything smaller at the members' cheapest; `faults_of_shelf` that every PTK is in one partition. All answer with
-sentences; an empty tuple means sound. `least_possible` is a lower bound on plans of every form, computed afresh: a lower
-bound up to it needs no trust in any solver, and a total below it is impossible.
+`faults` checks any plan (one partition or many, PTKs in one or several of them) against its
+problem: every PTK exactly once, with an option it has; partitions within the capacity and large
+enough for their members; totals that add up; a status that its numbers support. `faults_of_single`
+also checks the *claim* of a plan with one partition, that nothing smaller exists, by trying
+everything smaller at the members' cheapest; `faults_of_shelf` that every PTK is in one partition.
+All answer with sentences; an empty tuple means sound. `least_possible` is a lower bound on plans of
+every form, computed afresh: a lower bound up to it needs no trust in any solver, and a total below
+it is impossible.
 """
 
 from __future__ import annotations
@@ -29,18 +31,37 @@ def faults(problem: Problem, plan: Plan) -> tuple[str, ...]:
 
 
 def faults_of_shelf(problem: Problem, plan: Plan) -> tuple[str, ...]:
-    """What is wrong with a shelf plan: each PTK in exactly one partition, which is as large as its members need."""
+    """What is wrong with a shelf plan: each PTK in exactly one partition, which is as large as its
+    members need.
+    """
     found = list(faults(problem, plan))
-    found += [f"{one.id} is in {len(one.partitions)} partitions" for one in plan.assignments if len(one.partitions) > 1]
+    found += [
+        f"{assignment.id} is in {len(assignment.partitions)} partitions"
+        for assignment in plan.assignments
+        if len(assignment.partitions) > 1
+    ]
     for index, partition in enumerate(plan.partitions):
-        needed = max((one.samples for one in plan.assignments if one.partitions == (index,)), default=0)
+        needed = max(
+            (
+                assignment.samples
+                for assignment in plan.assignments
+                if assignment.partitions == (index,)
+            ),
+            default=0,
+        )
         if needed < partition.samples:
-            found.append(f"partition {index} holds {partition.samples} samples, and its members need {needed}")
+            found.append(
+                f"partition {index} holds {partition.samples} samples, and its members need "
+                f"{needed}"
+            )
     return tuple(found)
 
 
 def least_possible(problem: Problem) -> int | None:
-    """No plan of any form holds fewer: N records carry at most N times the capacity. None when no number is enough."""
+    """No plan of any form holds fewer:
+
+    N records carry at most N times the capacity. None when no number is enough.
+    """
     low, high = 0, 1
     while not _carries(problem, high):
         low, high = high, high * 2
@@ -58,7 +79,9 @@ def _carries(problem: Problem, size: int) -> bool:
     area = 0
     for ptk in problem.ptks:
         areas = [
-            one.samples * one.demand for one in ptk.options if one.samples <= size and one.demand <= problem.capacity
+            option.samples * option.demand
+            for option in ptk.options
+            if option.samples <= size and option.demand <= problem.capacity
         ]
         if not areas:
             return False
@@ -67,27 +90,36 @@ def _carries(problem: Problem, size: int) -> bool:
 
 
 def faults_of_single(problem: Problem, plan: Plan) -> tuple[str, ...]:
-    """What is wrong with a plan of at most one partition, its claim to be the smallest (or impossible) included."""
+    """What is wrong with a plan of at most one partition, its claim to be the smallest (or
+    impossible) included.
+    """
     found = list(faults(problem, plan))
     if len(plan.partitions) > 1:
         found.append(f"the plan has {len(plan.partitions)} partitions, not one")
     if plan.status == "REJECTED":
         return tuple(found)
-    # A smaller plan would use only options below the total (or, when none was found, any within n_max).
+    # A smaller plan would use only options below the total (or, when none was found, any within
+    # n_max).
     below = plan.total_samples if plan.status == "OPTIMAL" else None
     cheapest = []
     for ptk in problem.ptks:
         usable = [
             option.demand
             for option in ptk.options
-            if (problem.n_max is None or option.samples <= problem.n_max) and (below is None or option.samples < below)
+            if (problem.n_max is None or option.samples <= problem.n_max)
+            and (below is None or option.samples < below)
         ]
         cheapest.append(min(usable) if usable else None)
-    possible = None not in cheapest and sum(demand for demand in cheapest if demand is not None) <= problem.capacity
+    possible = (
+        None not in cheapest
+        and sum(demand for demand in cheapest if demand is not None) <= problem.capacity
+    )
     if plan.status == "INFEASIBLE" and possible:
         found.append("the plan says infeasible, and the cheapest options fit")
     if plan.status == "OPTIMAL" and problem.ptks and possible:
-        found.append(f"the plan says {plan.total_samples} samples are the fewest, and fewer suffice")
+        found.append(
+            f"the plan says {plan.total_samples} samples are the fewest, and fewer suffice"
+        )
     return tuple(found)
 
 
@@ -102,36 +134,45 @@ def _no_plan(plan: Plan) -> Iterator[str]:
 
 def _assignments(problem: Problem, plan: Plan) -> Iterator[str]:
     asked = {ptk.id: ptk for ptk in problem.ptks}
-    times = Counter(one.id for one in plan.assignments)
+    times = Counter(assignment.id for assignment in plan.assignments)
     yield from (f"{name} has no assignment" for name in asked if not times[name])
     yield from (f"{name} is assigned {count} times" for name, count in times.items() if count > 1)
-    for one in plan.assignments:
-        if one.id not in asked:
-            yield f"{one.id} is not in the problem"
+    for assignment in plan.assignments:
+        if assignment.id not in asked:
+            yield f"{assignment.id} is not in the problem"
             continue
         if not any(
-            (option.level, option.demand, option.samples) == (one.level, one.demand, one.samples)
-            for option in asked[one.id].options
+            (option.level, option.demand, option.samples)
+            == (assignment.level, assignment.demand, assignment.samples)
+            for option in asked[assignment.id].options
         ):
-            yield f"{one.id} has no option with level {one.level}, demand {one.demand} and samples {one.samples}"
-        if not one.partitions or len(set(one.partitions)) != len(one.partitions):
-            yield f"the partitions of {one.id} are none, or one of them twice"
-        elif not all(0 <= index < len(plan.partitions) for index in one.partitions):
-            yield f"{one.id} is in a partition that the plan does not have"
-        elif sum(plan.partitions[index].samples for index in one.partitions) < one.samples:
-            yield f"the partitions of {one.id} hold fewer than its {one.samples} samples"
+            yield (
+                f"{assignment.id} has no option with level {assignment.level}, "
+                f"demand {assignment.demand} and samples {assignment.samples}"
+            )
+        if not assignment.partitions or len(set(assignment.partitions)) != len(
+            assignment.partitions
+        ):
+            yield f"the partitions of {assignment.id} are none, or one of them twice"
+        elif not all(0 <= index < len(plan.partitions) for index in assignment.partitions):
+            yield f"{assignment.id} is in a partition that the plan does not have"
+        elif (
+            sum(plan.partitions[index].samples for index in assignment.partitions)
+            < assignment.samples
+        ):
+            yield f"the partitions of {assignment.id} hold fewer than its {assignment.samples} samples"
 
 
 def _partitions(problem: Problem, plan: Plan) -> Iterator[str]:
     held: list[list[Assignment]] = [[] for _ in plan.partitions]
-    for one in plan.assignments:
-        for index in set(one.partitions):
+    for assignment in plan.assignments:
+        for index in set(assignment.partitions):
             if 0 <= index < len(held):
-                held[index].append(one)
+                held[index].append(assignment)
     for index, (partition, inside) in enumerate(zip(plan.partitions, held, strict=True)):
-        if sorted(partition.members) != sorted(one.id for one in inside):
+        if sorted(partition.members) != sorted(assignment.id for assignment in inside):
             yield f"partition {index} lists other members than the assignments say"
-        demand = sum(one.demand for one in inside)
+        demand = sum(assignment.demand for assignment in inside)
         if demand != partition.demand:
             yield f"partition {index} says it demands {partition.demand}, its members demand {demand}"
         if demand > problem.capacity:

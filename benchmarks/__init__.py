@@ -1,1 +1,4 @@
-"""Speed, memory and accuracy, shown as ratios against a named baseline in the same run. See ``__main__``."""
+"""Speed, memory and accuracy, shown as ratios against a named baseline in the same run.
+
+See ``__main__``.
+"""

@@ -1,7 +1,8 @@
-"""Run benchmarks: ``python -m benchmarks`` for all, ``python -m benchmarks NAME [--json] [--data PATH]`` for one.
+"""Run benchmarks: ``python -m benchmarks`` for all, ``python -m benchmarks NAME [--json] [--data
+PATH]`` for one.
 
-``--data`` (or SAGE_DATA) names a folder of real data sets for the benchmarks that can use one; without it they use
-synthetic data alone. Exit status 1 when a bar does not hold.
+``--data`` (or SAGE_DATA) names a folder of real data sets for the benchmarks that can use one;
+without it they use synthetic data alone. Exit status 1 when a bar does not hold.
 """
 
 from __future__ import annotations
@@ -23,16 +24,25 @@ _FRAME = {"__main__", "bars"}
 
 
 def names() -> list[str]:
-    """All benchmarks: the modules beside this one that have a ``run``. Packages hold parts of benchmarks."""
-    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg)
+    """All benchmarks: the modules beside this one that have a ``run``.
+
+    Packages hold parts of benchmarks.
+    """
+    found = (
+        module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg
+    )
     return sorted(name for name in found if name not in _FRAME and not name.startswith("_"))
 
 
 def main() -> int:
     """Parse the command line, run, print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run Sage's benchmarks.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Run Sage's benchmarks."
+    )
     parser.add_argument("name", nargs="?", choices=names(), help="one benchmark; all when left out")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object on stdout, nothing else"
+    )
     parser.add_argument(
         "--data",
         type=Path,
@@ -54,9 +64,15 @@ def main() -> int:
             _print_table(name, report)
     if arguments.json:
         bodies = {
-            name: {"bars": [bar.as_json() for bar in r.bars], "figures": r.figures} for name, r in reports.items()
+            name: {"bars": [bar.as_json() for bar in r.bars], "figures": r.figures}
+            for name, r in reports.items()
         }
-        print(json.dumps({"name": arguments.name, **bodies[arguments.name]} if arguments.name else bodies, indent=1))
+        print(
+            json.dumps(
+                {"name": arguments.name, **bodies[arguments.name]} if arguments.name else bodies,
+                indent=1,
+            )
+        )
     return 0 if all(bar.holds for report in reports.values() for bar in report.bars) else 1
 
 
@@ -72,12 +88,18 @@ def _print_table(name: str, report: Report) -> None:
     print(f"\n{name}  ({report.figures['seconds']} s)")
     for bar in report.bars:
         limit = f">= {bar.least:g}" if bar.least is not None else f"<= {bar.most:g}"
-        print(f"  {'holds ' if bar.holds else 'BROKEN'}  {bar.value:12.5g}  {limit:>12}  {bar.what}")
+        print(
+            f"  {'holds ' if bar.holds else 'BROKEN'}  {bar.value:12.5g}  {limit:>12}  {bar.what}"
+        )
     for key, value in report.figures.items():
         if isinstance(value, list):
             print(f"  {key}:")
             for row in value:
-                print("    " + "  ".join(f"{k}={v}" for k, v in row.items()) if isinstance(row, dict) else f"    {row}")
+                print(
+                    "    " + "  ".join(f"{k}={v}" for k, v in row.items())
+                    if isinstance(row, dict)
+                    else f"    {row}"
+                )
         elif key != "seconds":
             print(f"  {key}: {value}")
 

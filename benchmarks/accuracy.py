@@ -1,20 +1,23 @@
 """How accurate our PTKs are beside diffprivlib: same data, same public bounds, same epsilon.
 
-Four methods (forests, k-means, PCA, histograms), three levels of epsilon, synthetic data sets and, with ``--data``, Adult and
-taxi rides. diffprivlib runs in an environment of its own (`benchmarks._accuracy.environment`) and hands over predictions,
-centres, components and counts; both sides are scored by the same code. Where diffprivlib leaves a choice (trees, depth,
-centring), every setting listed in `diffprivlib_runs` is run, and the one that is best on each data set and epsilon counts;
-ours has one setting throughout.
+Four methods (forests, k-means, PCA, histograms), three levels of epsilon, synthetic data sets and,
+with ``--data``, Adult and taxi rides. diffprivlib runs in an environment of its own
+(`benchmarks._accuracy.environment`) and hands over predictions, centres, components and counts;
+both sides are scored by the same code. Where diffprivlib leaves a choice (trees, depth, centring),
+every setting listed in `diffprivlib_runs` is run, and the one that is best on each data set and
+epsilon counts; ours has one setting throughout.
 
 Errors are lower for better (`benchmarks._accuracy.scores.WORDS`).
 
-**As good everywhere.** On every data set and at every epsilon, (their mean error - our mean error) / standard error of that
-difference (two independent samples of seeds) is at least -3. The noise of our mechanisms cannot be seeded outside tests, so
-this is a test on fresh noise each time: where both sides have the same distribution, as histograms have, it fails by
-chance once in 700 comparisons; at -2 it would be once in 44.
+**As good everywhere.** On every data set and at every epsilon, (their mean error - our mean error)
+/ standard error of that difference (two independent samples of seeds) is at least -3. The noise of
+our mechanisms cannot be seeded outside tests, so this is a test on fresh noise each time: where
+both sides have the same distribution, as histograms have, it fails by chance once in 700
+comparisons; at -2 it would be once in 44.
 
-**Better on average.** For each method, the mean over data sets and epsilons of 1 - ours / theirs is above zero. Histograms are
-the exception: both sides release the same distribution there, so that mean may be below zero by up to 3 standard errors.
+**Better on average.** For each method, the mean over data sets and epsilons of 1 - ours / theirs is
+above zero. Histograms are the exception: both sides release the same distribution there, so that
+mean may be below zero by up to 3 standard errors.
 
 The gap at epsilon 1 to the exact method without privacy is shown, not judged.
 """
@@ -63,8 +66,16 @@ class Compared:
     def lead(self) -> float:
         """By how many standard errors ours is better; 0 where both are the same to the last bit."""
         difference = float(self.theirs.mean() - self.ours.mean())
-        spread = math.sqrt(self.ours.var(ddof=1) / len(self.ours) + self.theirs.var(ddof=1) / len(self.theirs))
-        return difference / spread if spread else math.copysign(math.inf, difference) if difference else 0.0
+        spread = math.sqrt(
+            self.ours.var(ddof=1) / len(self.ours) + self.theirs.var(ddof=1) / len(self.theirs)
+        )
+        return (
+            difference / spread
+            if spread
+            else math.copysign(math.inf, difference)
+            if difference
+            else 0.0
+        )
 
     @property
     def gain(self) -> float:
@@ -75,7 +86,10 @@ class Compared:
     def gain_error(self) -> float:
         """The standard error of the gain, to first order."""
         return float(self.ours.mean() / self.theirs.mean()) * math.hypot(
-            *(one.std(ddof=1) / math.sqrt(len(one)) / one.mean() for one in (self.ours, self.theirs))
+            *(
+                one.std(ddof=1) / math.sqrt(len(one)) / one.mean()
+                for one in (self.ours, self.theirs)
+            )
         )
 
 
@@ -114,7 +128,9 @@ def _compared(task: Task, scale: Scale, errors: list[Floats], handed: Path) -> l
     found = []
     with np.load(handed) as outputs:
         for epsilon, mine in zip(EPSILONS, errors, strict=True):
-            settings = [np.array([scale.error(one) for one in seeds]) for seeds in outputs[str(epsilon)]]
+            settings = [
+                np.array([scale.error(one) for one in seeds]) for seeds in outputs[str(epsilon)]
+            ]
             best = min(settings, key=lambda one: float(one.mean()))
             found.append(Compared(task=task, epsilon=epsilon, ours=mine, theirs=best, exact=exact))
     return found
@@ -132,7 +148,11 @@ def _bars(compared: list[Compared]) -> list[Bar]:
         mean = float(np.mean([one.gain for one in gains]))
         if method == "histogram":
             spread = math.sqrt(sum(one.gain_error**2 for one in gains)) / len(gains)
-            bars.append(at_least("histogram: mean part of their error saved", mean, -STANDARD_ERRORS * spread))
+            bars.append(
+                at_least(
+                    "histogram: mean part of their error saved", mean, -STANDARD_ERRORS * spread
+                )
+            )
         else:
             bars.append(at_least(f"{method}: mean part of their error saved", mean, 0.0))
     return bars
@@ -177,7 +197,10 @@ def _theirs(folder: Path, asked: list[Task], interpreter: Path, say: Say) -> str
     """Run diffprivlib on all tasks; the reason of a failure, or nothing."""
     jobs = []
     for place, task in enumerate(asked):
-        arrays = {name: getattr(task, name) for name in ("values", "labels", "test_values", "lower", "upper")}
+        arrays = {
+            name: getattr(task, name)
+            for name in ("values", "labels", "test_values", "lower", "upper")
+        }
         np.savez(folder / f"{place}.npz", **arrays)
         jobs.append(
             {

@@ -1,8 +1,9 @@
 """Plans: how short, how surely, how soon; and what finer plans and finer accounting save.
 
-Problems come from the families of `tests.allocator.families`, made from seeds. A figure over families is the median over
-families of the medians over seeds. Solves run in two processes at a time, one thread each; ``seconds`` are the clock's, and
-``processor`` is what a quiet machine's clock would show.
+Problems come from the families of `tests.allocator.families`, made from seeds. A figure over
+families is the median over families of the medians over seeds. Solves run in two processes at a
+time, one thread each; ``seconds`` are the clock's, and ``processor`` is what a quiet machine's
+clock would show.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from allocator.currency import Offer, PtkOffers, problem_at, usable_coordinates
-from allocator.fig4 import solve_fig4
-from allocator.resolve import changed, resolve
-from allocator.shelf import solve_shelf
-from allocator.single import solve as solve_single
-from allocator.solve import solve
-from allocator.strip import solve_strip
+from allocator.admission.single import Offer, PtkOffers, problem_at, usable_coordinates
+from allocator.shelf.fig4 import solve_fig4
+from allocator.shelf.solve import solve_shelf
+from allocator.single.solve import solve as solve_single
+from allocator.solving.resolve import changed, resolve
+from allocator.solving.solve import solve
+from allocator.strip.solve import solve_strip
 from allocator.verify import faults, faults_of_shelf
 from benchmarks.bars import Bar, Report, Say, at_least, at_most
 from ptklib.privacy.costs import ApproxCost, GaussianCost
@@ -74,13 +75,17 @@ STRIP = (
 def run(say: Say) -> Report:
     """Every bar of the allocator."""
     report = Report()
-    with ProcessPoolExecutor(_CORES, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(
+        _CORES, mp_context=get_context("spawn"), initializer=_one_thread
+    ) as pool:
         solved: list[dict[str, Any]] = []
         for method, sizes in (("strip", STRIP), ("shelf", SHELF)):
             for size in sizes:
                 say(f"{method} plans of {size.ptks} PTKs")
                 asked = [(family, seed) for family in size.families for seed in range(size.seeds)]
-                found = list(pool.map(partial(_solved, method, size.ptks), *zip(*asked, strict=True)))
+                found = list(
+                    pool.map(partial(_solved, method, size.ptks), *zip(*asked, strict=True))
+                )
                 solved += found
                 report.bars += _bars(method, size, found)
             report.figures[f"{method} plans"] = [row for row in solved if row["method"] == method]
@@ -104,13 +109,25 @@ def run(say: Say) -> Report:
     report.figures["samples under each accounting, Gaussian PTKs"] = accounting
     for name in ("renyi", "gaussian"):
         worst = min(row[f"basic / {name}"] for row in accounting)
-        report.bars.append(at_least(f"Gaussian PTKs: samples under basic / under {name} accounting, least", worst, 1.0))
+        report.bars.append(
+            at_least(
+                f"Gaussian PTKs: samples under basic / under {name} accounting, least", worst, 1.0
+            )
+        )
     report.figures["one PTK more, 1000 PTKs"] = resolved
     say("threads")
     report.bars += [
         at_most("one PTK more: seconds, the most", max(row["seconds"] for row in resolved), 1.0),
-        at_most("one PTK more: share of the others changed, the most", max(row["changed"] for row in resolved), 0.05),
-        at_most("one PTK more: samples / those of a fresh plan, the most", max(row["loss"] for row in resolved), 1.01),
+        at_most(
+            "one PTK more: share of the others changed, the most",
+            max(row["changed"] for row in resolved),
+            0.05,
+        ),
+        at_most(
+            "one PTK more: samples / those of a fresh plan, the most",
+            max(row["loss"] for row in resolved),
+            1.01,
+        ),
         at_most("of 10,000 small problems, those where brute force disagrees", wrong, 0),
         at_most("outputs that differ over two runs with 1 and 4 threads", _differing(), 0),
     ]
@@ -146,9 +163,13 @@ def _solved(method: str, ptks: int, family: str, seed: int) -> dict[str, Any]:
 
 def _bars(method: str, size: Size, rows: list[dict[str, Any]]) -> Iterable[Bar]:
     name = f"{method}, {size.ptks} PTKs, median over {len(size.families)} families"
-    for figure, what, limit in (("gap", "certified gap", size.gap), ("seconds", "seconds", size.seconds)):
+    for figure, what, limit in (
+        ("gap", "certified gap", size.gap),
+        ("seconds", "seconds", size.seconds),
+    ):
         medians = [
-            statistics.median(row[figure] for row in rows if row["family"] == family) for family in size.families
+            statistics.median(row[figure] for row in rows if row["family"] == family)
+            for family in size.families
         ]
         yield at_most(f"{name}: {what}", statistics.median(medians), limit)
 
@@ -157,12 +178,19 @@ def _tab3() -> Iterable[Bar]:
     plan = solve(taxi())
     assert faults(taxi(), plan) == ()
     total = plan.total_samples or 0
-    yield at_most("the paper's 13 taxi PTKs: distance from its 357,009 samples", abs(total - 357_009), 0)
+    yield at_most(
+        "the paper's 13 taxi PTKs: distance from its 357,009 samples", abs(total - 357_009), 0
+    )
     yield at_most("the paper's 13 taxi PTKs: partitions", len(plan.partitions), 1)
-    yield at_most("the paper's 13 taxi PTKs: sum of epsilons", sum(one.demand for one in plan.assignments) / 1e9, 1.0)
+    yield at_most(
+        "the paper's 13 taxi PTKs: sum of epsilons",
+        sum(one.demand for one in plan.assignments) / 1e9,
+        1.0,
+    )
 
 
-# Problems where CBC's best is proven over all numbers of partitions, and some of every kind where it runs out of time.
+# Problems where CBC's best is proven over all numbers of partitions, and some of every kind where
+# it runs out of time.
 COMPARED = (
     ("taxi", 13, 2),
     ("powers", 13, 0),
@@ -201,7 +229,9 @@ def _same_as_fig4(family: str, ptks: int, seed: int) -> dict[str, Any]:
 
 
 def _against_cbc(family: str) -> dict[str, Any]:
-    """Our time to a gap of 0.5%, and CBC on the literal program, given the right number of partitions and 60 times as long."""
+    """Our time to a gap of 0.5%, and CBC on the literal program, given the right number of
+    partitions and 60 times as long.
+    """
     gap = 0.005
     problem = make(family, 50, 0)
     begin = time.perf_counter()
@@ -211,7 +241,9 @@ def _against_cbc(family: str) -> dict[str, Any]:
     assert plan.gap is not None
     limit = 60 * ours + 1
     begin = time.perf_counter()
-    other = solve_fig4(problem, partitions=len(plan.partitions), time_limit_seconds=limit, clock=time.perf_counter)
+    other = solve_fig4(
+        problem, partitions=len(plan.partitions), time_limit_seconds=limit, clock=time.perf_counter
+    )
     theirs = time.perf_counter() - begin
     total = other.total_samples or 0
     reached = total <= (1 + gap) * plan.lower_bound and theirs < limit
@@ -230,12 +262,17 @@ def _fig4_bars(same: list[dict[str, Any]], quick: list[dict[str, Any]]) -> Itera
     for ptks in (13, 25):
         done = [row for row in same if row["ptks"] == ptks and row["proven"]]
         yield at_least(
-            f"problems of {ptks} PTKs where CBC's plan of the paper's program is proven best over all K", len(done), 1
+            f"problems of {ptks} PTKs where CBC's plan of the paper's program is proven best over "
+            "all K",
+            len(done),
+            1,
         )
         wrong = sum(row["fig4"] != row["shelf"] for row in done)
         yield at_most(f"of those, problems of {ptks} PTKs where the shelf plan differs", wrong, 0)
     shorter = sum(row["fig4"] < row["shelf"] for row in same)
-    yield at_most("problems of 13 or 25 PTKs where CBC's plan is shorter, proven or not", shorter, 0)
+    yield at_most(
+        "problems of 13 or 25 PTKs where CBC's plan is shorter, proven or not", shorter, 0
+    )
     other = sum(row["all sets"] not in ("-", row["shelf"]) for row in same)
     yield at_most("problems of 13 PTKs where trying all sets gives another optimum", other, 0)
     median = statistics.median(row["times faster, at least"] for row in quick)
@@ -250,24 +287,40 @@ def _savings(solved: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for (method, family, seed, ptks), strip in places.items():
         shelf = places.get(("shelf", family, seed, ptks))
         if method == "strip" and shelf is not None:
-            row = {"family": family, "seed": seed, "ptks": ptks, "strip": strip["samples"], "shelf": shelf["samples"]}
+            row = {
+                "family": family,
+                "seed": seed,
+                "ptks": ptks,
+                "strip": strip["samples"],
+                "shelf": shelf["samples"],
+            }
             row["saved against shelf"] = f"{1 - strip['samples'] / shelf['samples']:.1%}"
             rows.append(row)
     return rows
 
 
 def _first_feasible(row: dict[str, Any]) -> dict[str, Any]:
-    """The paper's rule beside it: one partition wherever that is feasible, else the first K that CBC finds a plan for."""
+    """The paper's rule beside it: one partition wherever that is feasible, else the first K that
+    CBC finds a plan for.
+    """
     problem = make(row["family"], row["ptks"], row["seed"])
     first = solve_single(problem, states=1).total_samples
     if first is None and row["ptks"] <= 13:
-        first = solve_fig4(problem, first_feasible=True, time_limit_seconds=10, clock=time.perf_counter).total_samples
+        first = solve_fig4(
+            problem, first_feasible=True, time_limit_seconds=10, clock=time.perf_counter
+        ).total_samples
     saved = "-" if first is None else f"{1 - row['strip'] / first:.1%}"
-    return {**row, "first feasible K": first if first is not None else "K > 1", "saved against that": saved}
+    return {
+        **row,
+        "first feasible K": first if first is not None else "K > 1",
+        "saved against that": saved,
+    }
 
 
 def _accounting(ptks: int) -> dict[str, Any]:
-    """Gaussian PTKs at (1, 1e-6): n = a + c * sigma; the noise is an option's, the demand the accounting's."""
+    """Gaussian PTKs at (1, 1e-6): n = a + c * sigma; the noise is an option's, the demand the
+    accounting's.
+    """
     epsilon, delta = 1, "1e-6"
     generator = np.random.default_rng(ptks)
     slopes, bases = generator.lognormal(4, 1, ptks), generator.lognormal(6, 1, ptks)
@@ -275,15 +328,25 @@ def _accounting(ptks: int) -> dict[str, Any]:
     found: dict[str, Any] = {"ptks": ptks}
     for name in ("basic", "renyi", "gaussian"):
         privacy_filter = make_filter(name, epsilon, delta)
-        demands = {sigma: privacy_filter.demand(_cost(name, sigma, float(delta) / ptks)) for sigma in sigmas}
+        demands = {
+            sigma: privacy_filter.demand(_cost(name, sigma, float(delta) / ptks))
+            for sigma in sigmas
+        }
         offers = [
-            PtkOffers(f"p{i:03}", tuple(Offer(f"{s:g}", int(bases[i] + slopes[i] * s) + 1, demands[s]) for s in sigmas))
+            PtkOffers(
+                f"p{i:03}",
+                tuple(
+                    Offer(f"{s:g}", int(bases[i] + slopes[i] * s) + 1, demands[s]) for s in sigmas
+                ),
+            )
             for i in range(ptks)
         ]
         nothing = (0,) * privacy_filter.width
         totals = []
         for coordinate in usable_coordinates(privacy_filter, nothing):
-            plan = solve(problem_at(privacy_filter, nothing, offers, coordinate), time_limit_seconds=1)
+            plan = solve(
+                problem_at(privacy_filter, nothing, offers, coordinate), time_limit_seconds=1
+            )
             if plan.total_samples is not None:
                 totals.append(plan.total_samples)
         found[name] = min(totals)
@@ -326,7 +389,9 @@ def _disagreeing(seed: int) -> int:
             (solve_strip(problem), best_strip(problem)),
         ):
             status = "INFEASIBLE" if best is None else "OPTIMAL"
-            wrong += (plan.status, plan.total_samples) != (status, best) or faults(problem, plan) != ()
+            wrong += (plan.status, plan.total_samples) != (status, best) or faults(
+                problem, plan
+            ) != ()
     return wrong
 
 
@@ -334,7 +399,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _RUN = """
 import json
 from tests.allocator.families import make
-from allocator.solve import solve
+from allocator.solving.solve import solve
 for family in ("noisy", "partition", "heavy"):
     for method in ("strip", "shelf"):
         for ptks in (20, 90):
@@ -346,6 +411,8 @@ def _differing() -> int:
     outputs = []
     for threads in ("1", "4"):
         settings = {**os.environ, **dict.fromkeys(_THREADS, threads), "PYTHONHASHSEED": threads}
-        done = subprocess.run([sys.executable, "-c", _RUN], env=settings, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", _RUN], env=settings, capture_output=True, text=True, check=True
+        )
         outputs.append(done.stdout.splitlines())
     return sum(one != two for one, two in zip(*outputs, strict=True))

@@ -1,7 +1,8 @@
 """What a benchmark returns: figures, and bars that say which of them must hold.
 
-A benchmark is a module of this package with ``run(say) -> Report``; ``say(text)`` reports progress to stderr. One that can use
-real data has ``run(say, data) -> Report``, where ``data`` is a folder or None.
+A benchmark is a module of this package with ``run(say) -> Report``; ``say(text)`` reports progress
+to stderr. One that can use real data has ``run(say, data) -> Report``, where ``data`` is a folder
+or None.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Bar:
     @property
     def holds(self) -> bool:
         """True when the value is within its limit."""
-        return (self.least is None or self.value >= self.least) and (self.most is None or self.value <= self.most)
+        return (self.least is None or self.value >= self.least) and (
+            self.most is None or self.value <= self.most
+        )
 
     def as_json(self) -> dict[str, object]:
         """The form that ``--json`` prints."""
@@ -53,7 +56,9 @@ def broken(what: str, limit: float) -> Bar:
 
 @dataclass(kw_only=True)
 class Report:
-    """The outcome of one benchmark: bars to hold and figures to read (tables as lists of flat dicts)."""
+    """The outcome of one benchmark: bars to hold and figures to read (tables as lists of flat
+    dicts).
+    """
 
     bars: list[Bar] = field(default_factory=list)
     figures: dict[str, object] = field(default_factory=dict)

@@ -1,7 +1,9 @@
-"""Two minutes of load on the service while its server, Redis, the S3 server and PostgreSQL are killed (SIGKILL) in turn.
+"""Two minutes of load on the service while its server, Redis, the S3 server and PostgreSQL are
+killed (SIGKILL) in turn.
 
-All are real processes; each is started again after 0.2 to 3 seconds, on the same port and data. What is judged, and how, is
-told in ``tests/rpc/chaos.py`` and ``tests/rpc/chaos_verdict.py``; every bar is a number of things that must not happen.
+All are real processes; each is started again after 0.2 to 3 seconds, on the same port and data.
+What is judged, and how, is told in ``tests/rpc/chaos.py`` and ``tests/rpc/chaos_verdict.py``; every
+bar is a number of things that must not happen.
 """
 
 from __future__ import annotations
@@ -35,10 +37,20 @@ def run(say: Say) -> Report:
             at_most("charges doubled, or made for nothing that ran", verdict.charges_doubled, 0),
             at_most("charges that stay reserved", verdict.charges_reserved, 0),
             at_most("states unreadable, damaged or missing", verdict.states_unreadable, 0),
-            at_most("subscribers that did not end on the newest version", verdict.subscribers_behind, 0),
-            at_most("subscribers that were told out of order or not of every version", verdict.versions_missed, 0),
+            at_most(
+                "subscribers that did not end on the newest version", verdict.subscribers_behind, 0
+            ),
+            at_most(
+                "subscribers that were told out of order or not of every version",
+                verdict.versions_missed,
+                0,
+            ),
             at_most("windows, operations and blocks left unfinished", verdict.unfinished, 0),
-            at_most("errors, hangs, deaths of the server, and refusals while only Redis was away", verdict.wrong, 0),
+            at_most(
+                "errors, hangs, deaths of the server, and refusals while only Redis was away",
+                verdict.wrong,
+                0,
+            ),
             at_most(f"victims killed fewer than {LEAST_KILLS} times", len(rare), 0),
         ],
         figures={"seed": seed, **verdict.figures, "what went wrong": verdict.notes[:20]},

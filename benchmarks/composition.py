@@ -1,9 +1,10 @@
 """How many queries does one block admit? Each composition beside the best any accountant could do.
 
-At a promise of (1, 1e-6) one kind of query is asked again and again until the filter refuses. The optimum is computed by an
-accountant of privacy-loss distributions (``dp_accounting.pld``) for queries fixed in advance; a filter must hold for
-adaptive analysts, so it may fall short of it and must never exceed it. Basic and strong composition take a
-Gaussian as (epsilon, delta) with the delta that admits most.
+At a promise of (1, 1e-6) one kind of query is asked again and again until the filter refuses. The
+optimum is computed by an accountant of privacy-loss distributions (``dp_accounting.pld``) for
+queries fixed in advance; a filter must hold for adaptive analysts, so it may fall short of it and
+must never exceed it. Basic and strong composition take a Gaussian as (epsilon, delta) with the
+delta that admits most.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from benchmarks.bars import Bar, Report, Say, at_least, at_most
 from ptklib.errors import InvalidInput
-from ptklib.privacy.costs import ApproxCost, Cost, GaussianCost, LaplaceCost, PureCost, SampledGaussianCost
+from ptklib.privacy.costs import (
+    ApproxCost,
+    Cost,
+    GaussianCost,
+    LaplaceCost,
+    PureCost,
+    SampledGaussianCost,
+)
 from ptklib.privacy.filters import Filter, make_filter
 
 __all__ = ["run"]
@@ -45,18 +53,25 @@ QUERIES = (
     Query(
         name="Laplace, epsilon 0.01",
         cost=LaplaceCost(scale=100),
-        distribution=partial(pld.from_laplace_mechanism, 100, value_discretization_interval=_INTERVAL),
+        distribution=partial(
+            pld.from_laplace_mechanism, 100, value_discretization_interval=_INTERVAL
+        ),
     ),
     Query(
         name="Gaussian, sigma 80",
         cost=GaussianCost(sigma=80),
-        distribution=partial(pld.from_gaussian_mechanism, 80, value_discretization_interval=_INTERVAL),
+        distribution=partial(
+            pld.from_gaussian_mechanism, 80, value_discretization_interval=_INTERVAL
+        ),
     ),
     Query(
         name="sampled Gaussian, rate 0.01, sigma 2",
         cost=SampledGaussianCost(rate="0.01", sigma=2, steps=1),
         distribution=partial(
-            pld.from_gaussian_mechanism, 2, sampling_prob=0.01, value_discretization_interval=_INTERVAL
+            pld.from_gaussian_mechanism,
+            2,
+            sampling_prob=0.01,
+            value_discretization_interval=_INTERVAL,
         ),
     ),
 )
@@ -85,14 +100,18 @@ def run(say: Say) -> Report:
             "delta": DELTA,
             "queries admitted": table,
             "points judged at once": POINTS,
-            "milliseconds to judge them": {name: _milliseconds(one) for name, one in filters.items()},
+            "milliseconds to judge them": {
+                name: _milliseconds(one) for name, one in filters.items()
+            },
         },
     )
 
 
 def _sound(all_shares: dict[str, dict[str, float]]) -> Iterable[Bar]:
     for name, shares in all_shares.items():
-        yield at_most(f"{name} queries: the most generous filter / PLD optimum", max(shares.values()), 1.0)
+        yield at_most(
+            f"{name} queries: the most generous filter / PLD optimum", max(shares.values()), 1.0
+        )
 
 
 def _shares(row: dict[str, object]) -> dict[str, float]:

@@ -1,11 +1,13 @@
-"""Every page of the console over a large store behind a server: milliseconds until the page is there, and its size.
+"""Every page of the console over a large store behind a server: milliseconds until the page is
+there, and its size.
 
-The store is that of ``pages``: 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events. A server serves it over
-loopback, a console shows it, and one visitor asks for each page in turn, as often as there are rounds. The visitor looks
-every ten seconds: what a session remembers is made that much older before each request, so that only what it keeps for
-minutes (a plan, until the next cycle) is known; "first" is the time when nothing was. It is taken at the visitor: the page,
-the calls behind it, the HTTP around it. Pages that take a name are asked about one; CSV files, which grow with the store,
-and streams of events are left out.
+The store is that of ``pages``: 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events. A
+server serves it over loopback, a console shows it, and one visitor asks for each page in turn, as
+often as there are rounds. The visitor looks every ten seconds: what a session remembers is made
+that much older before each request, so that only what it keeps for minutes (a plan, until the next
+cycle) is known; "first" is the time when nothing was. It is taken at the visitor: the page, the
+calls behind it, the HTTP around it. Pages that take a name are asked about one; CSV files, which
+grow with the store, and streams of events are left out.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from contextlib import contextmanager
 
 from benchmarks.bars import Report, Say, at_most
 from benchmarks.pages import BLOCKS, CHARGES_PER_BLOCK, EVENTS, PTKS, STREAM, fill
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.console import ConsoleSettings, ServerSource
 from ptkstore.console.app import Console
 from ptkstore.console.pages import PAGES
 from ptkstore.console.serving import Serving, bound
-from ptkstore.console.sessions import OneTimeKeys, Sessions
+from ptkstore.console.sessions.sessions import OneTimeKeys, Sessions
 from ptkstore.server import Server
 from ptkstore.settings import Settings
 
@@ -53,7 +55,10 @@ _ASKED = {
 def run(say: Say) -> Report:
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
-        say(f"{PTKS:,} PTKs, {BLOCKS:,} blocks, {BLOCKS * CHARGES_PER_BLOCK:,} charges, {EVENTS:,} events")
+        say(
+            f"{PTKS:,} PTKs, {BLOCKS:,} blocks, {BLOCKS * CHARGES_PER_BLOCK:,} charges, {EVENTS:,} "
+            "events"
+        )
         begin = time.perf_counter()
         with Store(folder, workers=0) as store:
             fill(store, say)
@@ -71,9 +76,15 @@ def measure(store: Store, report: Report, say: Say) -> None:
             ask.as_if_new()
             times, sizes = zip(*(ask(path) for _ in range(ROUNDS)), strict=True)
             report.bars.append(
-                at_most(f"median server time of {path} (ms)", round(1000 * statistics.median(times), 1), MOST_MS)
+                at_most(
+                    f"median server time of {path} (ms)",
+                    round(1000 * statistics.median(times), 1),
+                    MOST_MS,
+                )
             )
-            report.bars.append(at_most(f"size of {path} (KB)", round(max(sizes) / 1000, 1), MOST_KB))
+            report.bars.append(
+                at_most(f"size of {path} (KB)", round(max(sizes) / 1000, 1), MOST_KB)
+            )
             report.figures[f"{path}, ms"] = {
                 "first": round(1000 * times[0], 1),
                 "least": round(1000 * min(times), 1),
@@ -84,7 +95,9 @@ def measure(store: Store, report: Report, say: Say) -> None:
 def paths() -> list[str]:
     """The pages that people look at, with what is asked of them."""
     shown = [
-        one.path for one in PAGES if one.method == "GET" and "." not in one.path and not one.path.endswith("-live")
+        one.path
+        for one in PAGES
+        if one.method == "GET" and "." not in one.path and not one.path.endswith("-live")
     ]
     return [f"{path}?{query}".rstrip("?") for path in shown for query in _ASKED.get(path, ("",))]
 

@@ -1,4 +1,6 @@
-"""Ten thousand seeded crash simulations of the ledger (``ptklib.testing.ledger_simulation``), on all cores."""
+"""Ten thousand seeded crash simulations of the ledger (``ptklib.testing.ledger_simulation``), on
+all cores.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,23 @@ def run(say: Say) -> Report:
             failures += failed
             done += _CHUNK
             if done % 1000 == 0:
-                say(f"{done:,} simulations, {totals['crashes']:,} crashes, {len(failures)} failures")
+                say(
+                    f"{done:,} simulations, {totals['crashes']:,} crashes, {len(failures)} failures"
+                )
     return Report(
         bars=[
             at_least("seeded crash simulations", done, SIMULATIONS),
-            at_most("simulations that lost, doubled, mis-replayed or over-admitted anything", len(failures), 0),
-            at_least("crashes with a command in flight that survived", totals["in_flight_kept"], 1000),
-            at_least("crashes with a command in flight that was lost", totals["in_flight_lost"], 1000),
+            at_most(
+                "simulations that lost, doubled, mis-replayed or over-admitted anything",
+                len(failures),
+                0,
+            ),
+            at_least(
+                "crashes with a command in flight that survived", totals["in_flight_kept"], 1000
+            ),
+            at_least(
+                "crashes with a command in flight that was lost", totals["in_flight_lost"], 1000
+            ),
         ],
         figures={"totals": [totals], "failures": failures[:10]},
     )

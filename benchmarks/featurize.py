@@ -1,12 +1,14 @@
-"""Features of ten states for one million rows, against the ten left joins of pyarrow that give the same columns.
+"""Features of ten states for one million rows, against the ten left joins of pyarrow that give the
+same columns.
 
-A state by public keys is a table from keys to features, so the baseline joins the frame with each of those tables, made
-before. The frame holds the key columns alone, so that joins have nothing else to carry. Joins do not keep the order of the
-rows; `featurize` does.
+A state by public keys is a table from keys to features, so the baseline joins the frame with each
+of those tables, made before. The frame holds the key columns alone, so that joins have nothing else
+to carry. Joins do not keep the order of the rows; `featurize` does.
 
-Also here: what an import takes in a fresh process. ``import ptklib`` alone loads nothing else, so the bar on its wall time
-says little; the second bar is on what a program imports in order to featurize, in seconds of the processor, which do not
-grow when the machine is busy. Its wall time is shown.
+Also here: what an import takes in a fresh process. ``import ptklib`` alone loads nothing else, so
+the bar on its wall time says little; the second bar is on what a program imports in order to
+featurize, in seconds of the processor, which do not grow when the machine is busy. Its wall time is
+shown.
 """
 
 from __future__ import annotations
@@ -23,19 +25,19 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.bars import Report, Say, at_least, at_most
-from ptklib.featurize import featurize
+from ptklib.features import featurize
 from ptklib.ptk import Ptk
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.keys import Categories, IntegerRange, Key
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import Categories, IntegerRange, Key
 from ptklib.state import State
 
 ROWS = 1_000_000
 ROUNDS = 9
 PROCESSES = 9
-USED = "from ptklib.featurize import featurize; from ptklib.ptks.statistics import Statistics"
+USED = "from ptklib.features import featurize; from ptklib.ptks.statistics import Statistics"
 SIZES = {"hour": 24, "zone": 250, "vendor": 5_000}
 CITIES = tuple(f"city-{number}" for number in range(200))
 
@@ -56,9 +58,17 @@ def run(say: Say) -> Report:
     used, used_cpu = _import_seconds(USED)
     return Report(
         bars=[
-            at_least("speed of featurize / speed of ten pyarrow joins (median)", statistics.median(speeds), 0.5),
+            at_least(
+                "speed of featurize / speed of ten pyarrow joins (median)",
+                statistics.median(speeds),
+                0.5,
+            ),
             at_most("seconds of `import ptklib` in a new process (median)", alone, 0.6),
-            at_most("processor seconds of importing featurize and Statistics in a new process (median)", used_cpu, 0.6),
+            at_most(
+                "processor seconds of importing featurize and Statistics in a new process (median)",
+                used_cpu,
+                0.6,
+            ),
         ],
         figures={
             "rows": ROWS,
@@ -82,28 +92,50 @@ def run(say: Say) -> Report:
 
 def _frame(rows: int) -> pa.Table:
     rng = np.random.default_rng(1)
-    body: dict[str, Any] = {name: rng.integers(0, size, rows).astype(np.int32) for name, size in SIZES.items()}
+    body: dict[str, Any] = {
+        name: rng.integers(0, size, rows).astype(np.int32) for name, size in SIZES.items()
+    }
     body["city"] = pa.array(CITIES).take(pa.array(rng.integers(0, len(CITIES), rows)))
     return pa.table(body)
 
 
 def _states() -> list[tuple[State, tuple[Key, ...]]]:
-    """Ten states whose features are tables by keys: statistics, quantiles, counts with a label, vectors of items."""
-    keys: dict[str, Key] = {name: IntegerRange(column=name, first=0, last=size - 1) for name, size in SIZES.items()}
+    """Ten states whose features are tables by keys: statistics, quantiles, counts with a label,
+    vectors of items.
+    """
+    keys: dict[str, Key] = {
+        name: IntegerRange(column=name, first=0, last=size - 1) for name, size in SIZES.items()
+    }
     keys["city"] = Categories(column="city", values=CITIES)
     label = Categories(column="label", values=("no", "yes"))
     users = IntegerRange(column="user", first=0, last=999)
     chosen: list[tuple[Ptk, tuple[str, ...]]] = [
         *((_statistics(keys, names), names) for names in (("zone",), ("hour",), ("vendor",))),
         *((_statistics(keys, names), names) for names in (("zone", "hour"), ("city", "hour"))),
-        (Quantiles(keys=(keys["city"],), value="fare", quantiles=(0.1, 0.5, 0.9), lower=0, upper=100), ("city",)),
+        (
+            Quantiles(
+                keys=(keys["city"],), value="fare", quantiles=(0.1, 0.5, 0.9), lower=0, upper=100
+            ),
+            ("city",),
+        ),
         *((Counts(keys=(keys[name],), label=label), (name,)) for name in ("vendor", "city")),
     ]
     for name in ("vendor", "city"):
         items = keys[name]
         assert isinstance(items, Categories | IntegerRange)
         chosen.append(
-            (Embeddings(users=users, items=items, value="stars", lower=0, upper=5, publish="items", factors=4), (name,))
+            (
+                Embeddings(
+                    users=users,
+                    items=items,
+                    value="stars",
+                    lower=0,
+                    upper=5,
+                    publish="items",
+                    factors=4,
+                ),
+                (name,),
+            )
         )
     return [
         (_trained(ptk, f"state-{place}"), tuple(keys[name] for name in names))
@@ -113,20 +145,26 @@ def _states() -> list[tuple[State, tuple[Key, ...]]]:
 
 def _statistics(keys: dict[str, Key], names: tuple[str, ...]) -> Statistics:
     chosen = tuple(keys[name] for name in names)
-    return Statistics(keys=chosen, statistics=("count", "mean"), value="fare", lower=0.0, upper=100.0)
+    return Statistics(
+        keys=chosen, statistics=("count", "mean"), value="fare", lower=0.0, upper=100.0
+    )
 
 
 def _trained(ptk: Ptk, name: str) -> State:
     delta = "1e-6" if ptk.tags.needs_delta else 0
     example = ptk.example(100_000)
     assert example is not None
-    return State.make(ptk, ptk.train_dp([example], epsilon=1, delta=delta), name=name, epsilon=1, delta=delta)
+    return State.make(
+        ptk, ptk.train_dp([example], epsilon=1, delta=delta), name=name, epsilon=1, delta=delta
+    )
 
 
 def _side(state: State, keys: tuple[Key, ...]) -> pa.Table:
     """Every key of the state with its features: what a join needs."""
     places = np.indices([key.size for key in keys]).reshape(len(keys), -1)
-    table = pa.table({key.column: _keys(key).take(pa.array(one)) for key, one in zip(keys, places, strict=True)})
+    table = pa.table(
+        {key.column: _keys(key).take(pa.array(one)) for key, one in zip(keys, places, strict=True)}
+    )
     return featurize(table, state)
 
 
@@ -161,7 +199,10 @@ def _other_frames(table: pa.Table, states: list[State]) -> list[dict[str, object
         pass
     for frame in frames.values():
         featurize(frame, states)
-    return [{"frame": name, "seconds": round(_seconds(featurize, frame, states), 4)} for name, frame in frames.items()]
+    return [
+        {"frame": name, "seconds": round(_seconds(featurize, frame, states), 4)}
+        for name, frame in frames.items()
+    ]
 
 
 def _seconds(call: Callable[..., object], *arguments: Any) -> float:

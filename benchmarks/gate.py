@@ -1,9 +1,10 @@
 """The way into the server while 5,000 calls send their headers and never a message.
 
-A server in a process of its own wants credentials. An operator lists streams and a probe asks for its health, each on a
-connection of its own, in turns; p50 of both, first in peace and then beside the silent calls, in pairs of rounds close
-together. Silent calls come on one connection without credentials (they are refused at once), on one with a reader's token, on
-twenty with the same token, and on one to the health service. The ratio is the median over the rounds.
+A server in a process of its own wants credentials. An operator lists streams and a probe asks for
+its health, each on a connection of its own, in turns; p50 of both, first in peace and then beside
+the silent calls, in pairs of rounds close together. Silent calls come on one connection without
+credentials (they are refused at once), on one with a reader's token, on twenty with the same token,
+and on one to the health service. The ratio is the median over the rounds.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.bars import Report, Say, at_least, at_most
 from benchmarks.ingest import spec
-from ptkstore.client import Store
-from ptkstore.rpc.callers import make_token
+from ptkstore import Store
+from ptkstore.engine.access.tokens import make_token
 from tests.rpc.silent import SilentConnection
 
 SILENT = 5_000
@@ -59,11 +60,15 @@ def run(say: Say) -> Report:
             rounds = [_round(address, asks, connections, method, token) for _ in range(ROUNDS)]
             for what in asks:
                 ratio = statistics.median(beside[what] / quiet[what] for quiet, beside, _ in rounds)
-                report.bars.append(at_most(f"p50 of {what} beside silent calls ({name}) / p50 in peace", ratio, 3))
+                report.bars.append(
+                    at_most(f"p50 of {what} beside silent calls ({name}) / p50 in peace", ratio, 3)
+                )
             quiet = {what: statistics.median(one[0][what] for one in rounds) for what in asks}
             beside = {what: statistics.median(one[1][what] for one in rounds) for what in asks}
             answered = sum(one[2] for one in rounds) / (ROUNDS * len(asks) * CALLS)
-            report.bars.append(at_least(f"part of the calls beside them that were answered ({name})", answered, 1))
+            report.bars.append(
+                at_least(f"part of the calls beside them that were answered ({name})", answered, 1)
+            )
             table.append(
                 {"silent": name}
                 | {f"{what}_quiet_ms": round(1e3 * quiet[what], 2) for what in asks}
@@ -74,9 +79,15 @@ def run(say: Say) -> Report:
 
 
 def _round(
-    address: str, asks: dict[str, Callable[[], Any]], connections: int, method: str, token: str | None
+    address: str,
+    asks: dict[str, Callable[[], Any]],
+    connections: int,
+    method: str,
+    token: str | None,
 ) -> tuple[dict[str, float], dict[str, float], int]:
-    """p50 of each call in peace and beside silent calls, and how many of the latter were answered."""
+    """p50 of each call in peace and beside silent calls, and how many of the latter were
+    answered.
+    """
     quiet, _ = _measured(asks)
     with ExitStack() as stack:
         silent = [stack.enter_context(SilentConnection(address)) for _ in range(connections)]
@@ -123,18 +134,38 @@ def _prepared(path: Path) -> dict[str, str]:
     """A store with a stream, and the tokens of its callers."""
     with Store(path, workers=0) as store:
         store.create_stream(spec())
-        home = store.home
+        parts = store.parts
         roles = ("operator", "reader")
-        return {role: make_token(home.metadata, role, roles=[role], now_ms=home.now_ms())[0] for role in roles}
+        return {
+            role: make_token(parts.metadata, role, roles=[role], now_ms=parts.now_ms())[0]
+            for role in roles
+        }
 
 
 @contextmanager
 def _serving(path: Path) -> Iterator[str]:
     """``sage serve`` in a process of its own."""
-    command = [sys.executable, "-c", "from ptkstore.cli import main; main()", "serve", "--json", "--store", str(path)]
-    ours = {"SAGE__SERVER__ADDRESS": "127.0.0.1:0", "SAGE__AUTH__REQUIRED": "true", "SAGE__WORKERS__PROCESSES": "0"}
+    command = [
+        sys.executable,
+        "-c",
+        "from ptkstore.cli import main; main()",
+        "serve",
+        "--json",
+        "--store",
+        str(path),
+    ]
+    ours = {
+        "SAGE__SERVER__ADDRESS": "127.0.0.1:0",
+        "SAGE__AUTH__REQUIRED": "true",
+        "SAGE__WORKERS__PROCESSES": "0",
+    }
     with subprocess.Popen(
-        command, cwd=_ROOT, env=os.environ | ours, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=_ROOT,
+        env=os.environ | ours,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         assert process.stdout is not None
         text = ""

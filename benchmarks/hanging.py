@@ -1,7 +1,8 @@
-"""A follower is stopped (SIGSTOP) a hundred times while it is busy: how long do a push and a change at the leader take?
+"""A follower is stopped (SIGSTOP) a hundred times while it is busy: how long do a push and a change
+at the leader take?
 
-Two real ``sage serve`` processes on one store and one PostgreSQL. The baseline of the same run is the same work while nobody is
-stopped.
+Two real ``sage serve`` processes on one store and one PostgreSQL. The baseline of the same run is
+the same work while nobody is stopped.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.bars import Report, Say, at_most
+from devtools.servers.postgres import start_postgres
 from tests.engine.small import day, spec
 from tests.rpc.stopping import waits_while_stopped
 from tests.rpc.two_servers import served
-from tests.servers.postgres import start_postgres
 
 STOPS = 100
 _SECONDS = 5
@@ -44,7 +45,9 @@ def run(say: Say) -> Report:
     return Report(
         bars=[
             at_most(
-                f"seconds, the longest wait at the leader over {STOPS} stops of a busy follower", max(waits), _SECONDS
+                f"seconds, the longest wait at the leader over {STOPS} stops of a busy follower",
+                max(waits),
+                _SECONDS,
             )
         ],
         figures={

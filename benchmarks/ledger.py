@@ -1,7 +1,8 @@
 """The ledger: durable rate, admission, replay, independence of history.
 
-Baselines, all in the same run: (a) bare SQLite at synchronous=FULL that commits one row of the same size per client through the
-same group commit; (d) the same charge on a ledger with a tenth of the blocks.
+Baselines, all in the same run: (a) bare SQLite at synchronous=FULL that commits one row of the same
+size per client through the same group commit; (d) the same charge on a ledger with a tenth of the
+blocks.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ptklib.ledger.state import Entry, LedgerState
 from ptklib.privacy.costs import GaussianCost, PureCost
 from ptkstore.ledger import Ledger
 from ptkstore.ledger.group_commit import GroupCommit
-from ptkstore.ledger.journal import Journal, connect
+from ptkstore.ledger.journals.sqlite import Journal, connect
 
 CLIENTS = 8
 ROUNDS = 7
@@ -59,7 +60,9 @@ def _durable_rate(folder: Path, report: Report, say: Say) -> None:
 
         bare = _bare_rows(folder / "bare.db")
         rounds = [(_rate(bare), _rate(charge), _rate(two_steps)) for _ in range(ROUNDS)]
-    bare_rate, charge_rate, two_rate = (statistics.median(column) for column in zip(*rounds, strict=True))
+    bare_rate, charge_rate, two_rate = (
+        statistics.median(column) for column in zip(*rounds, strict=True)
+    )
     report.figures["durable"] = [
         {"what": "bare SQLite rows/s", "rate": round(bare_rate)},
         {"what": "charges/s (reserve and spend in one durable step)", "rate": round(charge_rate)},
@@ -69,10 +72,14 @@ def _durable_rate(folder: Path, report: Report, say: Say) -> None:
     steps = [2 * pairs / rows for rows, _, pairs in rounds]
     report.bars += [
         at_least(
-            "durable reserve+spend per second / bare SQLite FULL rows per second", statistics.median(ratios), 0.60
+            "durable reserve+spend per second / bare SQLite FULL rows per second",
+            statistics.median(ratios),
+            0.60,
         ),
         at_least(
-            "durable commands per second (two-step charges) / bare rows per second", statistics.median(steps), 0.60
+            "durable commands per second (two-step charges) / bare rows per second",
+            statistics.median(steps),
+            0.60,
         ),
     ]
 
@@ -81,11 +88,15 @@ def _bare_rows(path: Path) -> Callable[[int, int], None]:
     connection = connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("CREATE TABLE rows (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)")
+    connection.execute(
+        "CREATE TABLE rows (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, mac BLOB NOT NULL)"
+    )
 
     def commit_all(items: list[bytes], _more: object) -> list[BaseException | None]:
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("INSERT INTO rows (body, mac) VALUES (?, ?)", [(item, bytes(32)) for item in items])
+        connection.executemany(
+            "INSERT INTO rows (body, mac) VALUES (?, ?)", [(item, bytes(32)) for item in items]
+        )
         connection.execute("COMMIT")
         return [None] * len(items)
 
@@ -141,19 +152,31 @@ def _admission(report: Report, say: Say) -> None:
     for k in range(32):
         cost = GaussianCost(sigma=100 + k)
         tags = TagRange(bounds[k], bounds[k + 1])
-        apply(state, Reserve(stream="s", slices=(Slice(tuple(names), tags),), cost=cost, expires_at_ms=FAR_MS))
+        apply(
+            state,
+            Reserve(
+                stream="s", slices=(Slice(tuple(names), tags),), cost=cost, expires_at_ms=FAR_MS
+            ),
+        )
     orders = state.streams["s"].filter.width - 1
     assert all(len(block.loss.starts) == 32 for block in state.streams["s"].blocks)
     rows = []
     for what, tags in (("all tags", WHOLE), ("3/4 of the tags", TagRange(bounds[4], bounds[28]))):
         request = Reserve(
-            stream="s", slices=(Slice(tuple(names), tags),), cost=GaussianCost(sigma=77), expires_at_ms=FAR_MS
+            stream="s",
+            slices=(Slice(tuple(names), tags),),
+            cost=GaussianCost(sigma=77),
+            expires_at_ms=FAR_MS,
         )
         times = [_timed_reserve(state, request) for _ in range(60)]
-        rows.append({"what": what, "orders": orders, "median_ms": round(statistics.median(times) * 1000, 3)})
+        rows.append(
+            {"what": what, "orders": orders, "median_ms": round(statistics.median(times) * 1000, 3)}
+        )
     report.figures["admission"] = rows
     worst = max(float(str(row["median_ms"])) for row in rows)
-    report.bars.append(at_most("ms to admit a charge over 1,000 blocks x 32 ranges x 16 orders (median)", worst, 5))
+    report.bars.append(
+        at_most("ms to admit a charge over 1,000 blocks x 32 ranges x 16 orders (median)", worst, 5)
+    )
     report.bars.append(at_least("Renyi orders in that filter", orders, 16))
 
 
@@ -172,7 +195,9 @@ def _replay(folder: Path, report: Report, say: Say) -> None:
     for number in range(REPLAYED):
         blocks = tuple(names[(number + k) % 1000] for k in range(1 + number % 3))
         tags = WHOLE if number % 2 else TagRange(TAG_SPACE // 10, TAG_SPACE)
-        request = Reserve(stream="s", slices=(Slice(blocks, tags),), cost=cost, expires_at_ms=FAR_MS)
+        request = Reserve(
+            stream="s", slices=(Slice(blocks, tags),), cost=cost, expires_at_ms=FAR_MS
+        )
         entries += apply(state, request)
         entries += apply(state, Spend(number, 1))
     # Commits of four charges each, reserved and then spent, as several clients leave them.
@@ -187,8 +212,16 @@ def _replay(folder: Path, report: Report, say: Say) -> None:
         replayed = ledger.verify().entries
     snapshot = min(_open_seconds(path) for _ in range(3))
     report.figures["replay"] = [
-        {"what": "from scratch", "charges_per_second": round(REPLAYED / scratch), "seconds": round(scratch, 2)},
-        {"what": "from a snapshot", "charges_per_second": round(REPLAYED / snapshot), "seconds": round(snapshot, 3)},
+        {
+            "what": "from scratch",
+            "charges_per_second": round(REPLAYED / scratch),
+            "seconds": round(scratch, 2),
+        },
+        {
+            "what": "from a snapshot",
+            "charges_per_second": round(REPLAYED / snapshot),
+            "seconds": round(snapshot, 3),
+        },
     ]
     assert replayed == 2 * REPLAYED + 2
     report.bars += [
@@ -216,17 +249,29 @@ def _history(report: Report, say: Say) -> None:
         rows.append(pair)
         ratios.append(pair[1] / pair[0])
     report.figures["history"] = [
-        {"old blocks": count, "median_us": round(statistics.median(row[k] for row in rows) * 1e6, 1)}
+        {
+            "old blocks": count,
+            "median_us": round(statistics.median(row[k] for row in rows) * 1e6, 1),
+        }
         for k, count in enumerate((2_000, 20_000))
     ]
-    report.bars.append(at_most("time of a charge with 10x the old blocks / with 1x", statistics.median(ratios), 1.3))
+    report.bars.append(
+        at_most(
+            "time of a charge with 10x the old blocks / with 1x", statistics.median(ratios), 1.3
+        )
+    )
 
 
 def _old_book(count: int) -> tuple[LedgerState, Reserve]:
     """Half of the old blocks retired, half living and used, and a charge on the newest ten."""
     state, names = _book(count, epsilon=1, delta="1e-6")
     slices = (Slice(tuple(names), TagRange.of_shares(0, Fraction(1, 2))),)
-    apply(state, Reserve(stream="s", slices=slices, cost=PureCost(epsilon="0.01"), expires_at_ms=FAR_MS))
+    apply(
+        state,
+        Reserve(stream="s", slices=slices, cost=PureCost(epsilon="0.01"), expires_at_ms=FAR_MS),
+    )
     apply(state, Retire("s", tuple(names[: count // 2]), "old"))
     newest = (Slice(tuple(names[-10:]), TagRange.of_shares(0, Fraction(1, 2))),)
-    return state, Reserve(stream="s", slices=newest, cost=PureCost(epsilon="0.01"), expires_at_ms=FAR_MS)
+    return state, Reserve(
+        stream="s", slices=newest, cost=PureCost(epsilon="0.01"), expires_at_ms=FAR_MS
+    )

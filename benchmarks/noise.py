@@ -1,12 +1,14 @@
 """The noise samplers: how fast they are, and the evidence that their laws are exact.
 
-Speed is compared with OpenDP's integer mechanisms (exact, `OPENDP_DRAWS` draws at a time because they are slow) and with
-numpy's float generators (fast, not private), at `SCALES`; rounds are interleaved and the best of each counts, so that a
-busy machine hurts both alike. Exactness is judged by mpmath, which the library does not use:
+Speed is compared with OpenDP's integer mechanisms (exact, `OPENDP_DRAWS` draws at a time because
+they are slow) and with numpy's float generators (fast, not private), at `SCALES`; rounds are
+interleaved and the best of each counts, so that a busy machine hurts both alike. Exactness is
+judged by mpmath, which the library does not use:
 
 * the float64 positions against their proven bound, at random and at adversarial cells;
 * draws forced through the slow path, with cells that hold a boundary and with planted later bits;
-* frequencies of a hundred million draws against the closed forms, and against a wrong scale, which must be rejected.
+* frequencies of a hundred million draws against the closed forms, and against a wrong scale, which
+  must be rejected.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from benchmarks.bars import Report, Say, at_least, at_most
-from ptklib.privacy import sampler
-from ptklib.privacy.sampler_slow import settle
+from ptklib.privacy.noise import sampler
+from ptklib.privacy.noise.exact import settle
 
 __all__ = ["SAMPLERS", "expected", "fit", "forced_agreement", "position", "run", "slack"]
 
@@ -42,7 +44,11 @@ SAMPLERS: dict[str, Callable[..., NDArray[np.int64]]] = {
     "geometric": sampler.geometric,
     "Gaussian": sampler.rounded_gaussian,
 }
-_LAWS = {"Laplace": sampler._laplace_law, "geometric": sampler._geometric_law, "Gaussian": sampler._gaussian_law}
+_LAWS = {
+    "Laplace": sampler._laplace_law,
+    "geometric": sampler._geometric_law,
+    "Gaussian": sampler._gaussian_law,
+}
 _WORD = 2**64
 
 # A context of our own: mpmath's global one may be in use elsewhere.
@@ -89,9 +95,16 @@ def _against_opendp(report: Report, say: Say) -> None:
                 theirs = min(theirs, _seconds(partial(theirs_of, zeros)) / OPENDP_DRAWS)
             ratios.append(theirs / ours)
             rows.append(
-                {"law": name, "scale": scale, "ours_per_s": f"{1 / ours:.3g}", "opendp_per_s": f"{1 / theirs:.3g}"}
+                {
+                    "law": name,
+                    "scale": scale,
+                    "ours_per_s": f"{1 / ours:.3g}",
+                    "opendp_per_s": f"{1 / theirs:.3g}",
+                }
             )
-        report.bars.append(at_least(f"{name} draws/s, times OpenDP's, worst over scales 1..1e9", min(ratios), 100))
+        report.bars.append(
+            at_least(f"{name} draws/s, times OpenDP's, worst over scales 1..1e9", min(ratios), 100)
+        )
     report.figures["against OpenDP"] = rows
 
 
@@ -117,7 +130,9 @@ def _against_numpy(report: Report, say: Say) -> None:
                     "ratio_of_medians": round(float(np.median(theirs) / np.median(ours)), 2),
                 }
             )
-        report.bars.append(at_least(f"{name} draws/s, times numpy's floats, worst over scales", min(ratios), 0.40))
+        report.bars.append(
+            at_least(f"{name} draws/s, times numpy's floats, worst over scales", min(ratios), 0.40)
+        )
     report.figures["against numpy"] = rows
 
 
@@ -130,20 +145,30 @@ def _memory(report: Report, say: Say) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         report.bars.append(
-            at_most(f"{name} peak memory / output, {MEMORY_DRAWS:,} draws", peak / MEMORY_DRAWS / 8, 1.1)
+            at_most(
+                f"{name} peak memory / output, {MEMORY_DRAWS:,} draws", peak / MEMORY_DRAWS / 8, 1.1
+            )
         )
 
 
 def _evidence(report: Report, say: Say) -> None:
     for name in SAMPLERS:
         say(f"{name}: float64 error against mpmath")
-        worst = min(slack(name, Fraction(scale), 2000, seed) for seed, scale in enumerate(("0.001", "1/3", *SCALES)))
+        worst = min(
+            slack(name, Fraction(scale), 2000, seed)
+            for seed, scale in enumerate(("0.001", "1/3", *SCALES))
+        )
         report.bars.append(at_least(f"{name} proven error bound / largest error seen", worst, 16))
     for name in SAMPLERS:
         say(f"{name}: forced slow path")
-        shares = [forced_agreement(name, Fraction(scale), 150, seed) for seed, scale in enumerate(("1/3", *SCALES))]
+        shares = [
+            forced_agreement(name, Fraction(scale), 150, seed)
+            for seed, scale in enumerate(("1/3", *SCALES))
+        ]
         report.bars.append(at_least(f"{name} forced slow path agrees with mpmath", min(shares), 1))
-        report.bars.append(at_least(f"{name} tails to 2**-191 agree with mpmath", _tail_agreement(name), 1))
+        report.bars.append(
+            at_least(f"{name} tails to 2**-191 agree with mpmath", _tail_agreement(name), 1)
+        )
 
 
 def _frequencies(report: Report, say: Say) -> None:
@@ -155,8 +180,12 @@ def _frequencies(report: Report, say: Say) -> None:
             sample = draw(draws, scale)
             right.append(fit(name, sample, float(scale)))
             wrong += [fit(name, sample, float(scale) * factor) for factor in (0.7, 1.3)]
-        report.bars.append(at_least(f"{name} chi-square p, worst over scales 0.5..5", min(right), 1e-6))
-        report.bars.append(at_most(f"{name} chi-square p against scale -30% and +30%, best", max(wrong), 1e-12))
+        report.bars.append(
+            at_least(f"{name} chi-square p, worst over scales 0.5..5", min(right), 1e-6)
+        )
+        report.bars.append(
+            at_most(f"{name} chi-square p against scale -30% and +30%, best", max(wrong), 1e-12)
+        )
 
 
 def _mpf(value: Fraction) -> Any:
@@ -171,7 +200,9 @@ def position(name: str, scale: Fraction, u: Fraction) -> Any:
     if name == "geometric":
         return -s * _mp.log(p)
     z = _mp.mpf(-special.ndtri(float(u) / 2))
-    while True:  # Newton on the survival function, from 2**-49 on: twice as many right bits each time
+    while (
+        True
+    ):  # Newton on the survival function, from 2**-49 on: twice as many right bits each time
         step = (_mp.erfc(z / _mp.sqrt(2)) - p) / (2 * _mp.npdf(z))
         z += step
         if abs(step) < _mp.mpf(2) ** -160:
@@ -179,10 +210,14 @@ def position(name: str, scale: Fraction, u: Fraction) -> Any:
 
 
 def slack(name: str, scale: Fraction, random_cells: int, seed: int) -> float:
-    """The proven bound without the width of the cell, over the error of float64, least over many cells."""
+    """The proven bound without the width of the cell, over the error of float64, least over many
+    cells.
+    """
     generator = np.random.default_rng(seed)
     uniform = generator.integers(1, 2**63, random_cells)
-    small = generator.integers(1, 2**63, random_cells // 4) >> generator.integers(0, 63, random_cells // 4)
+    small = generator.integers(1, 2**63, random_cells // 4) >> generator.integers(
+        0, 63, random_cells // 4
+    )
     near_one = 2**63 - 1 - small
     cells = np.maximum(np.concatenate([sampler._hard_cells(), uniform, small, near_one]), 1)
     law = _LAWS[name](scale)
@@ -200,8 +235,8 @@ def slack(name: str, scale: Fraction, random_cells: int, seed: int) -> float:
 def forced_agreement(name: str, scale: Fraction, rounds: int, seed: int) -> float:
     """The share of draws, forced to be settled exactly, that equal mpmath's floor.
 
-    Half of the cells hold the boundary of some k, so that one word more is needed; of these, half are given the very
-    bits of the boundary as the next word, so that two are.
+    Half of the cells hold the boundary of some k, so that one word more is needed; of these, half
+    are given the very bits of the boundary as the next word, so that two are.
     """
     generator = np.random.default_rng(seed)
     law = _LAWS[name](scale)
@@ -262,7 +297,9 @@ def expected(name: str, ks: NDArray[np.int64], scale: float) -> NDArray[np.float
 
 
 def fit(name: str, sample: NDArray[np.int64], scale: float) -> float:
-    """The chi-square p-value of a sample against the closed form; cells expected below 10 are pooled at either end."""
+    """The chi-square p-value of a sample against the closed form; cells expected below 10 are
+    pooled at either end.
+    """
     reach = 12 + int(60 * scale)
     ks = np.arange(-reach, reach + 1)
     counts = np.bincount(np.clip(sample, -reach, reach) + reach, minlength=len(ks)).astype(float)

@@ -1,10 +1,12 @@
-"""Pages of a large store over loopback: the page at the end beside the first one, and the milliseconds of each.
+"""Pages of a large store over loopback: the page at the end beside the first one, and the
+milliseconds of each.
 
-A store with 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events, 1,200 operations and two plans is written straight
-into the ledger and the metadata, in commits of 1,000 charges. A server serves it, and one client reads pages of 100 through the
-public API: the first page, the page in the middle and the last page, in turns. A list that reads everything for every page, or
-skips to where it goes on, is many times slower at the end; one that is read by key is not. The ratio is the median over the
-rounds. A page of 1,000 operations is compared with one of 1,000 events.
+A store with 5,000 PTKs, 100,000 blocks, 1,000,000 charges, 200,000 events, 1,200 operations and two
+plans is written straight into the ledger and the metadata, in commits of 1,000 charges. A server
+serves it, and one client reads pages of 100 through the public API: the first page, the page in the
+middle and the last page, in turns. A list that reads everything for every page, or skips to where
+it goes on, is many times slower at the end; one that is read by key is not. The ratio is the median
+over the rounds. A page of 1,000 operations is compared with one of 1,000 events.
 """
 
 from __future__ import annotations
@@ -22,14 +24,15 @@ from ptklib.ledger.commands import Command, Reserve, Retire
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
-from ptkstore.client import Store
-from ptkstore.engine.charges import index_charges
+from ptkstore import Store
+from ptkstore.api.columns import Column
+from ptkstore.api.paging import PageRequest
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import PartitionLine, PlanLine, PlanView, TrainedLine
+from ptkstore.engine.budgets.charges import index_charges
 from ptkstore.metadata.tables import blocks, ptk_configs, ptks
-from ptkstore.rpc.pages import Page
 from ptkstore.server import Server
 from ptkstore.settings import Settings
-from ptkstore.streams import Column, StreamSpec
-from ptkstore.views import PartitionLine, PlanLine, PlanView, TrainedLine
 
 PTKS = 5_000
 BLOCKS = 100_000
@@ -44,14 +47,20 @@ BLOCK_MS = 3_600_000
 DAY_MS = 24 * BLOCK_MS
 CUTS = 400
 _CONFIG = json.dumps(
-    {"keys": [{"kind": "integers", "column": "hour", "first": 0, "last": 23}], "statistics": ["count"]}
+    {
+        "keys": [{"kind": "integers", "column": "hour", "first": 0, "last": 23}],
+        "statistics": ["count"],
+    }
 )
 
 
 def run(say: Say) -> Report:
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
-        say(f"{PTKS:,} PTKs, {BLOCKS:,} blocks, {BLOCKS * CHARGES_PER_BLOCK:,} charges, {EVENTS:,} events")
+        say(
+            f"{PTKS:,} PTKs, {BLOCKS:,} blocks, {BLOCKS * CHARGES_PER_BLOCK:,} charges, {EVENTS:,} "
+            "events"
+        )
         begin = time.perf_counter()
         with Store(folder, workers=0) as store:
             fill(store, say)
@@ -64,11 +73,19 @@ def run(say: Say) -> Report:
                     for _ in range(ROUNDS):
                         for one in times.values():
                             one()
-                    spent = {place: statistics.median(one.seconds[1:]) for place, one in times.items()}
+                    spent = {
+                        place: statistics.median(one.seconds[1:]) for place, one in times.items()
+                    }
                     report.bars.append(
-                        at_most(f"{name}: seconds of the last page / of the first", spent["last"] / spent["first"], 3)
+                        at_most(
+                            f"{name}: seconds of the last page / of the first",
+                            spent["last"] / spent["first"],
+                            3,
+                        )
                     )
-                    report.figures[f"{name}, ms"] = {place: round(1000 * one, 2) for place, one in spent.items()}
+                    report.figures[f"{name}, ms"] = {
+                        place: round(1000 * one, 2) for place, one in spent.items()
+                    }
                 wide = {
                     "operations": _Timer(lambda: remote.operations(limit=1000).operations),
                     "events": _Timer(lambda: remote.events(0, 1000)),
@@ -77,15 +94,24 @@ def run(say: Say) -> Report:
                     for one in wide.values():
                         one()
                 took = {name: statistics.median(one.seconds[1:]) for name, one in wide.items()}
-                # An operation has a cycle with its steps; one query for each of them is what takes long.
+                # An operation has a cycle with its steps; one query for each of them is what takes
+                # long.
                 report.bars.append(
-                    at_most("seconds of 1,000 operations / of 1,000 events", took["operations"] / took["events"], 15)
+                    at_most(
+                        "seconds of 1,000 operations / of 1,000 events",
+                        took["operations"] / took["events"],
+                        15,
+                    )
                 )
-                report.figures["pages of 1,000, ms"] = {name: round(1000 * one, 2) for name, one in took.items()}
+                report.figures["pages of 1,000, ms"] = {
+                    name: round(1000 * one, 2) for name, one in took.items()
+                }
                 summary = _Timer(lambda: remote.budget_summary(STREAM))
                 for _ in range(ROUNDS):
                     summary()
-                report.figures["budget_summary, ms"] = round(1000 * statistics.median(summary.seconds[1:]), 2)
+                report.figures["budget_summary, ms"] = round(
+                    1000 * statistics.median(summary.seconds[1:]), 2
+                )
     return report
 
 
@@ -103,15 +129,17 @@ class _Timer:
         assert found
 
 
-def _reads(remote: Store) -> list[tuple[str, Callable[[], Any], Callable[[], Any], Callable[[], Any]]]:
+def _reads(
+    remote: Store,
+) -> list[tuple[str, Callable[[], Any], Callable[[], Any], Callable[[], Any]]]:
     def block(number: int) -> Callable[[], Any]:
-        token = Page(f"blocks {STREAM}", SIZE, "").token(f"b{number:06}") if number else ""
+        token = PageRequest(f"blocks {STREAM}", SIZE, "").token(f"b{number:06}") if number else ""
         return lambda: remote.blocks(STREAM, limit=SIZE, page_token=token).blocks
 
     charges = BLOCKS * CHARGES_PER_BLOCK
 
     def charge(number: int) -> Callable[[], Any]:
-        token = Page(f"charges {STREAM}", SIZE, "").token(number) if number else ""
+        token = PageRequest(f"charges {STREAM}", SIZE, "").token(number) if number else ""
         return lambda: remote.charges(STREAM, limit=SIZE, page_token=token).charges
 
     def event(number: int) -> Callable[[], Any]:
@@ -126,11 +154,11 @@ def _reads(remote: Store) -> list[tuple[str, Callable[[], Any], Callable[[], Any
 
 def _apply(store: Store, commands: Sequence[Command]) -> None:
     """All of them in one commit."""
-    store.home.ledger._writer.submit(lambda turn: [turn.apply(one) for one in commands])
+    store.parts.ledger._writer.submit(lambda turn: [turn.apply(one) for one in commands])
 
 
 def fill(store: Store, say: Say) -> None:
-    home = store.home
+    parts = store.parts
     store.create_stream(
         StreamSpec(
             name=STREAM,
@@ -145,9 +173,9 @@ def fill(store: Store, say: Say) -> None:
         )
     )
     # A stream that has blocks has files.
-    home.writer(STREAM)
+    parts.writer(STREAM)
     names = [f"b{number:06}" for number in range(BLOCKS)]
-    home.ledger.add_blocks(STREAM, names)
+    parts.ledger.add_blocks(STREAM, names)
     cost = PureCost(epsilon="0.01")
     asked = [
         Reserve(
@@ -170,22 +198,40 @@ def fill(store: Store, say: Say) -> None:
         if old:
             _apply(store, [Retire(STREAM, old, "window expired")])
     say("indexing the charges")
-    index_charges(home)
-    with home.metadata.write() as tx:
+    index_charges(parts)
+    with parts.journal.writing() as tx:
         session = tx.blocks._session
         session.insert_plain(
             blocks,
             ("stream", "name", "start_ms", "end_ms", "window", "status", "dp_count"),
             [
-                (STREAM, name, place * BLOCK_MS, (place + 1) * BLOCK_MS, place // 24, "expired", 4000)
+                (
+                    STREAM,
+                    name,
+                    place * BLOCK_MS,
+                    (place + 1) * BLOCK_MS,
+                    place // 24,
+                    "expired",
+                    4000,
+                )
                 for place, name in enumerate(names)
             ],
         )
         for number in range(1, PTKS + 1):
-            values = {"kind": "statistics", "config_version": 1, "target": 0.3, "train_every": 1, "etag": 1}
-            session.insert(ptks, name=f"p{number}", stream=STREAM, status="ACTIVE", reason="", **values)
+            values = {
+                "kind": "statistics",
+                "config_version": 1,
+                "target": 0.3,
+                "train_every": 1,
+                "etag": 1,
+            }
+            session.insert(
+                ptks, name=f"p{number}", stream=STREAM, status="ACTIVE", reason="", **values
+            )
             session.insert(ptk_configs, ptk=number, config_version=1, config=_CONFIG)
-        tx.events.add_all(("ptk.state", f"p{number % PTKS + 1}", {"version": number}) for number in range(EVENTS))
+        tx.events.add_all(
+            ("ptk.state", f"p{number % PTKS + 1}", {"version": number}) for number in range(EVENTS)
+        )
     say("cycles")
     add_cycles(store)
     add_operations(store)
@@ -197,26 +243,38 @@ def add_cycles(store: Store) -> None:
     for window in (newest - 1, newest):
         view = _plan(window)
         trained = {
-            one.ptk: asdict(TrainedLine(one.ptk, "PUBLISHED", 1 + window - newest + 1, one.epsilon, one.samples))
+            one.ptk: asdict(
+                TrainedLine(one.ptk, "PUBLISHED", 1 + window - newest + 1, one.epsilon, one.samples)
+            )
             for one in view.lines
         }
-        with store.home.metadata.write() as tx:
+        with store.parts.journal.writing() as tx:
             cycle = tx.cycles.start(STREAM, window, at_ms=window * DAY_MS)
             body = {"view": view.as_json()}
             tx.plans.put(STREAM, window, body, view.status, at_ms=window * DAY_MS)
-            steps = {"sealed": {"dp_records": 96_000}, "planned": body, "trained": trained, "expired": None}
+            steps = {
+                "sealed": {"dp_records": 96_000},
+                "planned": body,
+                "trained": trained,
+                "expired": None,
+            }
             tx.cycles.add_steps(cycle, steps, at_ms=window * DAY_MS)
             tx.cycles.finish(cycle, "DONE", at_ms=window * DAY_MS)
 
 
 def add_operations(store: Store) -> None:
     """Windows that were closed one by one, each with a cycle of a few PTKs."""
-    with store.home.metadata.write() as tx:
+    with store.parts.journal.writing() as tx:
         for window in range(OPERATIONS):
             line = asdict(TrainedLine("p1", "PUBLISHED", window + 1, "0.01", 3000))
             cycle = tx.cycles.start(STREAM, window, at_ms=window * DAY_MS)
             planned = {"view": {"status": "OPTIMAL"}}
-            steps = {"sealed": {"dp_records": 96_000}, "planned": planned, "trained": {"p1": line}, "expired": None}
+            steps = {
+                "sealed": {"dp_records": 96_000},
+                "planned": planned,
+                "trained": {"p1": line},
+                "expired": None,
+            }
             tx.cycles.add_steps(cycle, steps, at_ms=window * DAY_MS)
             tx.cycles.finish(cycle, "DONE", at_ms=window * DAY_MS)
             row = tx.operations.start("CloseWindow", STREAM, at_ms=window * DAY_MS)
@@ -227,11 +285,29 @@ def add_operations(store: Store) -> None:
 def _plan(window: int) -> PlanView:
     """Every PTK spans three of so many partitions."""
     lines = tuple(
-        PlanLine(f"p{k}", "0.01", 3000 + k % 7, 0.03, 0.3, tuple(sorted((k + step) % CUTS for step in range(3))), 0.025)
+        PlanLine(
+            f"p{k}",
+            "0.01",
+            3000 + k % 7,
+            0.03,
+            0.3,
+            tuple(sorted((k + step) % CUTS for step in range(3))),
+            0.025,
+        )
         for k in range(1, PTKS + 1)
     )
     cuts = tuple(PartitionLine(1000, 3 * PTKS // CUTS, 0.95) for _ in range(CUTS))
     total = sum(one.samples for one in cuts)
     return PlanView(
-        STREAM, window, "OPTIMAL", total, total, "strip", 1.5, lines, lower_bound=total, gap=0.0, partitions=cuts
+        STREAM,
+        window,
+        "OPTIMAL",
+        total,
+        total,
+        "strip",
+        1.5,
+        lines,
+        lower_bound=total,
+        gap=0.0,
+        partitions=cuts,
     )

@@ -1,8 +1,10 @@
-"""The DP profiler on problems whose answers are known: does it find the n that is needed, and does it keep its word?
+"""The DP profiler on problems whose answers are known: does it find the n that is needed, and does
+it keep its word?
 
-* n within a factor of 4 of the truth; "R* > target" never when it is not so, and found when R* is above twice the target; the
-  true risk of witnesses (`_profiler.accuracy`);
-* the curve through a few levels against the full grid; closed forms against measured ones (`_profiler.curves`);
+* n within a factor of 4 of the truth; "R* > target" never when it is not so, and found when R* is
+  above twice the target; the true risk of witnesses (`_profiler.accuracy`);
+* the curve through a few levels against the full grid; closed forms against measured ones
+  (`_profiler.curves`);
 * the shapes of Fig. 6, and how long a profile of each kind of PTK takes.
 """
 
@@ -40,7 +42,9 @@ def run(say: Say) -> Report:
 
 
 def _shapes(_pool: Executor) -> tuple[list[Bar], dict[str, object]]:
-    """At epsilon 1 embeddings still gain at the end, clusters and statistics have settled; few samples give any clusters."""
+    """At epsilon 1 embeddings still gain at the end, clusters and statistics have settled; few
+    samples give any clusters.
+    """
     rows = {}
     for kind in SHAPES:
         case = CASES[kind]()
@@ -51,11 +55,16 @@ def _shapes(_pool: Executor) -> tuple[list[Bar], dict[str, object]]:
         )
     # What a doubling changes at the end.
     last = {
-        kind: (found[-1].loss / found[-2].loss) ** (1 / math.log2(found[-1].samples / found[-2].samples))
+        kind: (found[-1].loss / found[-2].loss)
+        ** (1 / math.log2(found[-1].samples / found[-2].samples))
         for kind, found in rows.items()
     }
     spread = rows["clusters"][0].spread / rows["clusters"][0].loss
-    seen = [last["embeddings"] < 0.96, last["clusters"] > 0.96 and spread > 0.2, last["statistics"] > 0.97]
+    seen = [
+        last["embeddings"] < 0.96,
+        last["clusters"] > 0.96 and spread > 0.2,
+        last["statistics"] > 0.97,
+    ]
     figures = {f"{kind}_last_doubling": round(one, 3) for kind, one in last.items()} | {
         "clusters_spread": round(spread, 2)
     }
@@ -64,7 +73,9 @@ def _shapes(_pool: Executor) -> tuple[list[Bar], dict[str, object]]:
 
 def _times(_pool: Executor) -> tuple[list[Bar], dict[str, object]]:
     rows = list(_timed(kinds.ROWS, kinds.cases()))
-    return [at_most(f"minutes to profile {row['kind']}", row["minutes"], 5) for row in rows], {"kinds": rows}
+    return [at_most(f"minutes to profile {row['kind']}", row["minutes"], 5) for row in rows], {
+        "kinds": rows
+    }
 
 
 def _timed(rows: int, cases: Iterable[tuple[str, Callable[[int], Any]]]) -> Iterable[Row]:

@@ -1,9 +1,9 @@
 """How long training a PTK takes, against the exact method without privacy: one bar for each kind.
 
-A module ``benchmarks/ptk_speed/<kind>.py`` has ``WHAT`` (the two things compared), ``LIMIT`` and ``rounds(say)``, which gives
-pairs of seconds, ours and the baseline's, taken one after the other in one process. The bar is on the median of their
-ratios. A kind that is required and has no module, or whose module fails or gives too few rounds, is a broken bar, never
-left out.
+A module ``benchmarks/ptk_speed/<kind>.py`` has ``WHAT`` (the two things compared), ``LIMIT`` and
+``rounds(say)``, which gives pairs of seconds, ours and the baseline's, taken one after the other in
+one process. The bar is on the median of their ratios. A kind that is required and has no module, or
+whose module fails or gives too few rounds, is a broken bar, never left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ LEAST_ROUNDS = 5
 
 def kinds() -> list[str]:
     """The required kinds, and any other that has a module."""
-    found = {module.name for module in pkgutil.iter_modules(ptk_speed.__path__) if not module.name.startswith("_")}
+    found = {
+        module.name
+        for module in pkgutil.iter_modules(ptk_speed.__path__)
+        if not module.name.startswith("_")
+    }
     return sorted(found | set(REQUIRED))
 
 

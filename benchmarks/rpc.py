@@ -1,18 +1,20 @@
 """The service over loopback: Append beside a file, unary calls beside a bare echo.
 
-*Append*: one producer sends a table of 15 columns, in batches of about 3 MB, from a process of its own; the server is
-another process. Every acknowledged batch is checked, tagged, encrypted and on the disk. The baseline, interleaved in the
-same run, writes the same Arrow batches to a file from one thread, each of them on the disk (fdatasync) before the next.
-Beside it, as a figure: the same without fdatasync, which is writing to memory. CPU is that of both processes together, over
-the rows. Every round has a server and a store of its own, warmed by a few batches and removed afterwards, as the file is:
-otherwise the page cache would grow under one of the two only.
+*Append*: one producer sends a table of 15 columns, in batches of about 3 MB, from a process of its
+own; the server is another process. Every acknowledged batch is checked, tagged, encrypted and on
+the disk. The baseline, interleaved in the same run, writes the same Arrow batches to a file from
+one thread, each of them on the disk (fdatasync) before the next. Beside it, as a figure: the same
+without fdatasync, which is writing to memory. CPU is that of both processes together, over the
+rows. Every round has a server and a store of its own, warmed by a few batches and removed
+afterwards, as the file is: otherwise the page cache would grow under one of the two only.
 
-*Unary*: the same client calls, in turns, a bare grpcio server in a process of its own that returns 64 bytes, and ours. p99
-of the latencies of each, in milliseconds; the ratio is the median over the rounds.
+*Unary*: the same client calls, in turns, a bare grpcio server in a process of its own that returns
+64 bytes, and ours. p99 of the latencies of each, in milliseconds; the ratio is the median over the
+rounds.
 
-*Notified*: from publishing a state to one subscriber of the SDK, and to 1,000 of asyncio, beside a bare Redis publish to as
-many connections (``_rpc/notified.py``). The bar is (p99 - 20 ms) / p99 of the bare publish. 1,000 threads of the SDK in one
-process are shown as a figure.
+*Notified*: from publishing a state to one subscriber of the SDK, and to 1,000 of asyncio, beside a
+bare Redis publish to as many connections (``_rpc/notified.py``). The bar is (p99 - 20 ms) / p99 of
+the bare publish. 1,000 threads of the SDK in one process are shown as a figure.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ import pyarrow as pa
 from benchmarks._rpc import notified
 from benchmarks.bars import Report, Say, at_least, at_most
 from benchmarks.ingest import batch, spec
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc, stream_pb2, stream_pb2_grpc
 
 ROWS = 3_000_000
@@ -59,7 +61,8 @@ def run(say: Say) -> Report:
     report.figures["append"] = [appended]
     report.bars += [
         at_least(
-            "rows/s appended over gRPC / rows/s of writing the same Arrow batches durably to a file",
+            "rows/s appended over gRPC / rows/s of writing the same Arrow batches durably to a "
+            "file",
             appended["ratio"],
             0.2,
         ),
@@ -97,7 +100,9 @@ def _appending() -> dict[str, Any]:
         "bare_rows_per_s": round(rows / bare),
         "ratio": round(statistics.median(bare / seconds for seconds, _, bare, _ in found), 3),
         "cached_rows_per_s": round(rows / cached),
-        "ratio_to_cached": round(statistics.median(cached / seconds for seconds, _, _, cached in found), 3),
+        "ratio_to_cached": round(
+            statistics.median(cached / seconds for seconds, _, _, cached in found), 3
+        ),
         "cpu_us": round(cpu / rows * 1e6, 3),
         "bytes_per_row": round(one.nbytes / BATCH_ROWS, 1),
     }
@@ -105,7 +110,10 @@ def _appending() -> dict[str, Any]:
 
 def _appended(one: pa.RecordBatch, count: int) -> tuple[float, float, float, float]:
     """Seconds and CPU seconds of a push into a new store, seconds of the two files."""
-    with tempfile.TemporaryDirectory() as folder, _server(Path(folder) / "store") as (address, process):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder) / "store") as (address, process),
+    ):
         with Store(address) as store:
             store.create_stream(spec())
             store.push("rides", pa.Table.from_batches([one] * WARM), producer="warm")
@@ -117,7 +125,9 @@ def _appended(one: pa.RecordBatch, count: int) -> tuple[float, float, float, flo
 
 
 def _push(address: str, producer: str, count: int) -> tuple[float, float]:
-    """Wall and CPU seconds of a producer in a process of its own, from its first batch to its last acknowledgement."""
+    """Wall and CPU seconds of a producer in a process of its own, from its first batch to its last
+    acknowledgement.
+    """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     child = context.Process(target=_produce, args=(address, producer, count, theirs))
@@ -128,7 +138,9 @@ def _push(address: str, producer: str, count: int) -> tuple[float, float]:
 
 
 def _produce(address: str, producer: str, count: int, out: Any) -> None:
-    """Frames are made beforehand; turning them into Arrow IPC is on the clock, as it is for the file."""
+    """Frames are made beforehand; turning them into Arrow IPC is on the clock, as it is for the
+    file.
+    """
     one = batch(BATCH_ROWS)
     table = pa.Table.from_batches([one] * count)
     with Store(address) as store:
@@ -152,10 +164,17 @@ def _write(path: Path, one: pa.RecordBatch, count: int, *, durable: bool) -> flo
 
 
 def _calling() -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as (address, _), _echo() as echo_address:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder)) as (address, _),
+        _echo() as echo_address,
+    ):
         with Store(address) as store:
             _prepare(store)
-        with grpc.insecure_channel(address) as channel, grpc.insecure_channel(echo_address) as echo_channel:
+        with (
+            grpc.insecure_channel(address) as channel,
+            grpc.insecure_channel(echo_address) as echo_channel,
+        ):
             ptks = ptk_pb2_grpc.PtkServiceStub(channel)
             streams = stream_pb2_grpc.StreamServiceStub(channel)
             bare = echo_channel.unary_unary("/bench.Echo/Echo")
@@ -165,7 +184,9 @@ def _calling() -> list[dict[str, Any]]:
                 "GetPtk": lambda: ptks.GetPtk(ptk_pb2.GetPtkRequest(name="busy")),
                 "GetStream": lambda: streams.GetStream(stream_pb2.GetStreamRequest(name="rides")),
             }
-            rounds = [{name: _latencies(call) for name, call in calls.items()} for _ in range(ROUNDS)]
+            rounds = [
+                {name: _latencies(call) for name, call in calls.items()} for _ in range(ROUNDS)
+            ]
     table = []
     for name in calls:
         p99 = [float(np.percentile(one[name], 99)) for one in rounds]
@@ -176,7 +197,9 @@ def _calling() -> list[dict[str, Any]]:
                 "call": name,
                 "p50_ms": round(statistics.median(p50) * 1e3, 3),
                 "p99_ms": round(statistics.median(p99) * 1e3, 3),
-                "ratio": round(statistics.median(ours / bare for ours, bare in zip(p99, echo, strict=True)), 2),
+                "ratio": round(
+                    statistics.median(ours / bare for ours, bare in zip(p99, echo, strict=True)), 2
+                ),
             }
         )
     return table
@@ -195,7 +218,10 @@ def _prepare(store: Store) -> None:
     """A PTK with one small state."""
     store.create_stream(spec())
     begins = 1_767_225_600_000
-    config = {"keys": [{"kind": "integers", "column": "passengers", "first": 0, "last": 9}], "statistics": ["count"]}
+    config = {
+        "keys": [{"kind": "integers", "column": "passengers", "first": 0, "last": 9}],
+        "statistics": ["count"],
+    }
     store.register("busy", stream="rides", kind="statistics", config=config, target=0.5)
     store.push("rides", pa.table(batch(BATCH_ROWS)))
     store.run("rides", until_ms=begins + DAY_MS)
@@ -203,16 +229,29 @@ def _prepare(store: Store) -> None:
 
 
 @contextmanager
-def _server(path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """``sage serve`` in a process of its own."""
-    command = [sys.executable, "-c", "from ptkstore.cli import main; main()", "serve", "--json", "--store", str(path)]
+    command = [
+        sys.executable,
+        "-c",
+        "from ptkstore.cli import main; main()",
+        "serve",
+        "--json",
+        "--store",
+        str(path),
+    ]
     ours = {
         "SAGE__SERVER__ADDRESS": "127.0.0.1:0",
         "SAGE__WORKERS__PROCESSES": "0",
         "SAGE__SERVER__CALLS_PER_SECOND": "0",
     }
     with subprocess.Popen(
-        command, cwd=_ROOT, env=os.environ | ours, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=_ROOT,
+        env=os.environ | ours,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         assert process.stdout is not None
         text = ""
@@ -241,7 +280,9 @@ def _echo() -> Iterator[str]:
 def _serve_echo(pipe: Any) -> None:
     server = grpc.server(ThreadPoolExecutor(16))
     handler = grpc.unary_unary_rpc_method_handler(lambda request, _context: request)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Echo", {"Echo": handler}),))
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("bench.Echo", {"Echo": handler}),)
+    )
     pipe.send(server.add_insecure_port("127.0.0.1:0"))
     server.start()
     pipe.recv()

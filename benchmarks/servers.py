@@ -1,14 +1,18 @@
-"""Several servers on one PostgreSQL: charges per second of two beside one, and whether anybody gets past the filter.
+"""Several servers on one PostgreSQL: charges per second of two beside one, and whether anybody gets
+past the filter.
 
-Two server processes (a store, its gRPC server and its ledger each) share one PostgreSQL that this run starts. A round makes a
-stream whose blocks can carry a known number of charges, and `CLIENTS` callers of the ledger charge these blocks until every
-one of them is refused everywhere: first all of them in one process, then half of them in each of the two, the order changing
-from round to round. Before a round every server reads what it has missed: what is compared is charging, not catching up. No
-RPC charges by itself, so the callers are threads inside the server processes, where training, profiling and counting call the
-ledger. The rate is the charges that were granted, over the time from the common start to the last grant.
+Two server processes (a store, its gRPC server and its ledger each) share one PostgreSQL that this
+run starts. A round makes a stream whose blocks can carry a known number of charges, and `CLIENTS`
+callers of the ledger charge these blocks until every one of them is refused everywhere: first all
+of them in one process, then half of them in each of the two, the order changing from round to
+round. Before a round every server reads what it has missed: what is compared is charging, not
+catching up. No RPC charges by itself, so the callers are threads inside the server processes, where
+training, profiling and counting call the ledger. The rate is the charges that were granted, over
+the time from the common start to the last grant.
 
-What was granted is then counted again by a third party: a ledger opened afterwards replays the journal from its first entry,
-judges every charge (`Ledger.verify`), and the entries of each block are added up and compared with what it can carry.
+What was granted is then counted again by a third party: a ledger opened afterwards replays the
+journal from its first entry, judges every charge (`Ledger.verify`), and the entries of each block
+are added up and compared with what it can carry.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ _BEGIN_SECONDS = 0.1
 
 
 def run(say: Say) -> Report:
-    from tests.servers.postgres import start_postgres
+    from devtools.servers.postgres import start_postgres
 
     report = Report()
     postgres = start_postgres(say)
@@ -57,8 +61,14 @@ def run(say: Say) -> Report:
         postgres.server.close()
     ratios = [two / one for one, two in rounds]
     report.figures["charges"] = [
-        {"what": "one server, 16 clients: charges/s", "rate": round(statistics.median(one for one, _ in rounds))},
-        {"what": "two servers, 8 clients each: charges/s", "rate": round(statistics.median(two for _, two in rounds))},
+        {
+            "what": "one server, 16 clients: charges/s",
+            "rate": round(statistics.median(one for one, _ in rounds)),
+        },
+        {
+            "what": "two servers, 8 clients each: charges/s",
+            "rate": round(statistics.median(two for _, two in rounds)),
+        },
     ]
     report.figures["ratios"] = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     report.figures["charges granted"] = granted
@@ -89,7 +99,8 @@ def _rate(servers: list[Any], stream: str) -> float:
         server.send((stream, 0, 0.0))
         server.recv()
     if len(servers) == 1:
-        # A ledger that is used by others is written in another way; that it was is forgotten after a while.
+        # A ledger that is used by others is written in another way; that it was is forgotten after
+        # a while.
         time.sleep(SHARED_SECONDS + 0.1)
     start = time.time() + _BEGIN_SECONDS
     for server in servers:
@@ -100,10 +111,11 @@ def _rate(servers: list[Any], stream: str) -> float:
 
 
 def counted(entries: Iterable[Entry]) -> tuple[int, int, int]:
-    """From the journal alone: charges, those beyond what a block can carry, and those that it could have carried as well.
+    """From the journal alone: charges, those beyond what a block can carry, and those that it could
+    have carried as well.
 
-    Every charge demands the same of one whole block, so a block can carry as many of them as fit into its capacity at the
-    order where most of them do.
+    Every charge demands the same of one whole block, so a block can carry as many of them as fit
+    into its capacity at the order where most of them do.
     """
     room: dict[str, int] = {}
     capacities: dict[str, list[int]] = {}
@@ -113,7 +125,11 @@ def counted(entries: Iterable[Entry]) -> tuple[int, int, int]:
         if entry["kind"] == "stream":
             capacities[stream] = entry["filter"]["capacity"]
         elif entry["kind"] == "reserve":
-            fits = [most // each for most, each in zip(capacities[stream], entry["demand"], strict=True) if each]
+            fits = [
+                most // each
+                for most, each in zip(capacities[stream], entry["demand"], strict=True)
+                if each
+            ]
             room[stream] = max(fits)
             carried[stream, str(entry["slices"])] += 1
     assert len(carried) == len(room) * BLOCKS
@@ -163,11 +179,14 @@ def _serve(url: str, folder: str, pipe: Any) -> None:
     with open_store(Path(folder) / "store", settings) as store, Server(store, settings):
         pipe.send("serving")
         while (order := pipe.recv()) is not None:
-            pipe.send(_charge_all(store.home.ledger, *order))
+            pipe.send(_charge_all(store.parts.ledger, *order))
 
 
 def _charge_all(ledger: Ledger, stream: str, clients: int, start: float) -> tuple[int, float]:
-    """Charge until every block refuses every client. Without clients, make the stream and its blocks, or read them."""
+    """Charge until every block refuses every client.
+
+    Without clients, make the stream and its blocks, or read them.
+    """
     if not clients:
         if stream not in ledger.streams():
             ledger.create_stream(stream, POLICY)

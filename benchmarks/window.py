@@ -1,8 +1,10 @@
-"""A whole window cycle, one million rows and twenty statistics PTKs, against pyarrow's group_by for the same exact aggregates.
+"""A whole window cycle, one million rows and twenty statistics PTKs, against pyarrow's group_by for
+the same exact aggregates.
 
-The cycle opens and decrypts the window, charges, trains in warm worker processes, puts states into the lake, publishes, and
-destroys the raw data. The baseline holds the same table in memory and aggregates it exactly, without privacy, on all cores.
-The first window warms the workers (their imports and their memory) and is shown, not counted.
+The cycle opens and decrypts the window, charges, trains in warm worker processes, puts states into
+the lake, publishes, and destroys the raw data. The baseline holds the same table in memory and
+aggregates it exactly, without privacy, on all cores. The first window warms the workers (their
+imports and their memory) and is shown, not counted.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import pyarrow as pa
 from benchmarks.bars import Report, Say, at_least, at_most
 from ptklib import registry
 from ptklib.ledger.policy import Policy
-from ptkstore.client import Store
-from ptkstore.streams import Column, StreamSpec
+from ptkstore import Store
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
 
 ROWS = 1_000_000
 ROUNDS = 9
-# The privacy level that twenty PTKs can have side by side. What the block counts leave is just enough for it, so the best plan
-# has one partition, and every PTK trains on most of the window.
+# The privacy level that twenty PTKs can have side by side. What the block counts leave is just
+# enough for it, so the best plan has one partition, and every PTK trains on most of the window.
 _LEVEL = "0.046"
 _COUNTS = "0.08"
 DAY_MS = 86_400_000
@@ -47,10 +50,14 @@ def run(say: Say) -> Report:
                 }
                 target = _target(config)
                 answer = store.register(
-                    f"{key}-{value}", stream="rides", kind="statistics", config=config, target=target
+                    f"{key}-{value}",
+                    stream="rides",
+                    kind="statistics",
+                    config=config,
+                    target=target,
                 )
                 assert answer.status == "ACTIVE", answer
-        store._home.workers.warm()
+        store._parts.workers.warm()
         cycle_seconds, group_seconds, trained, least = [], [], 0, ROWS
         for number in range(1 + ROUNDS):
             say(f"window {number + 1} of {1 + ROUNDS}")
@@ -67,7 +74,11 @@ def run(say: Say) -> Report:
     ratios = [ours / theirs for ours, theirs in zip(cycle_seconds, group_seconds, strict=True)][1:]
     return Report(
         bars=[
-            at_most("seconds of a window cycle / seconds of pyarrow group_by (median)", statistics.median(ratios), 2.0),
+            at_most(
+                "seconds of a window cycle / seconds of pyarrow group_by (median)",
+                statistics.median(ratios),
+                2.0,
+            ),
             at_least("PTKs trained and published", trained, len(KEYS) * len(VALUES) * (1 + ROUNDS)),
         ],
         figures={
@@ -93,8 +104,12 @@ def _target(config: dict[str, Any]) -> float:
 
 def _spec() -> StreamSpec:
     columns = [Column(name="at", type="timestamp[ms]", lower="2026-01-01")]
-    columns += [Column(name=key, type="int32", lower=0, upper=size - 1) for key, size in KEYS.items()]
-    columns += [Column(name=value, type="float64", lower=0, upper=upper) for value, upper in VALUES.items()]
+    columns += [
+        Column(name=key, type="int32", lower=0, upper=size - 1) for key, size in KEYS.items()
+    ]
+    columns += [
+        Column(name=value, type="float64", lower=0, upper=upper) for value, upper in VALUES.items()
+    ]
     return StreamSpec(
         name="rides",
         columns=tuple(columns),
@@ -109,7 +124,9 @@ def _spec() -> StreamSpec:
 def _day(number: int) -> pa.Table:
     rng = np.random.default_rng(number)
     body: dict[str, Any] = {
-        "at": pa.array(np.sort(rng.integers(0, DAY_MS, ROWS)) + FIRST_MS + number * DAY_MS, pa.timestamp("ms"))
+        "at": pa.array(
+            np.sort(rng.integers(0, DAY_MS, ROWS)) + FIRST_MS + number * DAY_MS, pa.timestamp("ms")
+        )
     }
     body |= {key: rng.integers(0, size, ROWS).astype(np.int32) for key, size in KEYS.items()}
     body |= {value: rng.random(ROWS) * upper for value, upper in VALUES.items()}

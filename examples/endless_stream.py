@@ -1,9 +1,10 @@
 """A stream that never runs out of privacy budget, live in the terminal.
 
-Every simulated day brings a block of synthetic taxi rides. Five pipelines charge the blocks before they read them: daily
-statistics, a weekly forest, embeddings every few days, and an analyst who keeps asking for more. Each block carries at most
-(epsilon, delta) = (1, 1e-6) and retires when it is used up or leaves the window; new days bring fresh budget, so the
-pipelines never stop. The same queries on one budget for the whole stream would end within days; the last line says when.
+Every simulated day brings a block of synthetic taxi rides. Five pipelines charge the blocks before
+they read them: daily statistics, a weekly forest, embeddings every few days, and an analyst who
+keeps asking for more. Each block carries at most (epsilon, delta) = (1, 1e-6) and retires when it
+is used up or leaves the window; new days bring fresh budget, so the pipelines never stop. The same
+queries on one budget for the whole stream would end within days; the last line says when.
 
 Run it with ``make demo`` or ``python -m examples.endless_stream [--days N] [--fast]``.
 """
@@ -42,7 +43,9 @@ FIRST_DAY = datetime.date(2026, 1, 1)
 
 @dataclass
 class Pipeline:
-    """Somebody who charges the stream: every so many days, the newest blocks that still have room."""
+    """Somebody who charges the stream: every so many days, the newest blocks that still have
+    room.
+    """
 
     name: str
     every_days: int
@@ -96,7 +99,9 @@ class Demo:
             Pipeline("hour-speed statistics", 1, 1, self.hourly.cost),
             Pipeline("zone counts", 1, 3, self.zones.cost),
             Pipeline("duration forest", 7, 7, ApproxCost(epsilon="0.15", delta="1e-9")),
-            Pipeline("ride embeddings", 4, 10, SampledGaussianCost(rate="0.01", sigma=2, steps=500)),
+            Pipeline(
+                "ride embeddings", 4, 10, SampledGaussianCost(rate="0.01", sigma=2, steps=500)
+            ),
             Pipeline("curious analyst", 1, 5, PureCost(epsilon="0.01"), greedy=True),
         ]
 
@@ -115,7 +120,8 @@ class Demo:
 
     def _run(self, pipeline: Pipeline, rides: NDArray[np.int64]) -> None:
         if pipeline.greedy:
-            # Insists on the newest blocks and doubles the price every day, until the ledger says no.
+            # Insists on the newest blocks and doubles the price every day, until the ledger says
+            # no.
             assert isinstance(pipeline.cost, PureCost)
             blocks = self.ledger.blocks(STREAM, retired=False)[-pipeline.blocks :]
             pipeline.cost = PureCost(epsilon=pipeline.cost.stated_epsilon * 2)
@@ -155,7 +161,9 @@ class Demo:
 
     def _retire(self) -> None:
         for block in self.ledger.blocks(STREAM, retired=False):
-            age = (FIRST_DAY + datetime.timedelta(self.day) - datetime.date.fromisoformat(block)).days
+            age = (
+                FIRST_DAY + datetime.timedelta(self.day) - datetime.date.fromisoformat(block)
+            ).days
             left = self.ledger.left(STREAM, [block])
             self.used[block] = 1 - float(left / self.full_left)
             if age >= WINDOW_DAYS:
@@ -168,9 +176,14 @@ class Demo:
 
     def picture(self) -> Group:
         """The tables, as they are now."""
-        blocks = Table(title=f"day {self.day}: blocks of stream '{STREAM}', each promised (1, 1e-6)-DP", expand=False)
+        blocks = Table(
+            title=f"day {self.day}: blocks of stream '{STREAM}', each promised (1, 1e-6)-DP",
+            expand=False,
+        )
         for heading in ("block", "rides (DP)", "budget used", "left for one more", "state"):
-            blocks.add_column(heading, justify="right" if "(" in heading or "left" in heading else "left")
+            blocks.add_column(
+                heading, justify="right" if "(" in heading or "left" in heading else "left"
+            )
         for name in self.ledger.blocks(STREAM)[-SHOWN_BLOCKS:]:
             view = self.ledger.block(STREAM, name)
             used = self.used[name]
@@ -178,10 +191,14 @@ class Demo:
             colour = "red" if view.retired else "yellow" if used > 0.6 else "green"
             state = view.retired or "alive"
             left = "-" if view.retired else f"{float(view.left):.3f}"
-            blocks.add_row(name, f"{self.sizes[name]:,}", f"[{colour}]{bar:<24}[/] {used:4.0%}", left, state)
+            blocks.add_row(
+                name, f"{self.sizes[name]:,}", f"[{colour}]{bar:<24}[/] {used:4.0%}", left, state
+            )
         people = Table(title="who charges", expand=False)
         for heading in ("pipeline", "price now", "runs", "refused", "last"):
-            people.add_column(heading, justify="right" if heading in ("runs", "refused") else "left")
+            people.add_column(
+                heading, justify="right" if heading in ("runs", "refused") else "left"
+            )
         for one in self.pipelines:
             people.add_row(one.name, str(one.cost), str(one.runs), str(one.refused), one.last)
         return Group(blocks, people, self.totals())
@@ -190,8 +207,10 @@ class Demo:
         """One line that says it all."""
         ended = f"ended on day {self.ended_on}" if self.ended_on else "still running"
         return (
-            f"{self.day} days, {self.counts['charges']} charges on {self.counts['charged blocks']} blocks, "
-            f"{self.counts['refusals']} refusals, {self.counts['retired']} blocks retired, busiest hour (DP) {self.rush_hour}; "
+            f"{self.day} days, {self.counts['charges']} charges on {self.counts['charged blocks']} "
+            "blocks, "
+            f"{self.counts['refusals']} refusals, {self.counts['retired']} blocks retired, busiest "
+            f"hour (DP) {self.rush_hour}; "
             f"one budget for the whole stream: {ended}"
         )
 
@@ -199,7 +218,9 @@ class Demo:
 def main() -> int:
     """Run the show; it ends by itself."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--days", type=int, default=45, help="how many days to simulate (default 45)")
+    parser.add_argument(
+        "--days", type=int, default=45, help="how many days to simulate (default 45)"
+    )
     parser.add_argument("--fast", action="store_true", help="do not pause between days")
     arguments = parser.parse_args()
     console = Console()
@@ -213,7 +234,8 @@ def main() -> int:
             found = ledger.verify()
             same = "the same state" if found.digest == digest else "A DIFFERENT STATE"
             console.print(
-                f"The ledger was closed and read again: {found.entries} entries in {found.commits} commits, chain intact, "
+                f"The ledger was closed and read again: {found.entries} entries in {found.commits} "
+                "commits, chain intact, "
                 f"{same}; no block was ever charged beyond its promise."
             )
     return 0 if found.digest == digest else 1

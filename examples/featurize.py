@@ -1,7 +1,9 @@
-"""A data scientist's minute: train statistics with differential privacy and use them as features. No server anywhere.
+"""A data scientist's minute: train statistics with differential privacy and use them as features.
+No server anywhere.
 
-Rides of a made-up city become the mean speed and the number of rides by zone and hour, at epsilon 1. The state is written
-to two files, read back, and appended to a frame of new rides; pandas is used when it is installed, Arrow otherwise.
+Rides of a made-up city become the mean speed and the number of rides by zone and hour, at epsilon
+1. The state is written to two files, read back, and appended to a frame of new rides; pandas is
+used when it is installed, Arrow otherwise.
 
 Run it with ``python -m examples.featurize``.
 """
@@ -15,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ptklib.featurize import featurize
-from ptklib.ptks.keys import IntegerRange, TimePart
+from ptklib.features import featurize
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import IntegerRange, TimePart
 from ptklib.state import State
 
 ZONES = 12
@@ -38,7 +40,10 @@ def rides(count: int, seed: int) -> pa.Table:
 def main() -> None:
     """Train, keep, read back, featurize."""
     ptk = Statistics(
-        keys=(IntegerRange(column="zone", first=0, last=ZONES - 1), TimePart(column="time", part="hour")),
+        keys=(
+            IntegerRange(column="zone", first=0, last=ZONES - 1),
+            TimePart(column="time", part="hour"),
+        ),
         statistics=("mean", "count"),
         value="speed",
         lower=0,
@@ -46,7 +51,9 @@ def main() -> None:
         prefix="zone_hour",
     )
     (needed,) = ptk.analytic_profile(target=0.02, levels=[EPSILON])
-    print(f"{ptk.cells} cells; for means within 2% of the range at epsilon {EPSILON}: {needed} rides")
+    print(
+        f"{ptk.cells} cells; for means within 2% of the range at epsilon {EPSILON}: {needed} rides"
+    )
     print(f"price, known before the data: {ptk.cost(EPSILON)}")
 
     arrays = ptk.train_dp(rides(RIDES, seed=1).to_batches(), epsilon=EPSILON)

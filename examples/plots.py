@@ -1,6 +1,8 @@
-"""Line charts as SVG files that stand alone: a title, words for those who do not see them, colours for light and dark pages.
+"""Line charts as SVG files that stand alone: a title, words for those who do not see them, colours
+for light and dark pages.
 
-Colour is never the only sign: lines differ in dash and marker, too. Error bars are drawn where a point has a half width.
+Colour is never the only sign: lines differ in dash and marker, too. Error bars are drawn where a
+point has a half width.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _DASHES = ("6 4", "2 3", "9 3 2 3", "4 2", "", "1 4")
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """An axis: its words, whether it is logarithmic, how numbers are written, and ticks if they are not found by itself."""
+    """An axis: its words, whether it is logarithmic, how numbers are written, and ticks if they are
+    not found by itself.
+    """
 
     words: str
     log: bool = False
@@ -55,10 +59,17 @@ class Series:
 def line_chart(title: str, described: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
     """The chart as the text of an SVG file."""
     if not 1 <= len(series) <= len(_COLOURS) or not all(one.points for one in series):
-        raise ValueError(f"a chart must have 1 to {len(_COLOURS)} lines with points each, got {len(series)}")
+        raise ValueError(
+            f"a chart must have 1 to {len(_COLOURS)} lines with points each, got {len(series)}"
+        )
     points = [point for one in series for point in one.points]
     across = _Scale.over([point.x for point in points], x, _LEFT, _RIGHT)
-    ends = [end for point in points for end in (point.y - point.half, point.y + point.half) if not y.log or end > 0]
+    ends = [
+        end
+        for point in points
+        for end in (point.y - point.half, point.y + point.half)
+        if not y.log or end > 0
+    ]
     up = _Scale.over([*ends, *(point.y for point in points)], y, _BOTTOM, _TOP)
     parts = [_text(_LEFT - 60, 26, title, kind="strong")]
     for tick in up.ticks:
@@ -100,7 +111,9 @@ class _Scale:
         return self.first + (self.last - self.first) * (shown - self.low) / (self.high - self.low)
 
 
-def _line(one: Series, place: int, count: int, across: _Scale, up: _Scale, y: Axis) -> Iterable[str]:
+def _line(
+    one: Series, place: int, count: int, across: _Scale, up: _Scale, y: Axis
+) -> Iterable[str]:
     # Error bars of different lines stand beside each other.
     shift = 3.0 * (place - (count - 1) / 2)
     dash = f' stroke-dasharray="{_DASHES[place]}"' if _DASHES[place] else ""
@@ -133,19 +146,27 @@ def _marker(place: int, x: float, y: float, said: str) -> str:
     return shapes[place]
 
 
-def _text(x: float, y: float, said: str, anchor: str = "start", *, kind: str = "", turn: bool = False) -> str:
+def _text(
+    x: float, y: float, said: str, anchor: str = "start", *, kind: str = "", turn: bool = False
+) -> str:
     turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
     named = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}{turned}>{escape(said)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}{turned}>{escape(said)}</text>'
+    )
 
 
 def _svg(title: str, described: str, parts: Iterable[str]) -> str:
     light, dark = (
-        "".join(f".line.c{k}{{stroke:{one[way]}}}.mark.c{k}{{fill:{one[way]}}}" for k, one in enumerate(_COLOURS))
+        "".join(
+            f".line.c{k}{{stroke:{one[way]}}}.mark.c{k}{{fill:{one[way]}}}"
+            for k, one in enumerate(_COLOURS)
+        )
         for way in (0, 1)
     )
     style = (
-        "svg{background:#ffffff}text{fill:#1c2430;font:13px system-ui,sans-serif}.strong{font-weight:600;font-size:15px}"
+        "svg{background:#ffffff}text{fill:#1c2430;font:13px "
+        "system-ui,sans-serif}.strong{font-weight:600;font-size:15px}"
         ".grid{stroke:#d9dde3}.line{fill:none;stroke-width:1.8}.mark{stroke:#ffffff;stroke-width:.8}"
         f"{light}@media (prefers-color-scheme: dark){{svg{{background:#14181f}}text{{fill:#e6e9ee}}"
         f".grid{{stroke:#333b47}}.mark{{stroke:#14181f}}{dark}}}"
@@ -169,5 +190,9 @@ def _round_steps(low: float, high: float) -> Iterable[float]:
 def _log_steps(low: float, high: float) -> Iterable[float]:
     """1, 2 and 5 times powers of ten; only the powers where there are many."""
     factors = (1, 2, 5) if high - low < 2 else (1,)
-    found = [factor * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for factor in factors]
+    found = [
+        factor * 10.0**power
+        for power in range(math.floor(low), math.ceil(high) + 1)
+        for factor in factors
+    ]
     return [one for one in found if low <= math.log10(one) <= high]

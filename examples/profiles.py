@@ -1,7 +1,8 @@
-"""``python -m examples.profiles``: the three shapes of profiles, drawn from made-up data into docs/guides/profiles.
+"""``python -m examples.profiles``: the three shapes of profiles, drawn from made-up data into
+docs/guides/profiles.
 
-Embeddings get better slowly and go on doing so, clusters jump and then settle, statistics converge. Real losses of invented
-records: nothing here is private, and nothing needs to be.
+Embeddings get better slowly and go on doing so, clusters jump and then settle, statistics converge.
+Real losses of invented records: nothing here is private, and nothing needs to be.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from examples.ptks.profile import CASES
-from profiler.research import research_profile, research_svg
+from profiler.research import research_profile
+from ptkstore.drawing.research_svg import research_svg
 
 __all__ = ["SHAPES", "draw"]
 
@@ -30,11 +32,16 @@ def draw(kind: str, folder: Path, *, repeats: int = 5) -> str:
     case, samples = CASES[kind](), SHAPES[kind]
     table = case.rows(samples[-1] * 3 // 2 + 3, np.random.default_rng(1))
     delta = "1e-6" if case.ptk.tags.needs_delta else 0
-    found = research_profile(case.ptk, table, samples=samples, levels=LEVELS, delta=delta, repeats=repeats)
+    found = research_profile(
+        case.ptk, table, samples=samples, levels=LEVELS, delta=delta, repeats=repeats
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{kind}.svg").write_text(research_svg(found, title=f"{kind}: loss by samples (invented data)"))
+    (folder / f"{kind}.svg").write_text(
+        research_svg(found, title=f"{kind}: loss by samples (invented data)")
+    )
     lines = [
-        f"{kind}, epsilon {one.epsilon:g}, {one.samples:>7,} samples: {one.loss:.5f} +- {one.spread:.5f}"
+        f"{kind}, epsilon {one.epsilon:g}, {one.samples:>7,} samples: {one.loss:.5f} +- "
+        f"{one.spread:.5f}"
         for one in found
     ]
     return "\n".join(lines)
@@ -42,7 +49,9 @@ def draw(kind: str, folder: Path, *, repeats: int = 5) -> str:
 
 def main() -> int:
     """Draw all shapes."""
-    parser = argparse.ArgumentParser(prog="python -m examples.profiles", description="Draw the shapes of profiles.")
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.profiles", description="Draw the shapes of profiles."
+    )
     parser.add_argument("--out", type=Path, default=Path("docs/guides/profiles"), metavar="DIR")
     given = parser.parse_args()
     for kind in SHAPES:

@@ -1,14 +1,17 @@
-"""Profiles from a closed form: samples needed at each privacy level, from public numbers alone, hence free.
+"""Profiles from a closed form: samples needed at each privacy level, from public numbers alone,
+hence free.
 
-A PTK that has one answers ``analytic_profile``; the others must be profiled on data, which costs. A profile is monotone: a
-larger epsilon never needs more samples, because adding the noise of a smaller one would reach the target as well. Where a
-closed form is not quite monotone (roundings), the larger level is lowered to what the smaller one needs; such a
-level costs more than one that needs as little, so no plan is worse off or better off for it.
+A PTK that has one answers ``analytic_profile``; the others must be profiled on data, which costs. A
+profile is monotone: a larger epsilon never needs more samples, because adding the noise of a
+smaller one would reach the target as well. Where a closed form is not quite monotone (roundings),
+the larger level is lowered to what the smaller one needs; such a level costs more than one that
+needs as little, so no plan is worse off or better off for it.
 
-``promised`` is the loss that the state stays within with probability ``confidence``: the target itself here; a profiler that
-estimates from data may promise less than was asked.
+``promised`` is the loss that the state stays within with probability ``confidence``: the target
+itself here; a profiler that estimates from data may promise less than was asked.
 
-Reasons: PROFILE_UNAVAILABLE (no closed form), PROFILE_INVALID (levels or answers that make no profile), those of `amounts`.
+Reasons: PROFILE_UNAVAILABLE (no closed form), PROFILE_INVALID (levels or answers that make no
+profile), those of `amounts`.
 """
 
 from __future__ import annotations
@@ -30,14 +33,23 @@ class Analytic(Protocol):
     """What a PTK must answer here; `ptklib.ptk.Ptk` does."""
 
     def analytic_profile(
-        self, target: float, levels: Sequence[Number], delta: Number = 0, *, records_per_unit: int = 1
+        self,
+        target: float,
+        levels: Sequence[Number],
+        delta: Number = 0,
+        *,
+        records_per_unit: int = 1,
     ) -> tuple[int | None, ...] | None:
-        """Samples needed at each level, None where the target is out of reach; None without a closed form."""
+        """Samples needed at each level, None where the target is out of reach; None without a
+        closed form.
+        """
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Samples needed to reach a target at each level (rising epsilons); None: not reachable there."""
+    """Samples needed to reach a target at each level (rising epsilons); None: not reachable
+    there.
+    """
 
     levels: tuple[Fraction, ...]
     samples: tuple[int | None, ...]
@@ -51,19 +63,28 @@ class Profile:
         if not self.levels or list(self.levels) != sorted(set(self.levels)):
             raise _invalid("levels must be epsilons in rising order, at least one")
         if len(self.samples) != len(self.levels):
-            raise _invalid(f"samples must be as many as levels ({len(self.levels)}), got {len(self.samples)}")
-        if not all(one is None or (type(one) is int and one > 0) for one in self.samples):
+            raise _invalid(
+                f"samples must be as many as levels ({len(self.levels)}), got {len(self.samples)}"
+            )
+        if not all(
+            sample is None or (type(sample) is int and sample > 0) for sample in self.samples
+        ):
             raise _invalid(f"samples must be positive integers or None, got {self.samples!r:.100}")
         if not 0 < self.confidence < 1 or self.promised < 0:
             raise _invalid("confidence must be between 0 and 1, and what is promised not negative")
-        known = [one for one in self.samples if one is not None]
-        if self.samples[len(self.samples) - len(known) :] != tuple(known) or known != sorted(known, reverse=True):
-            raise _invalid("samples must not grow with epsilon, and what one level reaches every larger one must reach")
+        known = [sample for sample in self.samples if sample is not None]
+        if self.samples[len(self.samples) - len(known) :] != tuple(known) or known != sorted(
+            known, reverse=True
+        ):
+            raise _invalid(
+                "samples must not grow with epsilon, and what one level reaches every larger one "
+                "must reach"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form; exact."""
         return {
-            "levels": [show(one) for one in self.levels],
+            "levels": [show(level) for level in self.levels],
             "samples": list(self.samples),
             "promised": show(self.promised),
             "confidence": show(self.confidence),
@@ -76,7 +97,9 @@ class Profile:
         """Read the form of ``as_json``."""
         wanted = {"levels", "samples", "promised", "confidence", "source", "ptk_id"}
         if not isinstance(body, dict) or set(body) != wanted:
-            raise _invalid(f"a profile must be an object with the fields {', '.join(sorted(wanted))}")
+            raise _invalid(
+                f"a profile must be an object with the fields {', '.join(sorted(wanted))}"
+            )
         if not isinstance(body["levels"], list) or not isinstance(body["samples"], list):
             raise _invalid("levels and samples must be lists")
         return cls(
@@ -99,22 +122,28 @@ def profile(
     ptk_id: str | None = None,
     confidence: Number = "0.95",
 ) -> Profile:
-    """The profile of a PTK with a closed form; refuses one without (PROFILE_UNAVAILABLE). Reads no data, costs nothing.
+    """The profile of a PTK with a closed form; refuses one without (PROFILE_UNAVAILABLE). Reads no
+    data, costs nothing.
 
     ``confidence`` is recorded: it must be the one the PTK's closed form is made for.
     """
     wanted = exact(target, name="target")
-    grid = tuple(epsilon_exact(one, name="level") for one in levels)
-    found = ptk.analytic_profile(float(wanted), grid, delta_exact(delta), records_per_unit=records_per_unit)
+    grid = tuple(epsilon_exact(level, name="level") for level in levels)
+    found = ptk.analytic_profile(
+        float(wanted), grid, delta_exact(delta), records_per_unit=records_per_unit
+    )
     if found is None:
         raise InvalidInput(
             "PROFILE_UNAVAILABLE",
-            f"a PTK of kind {getattr(ptk, 'kind', type(ptk).__name__)} has no closed form for its samples: "
+            f"a PTK of kind {getattr(ptk, 'kind', type(ptk).__name__)} has no closed form for its "
+            "samples: "
             "profile it on data, or state its samples at each level yourself",
             ptk_id=ptk_id,
         )
     if len(found) != len(grid):
-        raise _invalid(f"a PTK must answer for each of the {len(grid)} levels, got {len(found)} answers")
+        raise _invalid(
+            f"a PTK must answer for each of the {len(grid)} levels, got {len(found)} answers"
+        )
     return Profile(
         levels=grid,
         samples=_falling(found),
@@ -126,9 +155,9 @@ def profile(
 
 def _falling(samples: Sequence[int | None]) -> tuple[int | None, ...]:
     kept: list[int | None] = []
-    for one in samples:
+    for sample in samples:
         before = kept[-1] if kept else None
-        kept.append(before if one is None else one if before is None else min(one, before))
+        kept.append(before if sample is None else sample if before is None else min(sample, before))
     return tuple(kept)
 
 

@@ -1,8 +1,10 @@
-"""What the profiler releases, as subjects of the empirical audit: a look, a reading, and a training with its lower test.
+"""What the profiler releases, as subjects of the empirical audit: a look, a reading, and a training
+with its lower test.
 
-Tasks are made of a real schedule and run by `tasks.run`, as a bench runs them, on invented records: a few at the lower bound of
-a mean, and on the other side one at the upper bound, whose loss is 1. The claim is the price of the task's charge in that
-schedule, so that neither the noise of a release nor what is charged for it can be halved unseen.
+Tasks are made of a real schedule and run by `tasks.run`, as a bench runs them, on invented records:
+a few at the lower bound of a mean, and on the other side one at the upper bound, whose loss is 1.
+The claim is the price of the task's charge in that schedule, so that neither the noise of a release
+nor what is charged for it can be halved unseen.
 
 *Unit:* one record. *Neighbours:* one more record. No stream, no bench, no clock.
 """
@@ -15,29 +17,36 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from profiler.bounds import lower_centre, upper_centre
-from profiler.pieces import parts_of
-from profiler.schedule import LevelSchedule, Prices, Schedule, Terms, schedule
-from profiler.tasks import LookTask, SystemNoise, Task, TrainTask, run
+from profiler.measuring.bounds import lower_centre, upper_centre
+from profiler.measuring.pieces import parts_of
+from profiler.measuring.schedule import LevelSchedule, Prices, ProfileTerms, Schedule, schedule
+from profiler.measuring.tasks import LookTask, SystemNoise, Task, TrainTask, run
 from ptklib.auditing.kinds import chain_views
 from ptklib.auditing.pairs import Chain
-from ptklib.auditing.subject import Claim, Subject, View, refused
+from ptklib.auditing.subject import Claim, OutputView, Subject, refused
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays
-from ptklib.ptks.keys import IntegerRange
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["GROUP", "profiler_subjects"]
 
 GROUP = "profiler"
-# So many that the least sum of losses moves by an odd number of units: its lowest bit must have something to tell.
+# So many that the least sum of losses moves by an odd number of units: its lowest bit must have
+# something to tell.
 _RECORDS, _RUNS = 28, 3_000
 _MEAN = Statistics(
-    keys=(IntegerRange(column="zone", first=0, last=0),), statistics=("mean",), value="x", lower=0.0, upper=1.0
+    keys=(IntegerRange(column="zone", first=0, last=0),),
+    statistics=("mean",),
+    value="x",
+    lower=0.0,
+    upper=1.0,
 )
-# Prices near 1.5 each, which some thousand runs tell from twice as much; readings have a small part of what looks have.
+# Prices near 1.5 each, which some thousand runs tell from twice as much; readings have a small part
+# of what looks have.
 _LOOKS, _READINGS = Fraction(6), Fraction(25)
-# The lower test is most of what its task costs: half of its noise is more than the whole task may tell.
+# The lower test is most of what its task costs: half of its noise is more than the whole task may
+# tell.
 _LOWER, _LEVEL = Fraction(2), Fraction(1, 4)
 _EXPECTED = 10**6
 
@@ -56,7 +65,7 @@ def profiler_subjects() -> list[Subject]:
 def _plan(looks: Fraction) -> Schedule:
     """A schedule of one level with looks, readings and a lower test."""
     prices = Prices(looks=looks, lower=_LOWER)
-    terms = Terms.of("0.02", looks, n_max=32, first=8, repeats=1, states=6, prices=prices)
+    terms = ProfileTerms.of("0.02", looks, n_max=32, first=8, repeats=1, states=6, prices=prices)
     return schedule(_MEAN, terms, [_LEVEL], _EXPECTED)
 
 
@@ -66,7 +75,7 @@ def _subject(name: str, task: Task) -> Subject:
     except InvalidInput as error:
         return refused(name, GROUP, error)
 
-    def sample(count: int) -> list[View]:
+    def sample(count: int) -> list[OutputView]:
         return chain_views(chain, count)
 
     pair = f"{_RECORDS} records without loss, and with one of loss 1 besides"
@@ -79,7 +88,10 @@ def _answered(task: Task, side: int) -> Arrays:
     if answer.failure:
         raise InvalidInput("TASK_FAILED", f"a task of the audit must succeed: {answer.failure}")
     told = {"value": answer.value, "invalid": answer.invalid}
-    return {**(answer.arrays or {}), **{name: np.array([one]) for name, one in told.items() if one is not None}}
+    return {
+        **(answer.arrays or {}),
+        **{name: np.array([one]) for name, one in told.items() if one is not None},
+    }
 
 
 def _records(side: int) -> pa.RecordBatch:
@@ -107,7 +119,13 @@ def _look(plan: Schedule, level: LevelSchedule) -> LookTask:
 
 def _reading(plan: Schedule, level: LevelSchedule) -> LookTask:
     assert level.read is not None
-    return replace(_look(plan, level), charge=level.readings[0], states=(_state(),) * 3, release=level.read, groups=3)
+    return replace(
+        _look(plan, level),
+        charge=level.readings[0],
+        states=(_state(),) * 3,
+        release=level.read,
+        groups=3,
+    )
 
 
 def _train(plan: Schedule, level: LevelSchedule) -> TrainTask:

@@ -1,15 +1,19 @@
-"""How sure n(epsilon) is: a confidence band from which sample sizes passed and which missed. Post-processing: free.
+"""How sure n(epsilon) is: a confidence band from which sample sizes passed and which missed.
+Post-processing: free.
 
-Training is random, so the n that is sought is the one at which 19 of 20 trainings pass. The chance that a training misses
-falls exponentially with its samples, both for sampling errors and for the noise of DP mechanisms, so at n samples it is
-``0.05^(n / n*)``. A look passes when all of its states do. That gives every look of a profile a probability for each n*,
-and a profile a likelihood for each pair (a, c) of n* = a + c/epsilon. The band at a level holds the n* of all pairs that
-are not refuted: twice the difference to the best logarithm stays below the 95% quantile of chi squared with two degrees of
-freedom. Curves of other shapes keep their shape, and only their height is in doubt (one degree).
+Training is random, so the n that is sought is the one at which 19 of 20 trainings pass. The chance
+that a training misses falls exponentially with its samples, both for sampling errors and for the
+noise of DP mechanisms, so at n samples it is ``0.05^(n / n*)``. A look passes when all of its
+states do. That gives every look of a profile a probability for each n*, and a profile a likelihood
+for each pair (a, c) of n* = a + c/epsilon. The band at a level holds the n* of all pairs that are
+not refuted: twice the difference to the best logarithm stays below the 95% quantile of chi squared
+with two degrees of freedom. Curves of other shapes keep their shape, and only their height is in
+doubt (one degree).
 
-The test of a look is stricter than what a witness promises, for it has noise to fear: a risk of 3/2 targets passes, 2 targets
-are promised. Excess risk falls at least as 1/n, so where the minimal risk is at most the target the promise may be kept with
-half of the samples that pass: the lower end of a band is halved (`SLACK`).
+The test of a look is stricter than what a witness promises, for it has noise to fear: a risk of 3/2
+targets passes, 2 targets are promised. Excess risk falls at least as 1/n, so where the minimal risk
+is at most the target the promise may be kept with half of the samples that pass: the lower end of a
+band is halved (`SLACK`).
 
 One look in a hundred may be odd (`_ODD`): a guess that was lucky must not refute everything else.
 """
@@ -32,7 +36,8 @@ SLACK = 0.5
 _ODD = 0.01
 _ONE_DEGREE, _TWO_DEGREES = 3.84, 5.99
 _RATIOS, _SCALES = 60, 121
-# Heights are tried from this factor below the smallest size of all looks to this factor above the largest.
+# Heights are tried from this factor below the smallest size of all looks to this factor above the
+# largest.
 _FAR = 8.0
 
 Floats = NDArray[np.float64]
@@ -40,7 +45,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Try:
-    """One look: the place 1/epsilon of its level, its sample size, how many states it took, and whether it passed."""
+    """One look: the place 1/epsilon of its level, its sample size, how many states it took, and
+    whether it passed.
+    """
 
     place: float
     samples: int
@@ -65,7 +72,8 @@ def unrefuted_lines(tries: Sequence[Try]) -> Unrefuted:
     """All a and c, not negative, that the looks allow."""
     places = np.array([one.place for one in tries])
     ratios = np.concatenate([[0.0], np.geomspace(places.min() / 100, places.max() * 100, _RATIOS)])
-    # From c/epsilon alone to a alone; each shape is 1 at the middle place, so that heights mean the same.
+    # From c/epsilon alone to a alone; each shape is 1 at the middle place, so that heights mean the
+    # same.
     middle = math.sqrt(places.min() * places.max())
     a, c = ratios / (ratios + middle), 1 / (ratios + middle)
     shapes = a[:, None] + c[:, None] * places

@@ -1,13 +1,15 @@
 """Reuse of profiles. What was released once may be read again for ever: post-processing, free.
 
-The key is made of public metadata alone (kind, configuration, unit, stream, prices); whether something is found under it
-tells nothing about data. A profile at one target says something about others:
+The key is made of public metadata alone (kind, configuration, unit, stream, prices); whether
+something is found under it tells nothing about data. A profile at one target says something about
+others:
 
-* a witness at target t promises risk at most 2t, hence at most 2t' for every t' >= t: its samples are enough, if not the
-  fewest;
+* a witness at target t promises risk at most 2t, hence at most 2t' for every t' >= t: its samples
+  are enough, if not the fewest;
 * "minimal risk above t" holds for every t' <= t.
 
-Nothing else is carried over: a smaller target with a witness, or a level that was not reached, must be measured anew.
+Nothing else is carried over: a smaller target with a witness, or a level that was not reached, must
+be measured anew.
 """
 
 from __future__ import annotations
@@ -18,15 +20,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from profiler.measure import REACHED, RISK_ABOVE_TARGET, LevelResult
-from profiler.schedule import Terms
-from ptklib.ledger.canonical import canonical
+from profiler.measuring.measure import REACHED, RISK_ABOVE_TARGET, LevelResult
+from profiler.measuring.schedule import ProfileTerms
+from ptklib.encoding.canonical import canonical
 from ptklib.privacy.amounts import show
 
 __all__ = ["cache_key", "reused"]
 
 
-def cache_key(kind: str, config: Mapping[str, Any], stream: str, unit: str, terms: Terms) -> str:
+def cache_key(
+    kind: str, config: Mapping[str, Any], stream: str, unit: str, terms: ProfileTerms
+) -> str:
     """SHA-256 over everything public that a measured profile depends on, but the target."""
     body = {
         "kind": kind,
@@ -42,18 +46,24 @@ def cache_key(kind: str, config: Mapping[str, Any], stream: str, unit: str, term
     return hashlib.sha256(canonical(body)).hexdigest()
 
 
-def reused(results: Sequence[LevelResult], measured_at: Fraction, target: Fraction) -> dict[Fraction, LevelResult]:
-    """The results that say something at another ``target``, by level. Give them to `measured_profile` as ``known``.
+def reused(
+    results: Sequence[LevelResult], measured_at: Fraction, target: Fraction
+) -> dict[Fraction, LevelResult]:
+    """The results that say something at another ``target``, by level. Give them to
+    `measured_profile` as ``known``.
 
-    The estimate at a looser target is read from the looks: the first size whose estimated risk is within 3/2 of it.
+    The estimate at a looser target is read from the looks: the first size whose estimated risk is
+    within 3/2 of it.
     """
-    found: dict[Fraction, LevelResult] = {}
-    for one in results:
-        if one.status == REACHED and target >= measured_at:
-            within = [look.samples for look in one.looks if look.risk <= 1.5 * float(target)]
-            estimate = min([*within, one.estimate or one.samples or 1])
+    level_results: dict[Fraction, LevelResult] = {}
+    for result in results:
+        if result.status == REACHED and target >= measured_at:
+            within = [look.samples for look in result.looks if look.risk <= 1.5 * float(target)]
+            estimate = min([*within, result.estimate or result.samples or 1])
             # What it cost was charged when it was measured.
-            found[one.level] = replace(one, estimate=estimate, charged=(), reason="reused")
-        elif one.status == RISK_ABOVE_TARGET and target <= measured_at:
-            found[one.level] = replace(one, charged=(), reason="reused")
-    return found
+            level_results[result.level] = replace(
+                result, estimate=estimate, charged=(), reason="reused"
+            )
+        elif result.status == RISK_ABOVE_TARGET and target <= measured_at:
+            level_results[result.level] = replace(result, charged=(), reason="reused")
+    return level_results

@@ -1,13 +1,15 @@
 """A monotone curve n(epsilon) through a few measured levels. Post-processing of DP results: free.
 
-The noise of a mechanism falls as 1/(epsilon n) and the sampling error does not depend on epsilon, so n(epsilon) = a +
-c/epsilon, with a and c not negative, is tried first (the mean of all such lines, weighted by how well they fit; errors are
-relative). Where that misses a measured level by more than `TOLERANCE`, the curve is the isotonic regression of the measured
-points, joined by straight lines on logarithmic scales. Nothing is claimed below the lowest measured level that was reached;
-above the highest the curve only falls.
+The noise of a mechanism falls as 1/(epsilon n) and the sampling error does not depend on epsilon,
+so n(epsilon) = a + c/epsilon, with a and c not negative, is tried first (the mean of all such
+lines, weighted by how well they fit; errors are relative). Where that misses a measured level by
+more than `TOLERANCE`, the curve is the isotonic regression of the measured points, joined by
+straight lines on logarithmic scales. Nothing is claimed below the lowest measured level that was
+reached; above the highest the curve only falls.
 
-The band holds the n at which 19 of 20 trainings keep the promise, with confidence 95% (`band`). ``safe`` is the curve lifted
-to all that was witnessed: what a level that was not measured is taken to need.
+The band holds the n at which 19 of 20 trainings keep the promise, with confidence 95% (`band`).
+``safe`` is the curve lifted to all that was witnessed: what a level that was not measured is taken
+to need.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from itertools import pairwise
 from typing import Any
 
 from profiler.band import Try, Unrefuted, unrefuted_heights, unrefuted_lines
-from profiler.measure import REACHED, LevelResult
-from profiler.schedule import REPEATS
+from profiler.measuring.measure import REACHED, LevelResult
+from profiler.measuring.schedule import REPEATS
 
 __all__ = ["FORMS", "TOLERANCE", "Curve", "Point", "fit", "points_of"]
 
@@ -35,7 +37,9 @@ _RATIOS = 400
 
 @dataclass(frozen=True)
 class Point:
-    """A level that was reached: the estimate, the witnessed size, and its looks as (size, states), the last of which passed."""
+    """A level that was reached: the estimate, the witnessed size, and its looks as (size, states),
+    the last of which passed.
+    """
 
     level: Fraction
     estimate: int
@@ -46,14 +50,21 @@ class Point:
     def tries(self) -> list[Try]:
         """The looks, with what came out."""
         place = 1 / float(self.level)
-        missed = [Try(place, size, states, passed=False) for size, states in self.looks if size < self.samples]
+        missed = [
+            Try(place, size, states, passed=False)
+            for size, states in self.looks
+            if size < self.samples
+        ]
         last = next((states for size, states in self.looks if size == self.samples), REPEATS)
         return [*missed, Try(place, self.samples, last, passed=True)]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """n at any level. ``above`` is the factor from the curve to what was witnessed, ``ends`` those of the band."""
+    """n at any level.
+
+    ``above`` is the factor from the curve to what was witnessed, ``ends`` those of the band.
+    """
 
     form: str
     points: tuple[Point, ...]
@@ -71,7 +82,9 @@ class Curve:
             return None
         if self.form == FORMS[0]:
             return self.a + self.c / float(level)
-        return _interpolated([float(one.level) for one in self.points], self.heights, float(level))
+        return _interpolated(
+            [float(point.level) for point in self.points], self.heights, float(level)
+        )
 
     def safe(self, level: Fraction) -> float | None:
         """The curve, lifted to all that was witnessed."""
@@ -79,7 +92,9 @@ class Curve:
         return None if middle is None else middle * self.above
 
     def band(self, level: Fraction) -> tuple[float, float] | None:
-        """Where the n lies at which 19 of 20 trainings keep the promise, with confidence 95%; the curve is always inside."""
+        """Where the n lies at which 19 of 20 trainings keep the promise, with confidence 95%; the
+        curve is always inside.
+        """
         middle = self.at(level)
         if middle is None:
             return None
@@ -90,16 +105,24 @@ class Curve:
 
     def as_json(self) -> dict[str, Any]:
         """The shape in numbers."""
-        return {"form": self.form, "a": self.a, "c": self.c, "above": self.above, "ends": list(self.ends)}
+        return {
+            "form": self.form,
+            "a": self.a,
+            "c": self.c,
+            "above": self.above,
+            "ends": list(self.ends),
+        }
 
 
 def points_of(results: Sequence[LevelResult]) -> tuple[Point, ...]:
     """The levels that were reached, rising."""
     found = []
-    for one in sorted(results, key=lambda one: one.level):
-        if one.status == REACHED and one.samples is not None:
-            looks = tuple((look.samples, look.states) for look in one.looks)
-            found.append(Point(one.level, one.estimate or one.samples, one.samples, looks))
+    for result in sorted(results, key=lambda result: result.level):
+        if result.status == REACHED and result.samples is not None:
+            looks = tuple((look.samples, look.states) for look in result.looks)
+            found.append(
+                Point(result.level, result.estimate or result.samples, result.samples, looks)
+            )
     return tuple(found)
 
 
@@ -107,16 +130,21 @@ def fit(points: Sequence[Point]) -> Curve | None:
     """The curve through the points; None without any."""
     if not points:
         return None
-    places = [1 / float(one.level) for one in points]
-    wanted = [float(one.estimate) for one in points]
+    places = [1 / float(point.level) for point in points]
+    wanted = [float(point.estimate) for point in points]
     a, c = _line(places, wanted)
     form, heights = FORMS[0], [a + c * place for place in places]
-    if max(max(height / want, want / height) for height, want in zip(heights, wanted, strict=True)) > TOLERANCE:
+    if (
+        max(max(height / want, want / height) for height, want in zip(heights, wanted, strict=True))
+        > TOLERANCE
+    ):
         form, heights, a, c = FORMS[1], _falling(wanted), 0.0, 0.0
     above = max(1.0, max(one.samples / height for one, height in zip(points, heights, strict=True)))
     tries = [one for point in points for one in point.tries]
     if form == FORMS[0]:
-        return Curve(form, tuple(points), tuple(heights), a, c, above, (1.0, 1.0), unrefuted_lines(tries))
+        return Curve(
+            form, tuple(points), tuple(heights), a, c, above, (1.0, 1.0), unrefuted_lines(tries)
+        )
     at = [height for point, height in zip(points, heights, strict=True) for _ in point.tries]
     return Curve(form, tuple(points), tuple(heights), a, c, above, unrefuted_heights(tries, at))
 
@@ -124,10 +152,11 @@ def fit(points: Sequence[Point]) -> Curve | None:
 def _line(places: Sequence[float], wanted: Sequence[float]) -> tuple[float, float]:
     """a and c, both not negative: the mean of all lines, each weighted by how well it fits.
 
-    For a ratio a/c the best c is a mean of logarithms. Training is random, so few points allow many ratios, and the best
-    one alone would follow their chance. The size of the errors is not known either, only that it is hardly below `_LEAST`:
-    the weight of a line is its likelihood averaged over that size (Student's). Ratios are tried evenly on a logarithmic
-    scale, from c/epsilon alone to nearly a alone.
+    For a ratio a/c the best c is a mean of logarithms. Training is random, so few points allow many
+    ratios, and the best one alone would follow their chance. The size of the errors is not known
+    either, only that it is hardly below `_LEAST`: the weight of a line is its likelihood averaged
+    over that size (Student's). Ratios are tried evenly on a logarithmic scale, from c/epsilon alone
+    to nearly a alone.
     """
     low, high = min(places) / 100, max(places) * 100
     lines = []
@@ -135,7 +164,9 @@ def _line(places: Sequence[float], wanted: Sequence[float]) -> tuple[float, floa
         ratio = low * (high / low) ** (step / _RATIOS) if step else 0.0
         shape = [math.log(ratio + place) for place in places]
         scale = _mean([math.log(want) - one for want, one in zip(wanted, shape, strict=True)])
-        error = sum((math.log(want) - one - scale) ** 2 for want, one in zip(wanted, shape, strict=True))
+        error = sum(
+            (math.log(want) - one - scale) ** 2 for want, one in zip(wanted, shape, strict=True)
+        )
         lines.append((error, ratio * math.exp(scale), math.exp(scale)))
     weights = [(_LEAST**2 + error) ** (-len(places) / 2) for error, _, _ in lines]
     a, c = (math.fsum(w * line[k] for w, line in zip(weights, lines, strict=True)) for k in (1, 2))

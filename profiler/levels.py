@@ -1,7 +1,8 @@
 """The grid of privacy levels at which PTKs are profiled.
 
-Levels are shares of the stream's epsilon, evenly spaced on a logarithmic scale and rounded to two digits, so that people can
-read them and sums come out even: 0.01, 0.017, 0.028, ..., 0.6, 1. They are exact fractions, the same on every machine.
+Levels are shares of the stream's epsilon, evenly spaced on a logarithmic scale and rounded to two
+digits, so that people can read them and sums come out even: 0.01, 0.017, 0.028, ..., 0.6, 1. They
+are exact fractions, the same on every machine.
 
 Reason: LEVELS_INVALID, and those of `amounts`.
 """
@@ -28,7 +29,9 @@ _HUMAN = Context(prec=2, rounding=ROUND_HALF_EVEN)
 def privacy_levels(
     epsilon: Number = 1, *, count: int = DEFAULT_COUNT, lowest: Number = "0.01", highest: Number = 1
 ) -> tuple[Fraction, ...]:
-    """``count`` rising levels from ``lowest`` to ``highest`` (shares of ``epsilon``), both included."""
+    """``count`` rising levels from ``lowest`` to ``highest`` (shares of ``epsilon``), both
+    included.
+    """
     return _levels(epsilon_exact(epsilon), count, lowest, highest)
 
 
@@ -36,21 +39,31 @@ def privacy_levels(
 def _levels(whole: Fraction, count: int, lowest: Number, highest: Number) -> tuple[Fraction, ...]:
     low, high = exact(lowest, name="lowest"), exact(highest, name="highest")
     if type(count) is not int or not 1 <= count <= _MOST:
-        raise InvalidInput("LEVELS_INVALID", f"count must be an integer from 1 to {_MOST}, got {count!r:.40}")
+        raise InvalidInput(
+            "LEVELS_INVALID", f"count must be an integer from 1 to {_MOST}, got {count!r:.40}"
+        )
     if not 0 < low <= high <= 1:
-        raise InvalidInput("LEVELS_INVALID", f"levels must have 0 < lowest <= highest <= 1, got {lowest} and {highest}")
+        raise InvalidInput(
+            "LEVELS_INVALID",
+            f"levels must have 0 < lowest <= highest <= 1, got {lowest} and {highest}",
+        )
     shares = [low, *(_between(low, high, step, count - 1) for step in range(1, count - 1)), high]
     if count == 1:
         shares = [high]
     if any(one >= other for one, other in pairwise(shares)):
         raise InvalidInput(
             "LEVELS_INVALID",
-            f"{count} levels between {lowest} and {highest} must differ in two digits: take fewer, or a wider range",
+            f"{count} levels between {lowest} and {highest} must differ in two digits: take fewer, "
+            "or a wider range",
         )
-    return tuple(one * whole for one in shares)
+    return tuple(share * whole for share in shares)
 
 
 def _between(low: Fraction, high: Fraction, step: int, steps: int) -> Fraction:
-    first, last = (_DIGITS.divide(Decimal(one.numerator), Decimal(one.denominator)) for one in (low, high))
-    ratio = _DIGITS.power(_DIGITS.divide(last, first), _DIGITS.divide(Decimal(step), Decimal(steps)))
+    first, last = (
+        _DIGITS.divide(Decimal(one.numerator), Decimal(one.denominator)) for one in (low, high)
+    )
+    ratio = _DIGITS.power(
+        _DIGITS.divide(last, first), _DIGITS.divide(Decimal(step), Decimal(steps))
+    )
     return Fraction(_HUMAN.plus(_DIGITS.multiply(first, ratio)))

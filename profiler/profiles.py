@@ -1,13 +1,15 @@
-"""The profile of a PTK: its closed form, which is free, or a few measured levels and a curve through them.
+"""The measured profile of a PTK, where it has no closed form: a few levels and a curve through
+them.
 
-*Cost of a measured profile:* all its charges are reserved before anything runs, or nothing is (REFUSED). At every point
-exactly the charges stay whose mechanisms ran there; the rest is released, also when a level fails or the profile is
-cancelled. The price of the worst case is `Schedule.worst_case`, before the start; what was spent is `MeasuredProfile.spent`.
+*Cost of a measured profile:* all its charges are reserved before anything runs, or nothing is
+(REFUSED). At every point exactly the charges stay whose mechanisms ran there; the rest is released,
+also when a level fails or the profile is cancelled. The price of the worst case is
+`Schedule.worst_case`, before the start; what was spent is `MeasuredProfile.spent`.
 
-*Privacy:* pieces are disjoint; on a train piece runs one training and one lower-bound number, on each part of a piece to be
-read one training, on a validation piece one look for each sample size and a few readings. Which of them run depends on
-released numbers alone, so the ledger, a filter at every point, composes them adaptively. Curve, band and samples are
-post-processing.
+*Privacy:* pieces are disjoint; on a train piece runs one training and one lower-bound number, on
+each part of a piece to be read one training, on a validation piece one look for each sample size
+and a few readings. Which of them run depends on released numbers alone, so the ledger, a filter at
+every point, composes them adaptively. Curve, band and samples are post-processing.
 
 Reasons: those of `schedule`, `grid` and `analytic`.
 """
@@ -22,10 +24,9 @@ from typing import Any
 
 from profiler import curve as curves
 from profiler.analytic import Profile
-from profiler.analytic import profile as closed_form
-from profiler.bench import Bench
 from profiler.grid import MEASURED, chosen, first_size
-from profiler.measure import (
+from profiler.measuring.bench import Bench
+from profiler.measuring.measure import (
     CONFIDENCE,
     FAILED,
     NOT_REACHED,
@@ -37,22 +38,25 @@ from profiler.measure import (
     Progress,
     measure,
 )
-from profiler.pieces import Piece, price_at
-from profiler.schedule import Schedule, Terms, schedule
-from profiler.tasks import Noise, SystemNoise, check_losses
-from ptklib.errors import InvalidInput, Refused
+from profiler.measuring.pieces import Piece, price_at
+from profiler.measuring.schedule import ProfileTerms, Schedule, schedule
+from profiler.measuring.tasks import Noise, SystemNoise, check_losses
+from ptklib.errors import Refused
 from ptklib.privacy.amounts import Number, epsilon_exact
 from ptklib.privacy.costs import Cost
 from ptklib.ptk import Ptk
 
-__all__ = ["MEASURED_SOURCE", "MeasuredProfile", "measured_profile", "profile_of"]
+__all__ = ["MEASURED_SOURCE", "MeasuredProfile", "measured_profile"]
 
 MEASURED_SOURCE = "measured"
 
 
 @dataclass(frozen=True)
 class MeasuredProfile:
-    """A profile with what it was made of. ``spent`` is the price at the points of each piece that was opened."""
+    """A profile with what it was made of.
+
+    ``spent`` is the price at the points of each piece that was opened.
+    """
 
     profile: Profile
     results: tuple[LevelResult, ...]
@@ -63,17 +67,16 @@ class MeasuredProfile:
     @property
     def trainings(self) -> int:
         """How many DP trainings ran."""
-        return sum(one.trainings for one in self.results)
+        return sum(result.trainings for result in self.results)
 
     @property
     def status(self) -> str:
         """REACHED where some level was; else what the highest level says."""
-        return REACHED if any(one.status == REACHED for one in self.results) else self.results[-1].status
-
-    @property
-    def epsilon_spent(self) -> float:
-        """The largest epsilon at any point, with the delta of 1e-6 where a cost needs one."""
-        return max((cost.epsilon(Fraction(1, 10**6)) for cost in self.spent.values()), default=0.0)
+        return (
+            REACHED
+            if any(result.status == REACHED for result in self.results)
+            else self.results[-1].status
+        )
 
     def _ends(self, level: Fraction) -> list[int] | None:
         band = None if self.curve is None else self.curve.band(level)
@@ -83,7 +86,7 @@ class MeasuredProfile:
         """Plain JSON values, without states."""
         return {
             "profile": self.profile.as_json(),
-            "results": [one.as_json() for one in self.results],
+            "results": [result.as_json() for result in self.results],
             "curve": None if self.curve is None else self.curve.as_json(),
             "band": [self._ends(level) for level in self.profile.levels],
             "spent": {piece.name: cost.as_json() for piece, cost in self.spent.items()},
@@ -93,26 +96,9 @@ class MeasuredProfile:
         }
 
 
-def profile_of(
-    ptk: Ptk,
-    terms: Terms,
-    levels: Sequence[Number],
-    bench: Callable[[], Bench],
-    expected_records: int,
-    **options: Any,
-) -> Profile | MeasuredProfile:
-    """The closed form where the PTK has one (``bench`` is not even made), else `measured_profile`."""
-    try:
-        return closed_form(ptk, terms.promised, levels, terms.delta, terms.records_per_unit)
-    except InvalidInput as error:
-        if error.reason != "PROFILE_UNAVAILABLE":
-            raise
-    return measured_profile(ptk, terms, levels, bench(), expected_records, **options)
-
-
 def measured_profile(
     ptk: Ptk,
-    terms: Terms,
+    terms: ProfileTerms,
     levels: Sequence[Number],
     bench: Bench,
     expected_records: int,
@@ -129,15 +115,15 @@ def measured_profile(
 ) -> MeasuredProfile:
     """Measure ``count`` of the levels, none above ``highest``, and fit the rest.
 
-    ``known`` are levels that were measured before a restart, ``finished`` hears of each one as it ends. A ``plan`` made
-    before from the same arguments may be given.
+    ``known`` are levels that were measured before a restart, ``finished`` hears of each one as it
+    ends. A ``plan`` made before from the same arguments may be given.
     """
-    grid = tuple(epsilon_exact(one, name="level") for one in levels)
+    grid = tuple(epsilon_exact(level, name="level") for level in levels)
     known = dict(known or {})
     if plan is None:
         most = None if highest is None else epsilon_exact(highest, name="highest")
         plan = schedule(ptk, terms, chosen(grid, count, highest=most), expected_records)
-    todo = [one.level for one in plan.levels if one.level not in known]
+    todo = [level.level for level in plan.levels if level.level not in known]
     charges = [charge for level in todo for charge in plan.at(level).charges]
     wrong = check_losses(ptk, grid[-1], terms.delta) if todo else ""
     if wrong:
@@ -147,7 +133,9 @@ def measured_profile(
     except Refused as refusal:
         return _profile(plan, grid, _all(todo, REFUSED, refusal.reason, known))
     try:
-        results = _stages(ptk, plan, bench, noise or SystemNoise(), known, ahead, progress, cancelled, finished)
+        results = _stages(
+            ptk, plan, bench, noise or SystemNoise(), known, ahead, progress, cancelled, finished
+        )
     finally:
         # What was opened stays charged; the bench knows what that is.
         bench.release(charges)
@@ -166,12 +154,12 @@ def _stages(
     finished: Callable[[LevelResult], None] | None,
 ) -> list[LevelResult]:
     """The highest level, then the others side by side, unless it has said all there is to say."""
-    levels = [one.level for one in plan.levels]
+    levels = [level.level for level in plan.levels]
     results = dict(known)
 
     def go(wanted: Sequence[Fraction], first: int) -> None:
         rest = [one for one in wanted if one not in results]
-        found = measure(
+        level_results = measure(
             ptk,
             plan,
             rest,
@@ -183,7 +171,7 @@ def _stages(
             cancelled=cancelled,
             finished=finished,
         )
-        results.update({one.level: one for one in found})
+        results.update({level_result.level: level_result for level_result in level_results})
 
     go(levels[-1:], 0)
     top = results[levels[-1]]
@@ -207,17 +195,28 @@ def _all(
     return [one for _, one in sorted((dict(known) | fresh).items())]
 
 
-def _profile(plan: Schedule, grid: Sequence[Fraction], results: Sequence[LevelResult]) -> MeasuredProfile:
-    """Fit what was measured. Samples: witnessed where measured, the curve lifted to what was witnessed elsewhere, falling."""
-    found = curves.fit(curves.points_of(results))
-    witnessed = {one.level: one.samples for one in results if one.samples is not None}
+def _profile(
+    plan: Schedule, grid: Sequence[Fraction], results: Sequence[LevelResult]
+) -> MeasuredProfile:
+    """Fit what was measured.
+
+    Samples: witnessed where measured, the curve lifted to what was witnessed elsewhere, falling.
+    """
+    curve = curves.fit(curves.points_of(results))
+    witnessed = {result.level: result.samples for result in results if result.samples is not None}
     kept: list[int | None] = []
     for level in grid:
-        safe = found.safe(level) if found is not None else None
+        safe = curve.safe(level) if curve is not None else None
         samples = witnessed.get(level) or (None if safe is None else math.ceil(safe))
         before = kept[-1] if kept else None
-        kept.append(before if samples is None else samples if before is None else min(samples, before))
+        kept.append(
+            before if samples is None else samples if before is None else min(samples, before)
+        )
     charges = {charge.name: charge for charge in plan.charges}
-    spent = price_at(charges[name] for one in results for name in one.charged if name in charges)
-    profile = Profile(tuple(grid), tuple(kept), plan.terms.promised, CONFIDENCE, source=MEASURED_SOURCE)
-    return MeasuredProfile(profile, tuple(results), found, spent, plan.expected_records)
+    spent = price_at(
+        charges[name] for result in results for name in result.charged if name in charges
+    )
+    profile = Profile(
+        tuple(grid), tuple(kept), plan.terms.promised, CONFIDENCE, source=MEASURED_SOURCE
+    )
+    return MeasuredProfile(profile, tuple(results), curve, spent, plan.expected_records)

@@ -1,7 +1,8 @@
-"""The profile without privacy, as in Fig. 6: the real loss of a PTK by samples and epsilon. **For public data only.**
+"""The profile without privacy, as in Fig. 6: the real loss of a PTK by samples and epsilon. **For
+public data only.**
 
-States are trained with DP, but their losses are read without noise, many times, on the same records: nothing here is
-private. It takes records, never a stream; asking for a stream is refused.
+States are trained with DP, but their losses are read without noise, many times, on the same
+records: nothing here is private. It takes records, never a stream; asking for a stream is refused.
 
 Reasons: RESEARCH_REFUSED, LEVELS_INVALID.
 """
@@ -10,17 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from profiler.picture import lines_svg
 from ptklib.errors import InvalidInput, Refused
 from ptklib.privacy.amounts import Number
 from ptklib.ptk import Ptk
 
-__all__ = ["ResearchPoint", "research_profile", "research_svg"]
+__all__ = ["ResearchPoint", "research_profile"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,8 @@ def research_profile(
     if stream is not None or table is None:
         raise Refused(
             "RESEARCH_REFUSED",
-            f"stream {stream!r} is protected: a research profile reads losses without noise, and takes public data only",
+            f"stream {stream!r} is protected: a research profile reads losses without noise, and "
+            "takes public data only",
             stream=stream,
         )
     if not samples or not levels:
@@ -65,13 +65,7 @@ def research_profile(
                 chosen = rng.choice(rest, min(size, len(rest)), replace=False)
                 part = table.take(pa.array(chosen)).combine_chunks().to_batches()
                 losses.append(ptk.eval(ptk.train_dp(part, epsilon=level, delta=delta), test))
-            found.append(ResearchPoint(float(level), size, float(np.mean(losses)), float(np.std(losses))))
+            found.append(
+                ResearchPoint(float(level), size, float(np.mean(losses)), float(np.std(losses)))
+            )
     return found
-
-
-def research_svg(points: Sequence[ResearchPoint], *, title: str) -> str:
-    """Loss against samples, one line for each epsilon."""
-    series: dict[str, Any] = {}
-    for one in points:
-        series.setdefault(f"epsilon {one.epsilon:g}", []).append((float(one.samples), one.loss))
-    return lines_svg(series, title=title, x="samples", y="loss (not private)")

@@ -1,4 +1,7 @@
-"""When to profile again: age, another configuration or target, or drift that DP numbers tell. Looks at no data."""
+"""When to profile again: age, another configuration or target, or drift that DP numbers tell.
+
+Looks at no data.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from fractions import Fraction
 
 __all__ = ["Made", "stale"]
 
-# Windows that hold so many times more or fewer records than when the profile was made are another stream.
+# Windows that hold so many times more or fewer records than when the profile was made are another
+# stream.
 _FACTOR = 2
 
 
 @dataclass(frozen=True)
 class Made:
-    """Under what a profile was made: times in milliseconds, the DP number of records of its window."""
+    """Under what a profile was made: times in milliseconds, the DP number of records of its
+    window.
+    """
 
     at_ms: int
     config_version: int
@@ -35,8 +41,8 @@ def stale(
 ) -> str:
     """Why the profile must be made again, in one word; empty while it holds.
 
-    ``dp_records`` are the DP counts of the last windows and ``dp_losses`` DP estimates of the loss of the last states, newest
-    last. One window proves nothing: the last three must agree.
+    ``dp_records`` are the DP counts of the last windows and ``dp_losses`` DP estimates of the loss
+    of the last states, newest last. One window proves nothing: the last three must agree.
     """
     if config_version != made.config_version:
         return "CONFIG_CHANGED"

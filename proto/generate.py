@@ -1,6 +1,8 @@
-"""Generate the Python code of the wire contract: ``python proto/generate.py [FOLDER]``, into the project by default.
+"""Generate the Python code of the wire contract: ``python proto/generate.py [FOLDER]``, into the
+project by default.
 
-The same contract and the same grpcio-tools give the same bytes; a test holds the checked-in code to that.
+The same contract and the same grpcio-tools give the same bytes; a test holds the checked-in code to
+that.
 """
 
 from __future__ import annotations

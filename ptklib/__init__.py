@@ -1,13 +1,89 @@
 """ptklib: differentially private feature models, with no service anywhere.
 
-Sub-packages, lowest first:
+::
 
-``ptklib.errors``
-    One tree of errors; each carries a stable UPPER_SNAKE reason.
-``ptklib.privacy``
-    Amounts, costs, filters, exact noise and mechanisms.
-``ptklib.ledger``
-    The book of charges as a pure state machine: no I/O, no clock.
-``ptklib.testing``
-    Tools to test DP code with: distribution checks with power, audits, simulations.
+    from ptklib import IntegerRange, State, Statistics, featurize
+
+What is named here is imported when it is first used, so ``import ptklib`` costs nothing. Below it,
+lowest first: `errors`, `encoding` (bytes with one spelling), `privacy` (amounts, costs, filters,
+exact noise, mechanisms), `ledger` (the book of charges as a pure state machine), the contract
+(`ptk`, `config`, `registry`, `state`, `frames`, `features`, `serving`), `ptks` (a package for each
+kind), `export` and `sklearn` (states elsewhere), `testing` (`check_ptk` and its tools), `auditing`.
 """
+
+# As type checkers read it; `typing` itself is not imported, so that this import is free.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from ptklib.errors import SageError
+    from ptklib.features import featurize
+    from ptklib.ptk import Ptk
+    from ptklib.ptks.clusters import Clusters
+    from ptklib.ptks.counts import Counts
+    from ptklib.ptks.covariance import Covariance
+    from ptklib.ptks.embeddings import Embeddings
+    from ptklib.ptks.forest import Forest
+    from ptklib.ptks.quantiles import Quantiles
+    from ptklib.ptks.ratios import Ratios
+    from ptklib.ptks.statistics import Statistics
+    from ptklib.ptks.tables.hashing import Hashed
+    from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
+    from ptklib.sklearn import PtkTransformer
+    from ptklib.state import State
+    from ptklib.testing.ptk_checks import check_ptk
+
+_HOMES = {
+    "Bins": "ptklib.ptks.tables.keys",
+    "Categories": "ptklib.ptks.tables.keys",
+    "Clusters": "ptklib.ptks.clusters",
+    "Counts": "ptklib.ptks.counts",
+    "Covariance": "ptklib.ptks.covariance",
+    "Embeddings": "ptklib.ptks.embeddings",
+    "Forest": "ptklib.ptks.forest",
+    "Hashed": "ptklib.ptks.tables.hashing",
+    "IntegerRange": "ptklib.ptks.tables.keys",
+    "Ptk": "ptklib.ptk",
+    "PtkTransformer": "ptklib.sklearn",
+    "Quantiles": "ptklib.ptks.quantiles",
+    "Ratios": "ptklib.ptks.ratios",
+    "SageError": "ptklib.errors",
+    "State": "ptklib.state",
+    "Statistics": "ptklib.ptks.statistics",
+    "TimePart": "ptklib.ptks.tables.keys",
+    "check_ptk": "ptklib.testing.ptk_checks",
+    "featurize": "ptklib.features",
+}
+
+__all__ = [
+    "Bins",
+    "Categories",
+    "Clusters",
+    "Counts",
+    "Covariance",
+    "Embeddings",
+    "Forest",
+    "Hashed",
+    "IntegerRange",
+    "Ptk",
+    "PtkTransformer",
+    "Quantiles",
+    "Ratios",
+    "SageError",
+    "State",
+    "Statistics",
+    "TimePart",
+    "check_ptk",
+    "featurize",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,11 +1,14 @@
-"""Configurations: frozen dataclasses of public values, as JSON and back, with a schema, checked at construction.
+"""Configurations: frozen dataclasses of public values, as JSON and back, with a schema, checked at
+construction.
 
-A field may be ``str``, ``int``, ``float``, ``bool``, a ``Literal``, ``tuple[X, ...]``, ``X | None``, a union, or another
-dataclass with a ``kind: ClassVar[str]``, which is written into its JSON form. Nothing else: a configuration travels as
-JSON, is hashed into certificates, and must mean the same everywhere. Floats are finite, texts can be written as UTF-8. A list
-given for a tuple is accepted; an int given for a float becomes one.
+A field may be ``str``, ``int``, ``float``, ``bool``, a ``Literal``, ``tuple[X, ...]``, ``X |
+None``, a union, or another dataclass with a ``kind: ClassVar[str]``, which is written into its JSON
+form. Nothing else: a configuration travels as JSON, is hashed into certificates, and must mean the
+same everywhere. Floats are finite, texts can be written as UTF-8. A list given for a tuple is
+accepted; an int given for a float becomes one.
 
-Reasons: CONFIG_INVALID (a wrong value; the message names the field), CONFIG_FIELDS (a field too many or too few).
+Reasons: CONFIG_INVALID (a wrong value), CONFIG_FIELDS (a field too many or too few). Errors say which
+field they are about (`ptklib.encoding.error_fields`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import types
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
+from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput
 
 __all__ = ["checked", "from_json", "schema", "to_json"]
@@ -23,22 +27,27 @@ _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def checked(config: Any) -> None:
-    """Check every field of a frozen dataclass against its annotation, in place; call it in ``__post_init__``."""
+    """Check every field of a frozen dataclass against its annotation, in place; call it in
+    ``__post_init__``.
+    """
     for name, kind in _hints(type(config)).items():
         where = f"{type(config).__name__}.{name}"
-        object.__setattr__(config, name, _value(getattr(config, name), kind, where))
+        with inside(name):
+            object.__setattr__(config, name, _value(getattr(config, name), kind, where))
 
 
 def to_json(config: Any) -> dict[str, Any]:
     """The fields as plain JSON values, with the kind of a part, without that of the whole."""
-    return {one.name: _plain(getattr(config, one.name)) for one in fields(config)}
+    return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}
 
 
 def from_json(kind: type[Any], body: Any) -> Any:
     """Read the form of `to_json`; fields with defaults may be left out."""
     if not isinstance(body, dict):
-        raise InvalidInput("CONFIG_INVALID", f"{kind.__name__} must be an object, got {type(body).__name__}")
-    known = {one.name: one for one in fields(kind)}
+        raise InvalidInput(
+            "CONFIG_INVALID", f"{kind.__name__} must be an object, got {type(body).__name__}"
+        )
+    known = {field.name: field for field in fields(kind)}
     missing = [
         name
         for name, one in known.items()
@@ -48,31 +57,41 @@ def from_json(kind: type[Any], body: Any) -> Any:
     if missing or unknown:
         raise InvalidInput(
             "CONFIG_FIELDS",
-            f"{kind.__name__} must have fields of {sorted(known)}, missing {missing}, unknown {unknown}",
+            f"{kind.__name__} must have fields of {sorted(known)}, missing {missing}, unknown "
+            f"{unknown}",
             missing=missing,
             unknown=unknown,
+            field=[*unknown, *missing][0],
         )
     return kind(**body)
 
 
 def schema(kind: type[Any]) -> dict[str, Any]:
     """A JSON schema (2020-12) of the form of `to_json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": kind.__name__, **_object(kind)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": kind.__name__,
+        **_object(kind),
+    }
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    return {one.name: hints[one.name] for one in fields(kind) if get_origin(hints[one.name]) is not ClassVar}
+    return {
+        field.name: hints[field.name]
+        for field in fields(kind)
+        if get_origin(hints[field.name]) is not ClassVar
+    }
 
 
 def _value(value: Any, kind: Any, where: str) -> Any:
     """The value as its annotation wants it, or a refusal."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Literal:
-        if any(type(value) is type(one) and value == one for one in arguments):
+        if any(type(value) is type(argument) and value == argument for argument in arguments):
             return value
     elif origin is tuple and isinstance(value, list | tuple):
-        return tuple(_value(one, arguments[0], f"{where}[{place}]") for place, one in enumerate(value))
+        return tuple(_item(item, place, arguments[0], where) for place, item in enumerate(value))
     elif origin in (Union, types.UnionType):
         return _any_of(value, arguments, where)
     elif is_dataclass(kind):
@@ -81,7 +100,12 @@ def _value(value: Any, kind: Any, where: str) -> Any:
         tag = getattr(kind, "kind", None)
         if isinstance(value, dict) and value.get("kind") == tag:
             return from_json(kind, {name: one for name, one in value.items() if name != "kind"})  # type: ignore[arg-type]
-    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    elif (
+        kind is float
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    ):
         return float(value)
     elif kind in _SCALARS and type(value) is kind and kind is not float and _writable(value):
         return value
@@ -90,8 +114,15 @@ def _value(value: Any, kind: Any, where: str) -> Any:
     raise InvalidInput("CONFIG_INVALID", f"{where} must be {_words(kind)}, got {value!r:.80}")
 
 
+def _item(item: Any, place: int, kind: Any, where: str) -> Any:
+    with inside(place):
+        return _value(item, kind, f"{where}[{place}]")
+
+
 def _writable(value: Any) -> bool:
-    """Texts must be characters: half of a surrogate pair would fail later, where it is first compared with data."""
+    """Texts must be characters: half of a surrogate pair would fail later, where it is first
+    compared with data.
+    """
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
@@ -101,10 +132,16 @@ def _writable(value: Any) -> bool:
 
 
 def _any_of(value: Any, kinds: tuple[Any, ...], where: str) -> Any:
-    """The first kind that takes the value as it is; a refusal inside a part of the right kind is told as it stands."""
+    """The first kind that takes the value as it is; a refusal inside a part of the right kind is
+    told as it stands.
+    """
     exact: list[Any] = [kind for kind in kinds if isinstance(kind, type) and type(value) is kind]
     if isinstance(value, dict):
-        exact = [kind for kind in kinds if is_dataclass(kind) and getattr(kind, "kind", None) == value.get("kind")]
+        exact = [
+            kind
+            for kind in kinds
+            if is_dataclass(kind) and getattr(kind, "kind", None) == value.get("kind")
+        ]
         if exact:
             return _value(value, exact[0], where)
     for kind in (*exact, *kinds):
@@ -119,17 +156,17 @@ def _any_of(value: Any, kinds: tuple[Any, ...], where: str) -> Any:
 def _words(kind: Any) -> str:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Literal:
-        return "one of " + ", ".join(repr(one) for one in arguments)
+        return "one of " + ", ".join(repr(argument) for argument in arguments)
     if origin is tuple:
         return f"a list of {_words(arguments[0])}"
     if origin in (Union, types.UnionType):
-        return " or ".join(_words(one) for one in arguments)
+        return " or ".join(_words(argument) for argument in arguments)
     if kind is float:
         return "a finite number"
     if is_dataclass(kind):
         # As it is written in a configuration: nobody should have to look a class up.
         tag = getattr(kind, "kind", kind.__name__)  # type: ignore[union-attr]
-        return f"{{{', '.join([f'kind: {tag}', *(one.name for one in fields(kind))])}}}"
+        return f"{{{', '.join([f'kind: {tag}', *(field.name for field in fields(kind))])}}}"
     return "null" if kind is type(None) else getattr(kind, "__name__", str(kind))
 
 
@@ -144,12 +181,21 @@ def _plain(value: Any) -> Any:
 def _object(kind: type[Any]) -> dict[str, Any]:
     hints = _hints(kind)
     properties: dict[str, Any] = {}
-    for one in fields(kind):
-        properties[one.name] = _schema_of(hints[one.name])
-        if one.default is not MISSING:
-            properties[one.name]["default"] = _plain(one.default)
-    needed = [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
-    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+    for field in fields(kind):
+        properties[field.name] = _schema_of(hints[field.name])
+        if field.default is not MISSING:
+            properties[field.name]["default"] = _plain(field.default)
+    needed = [
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": needed,
+        "additionalProperties": False,
+    }
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
@@ -159,7 +205,7 @@ def _schema_of(kind: Any) -> dict[str, Any]:
     if origin is tuple:
         return {"type": "array", "items": _schema_of(arguments[0])}
     if origin in (Union, types.UnionType):
-        return {"anyOf": [_schema_of(one) for one in arguments]}
+        return {"anyOf": [_schema_of(argument) for argument in arguments]}
     if is_dataclass(kind):
         body = _object(kind)  # type: ignore[arg-type]
         body["properties"] = {"kind": {"const": getattr(kind, "kind", "")}, **body["properties"]}

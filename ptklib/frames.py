@@ -1,7 +1,7 @@
 """Frames of other libraries: read some columns as Arrow, append columns, give the same kind back.
 
-A frame of pandas or polars is known by the module of its type, so neither is a dependency, and neither is imported unless
-a frame of it was given. Nothing is changed in place.
+A frame of pandas or polars is known by the module of its type, so neither is a dependency, and
+neither is imported unless a frame of it was given. Nothing is changed in place.
 
 ====================  =======================================================
 in                    out
@@ -13,7 +13,8 @@ Arrow RecordBatch     a new RecordBatch
 NumPy structured      a new structured array of one axis
 ====================  =======================================================
 
-Reasons: FRAME_UNSUPPORTED, COLUMN_MISSING, COLUMN_EXISTS, COLUMN_TYPE (a column that Arrow cannot hold).
+Reasons: FRAME_UNSUPPORTED, COLUMN_MISSING, COLUMN_EXISTS, COLUMN_TYPE (a column that Arrow cannot
+hold).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def read_columns(frame: Any, columns: Sequence[str]) -> pa.Table:
         if names.count(column) != 1:
             raise InvalidInput(
                 "COLUMN_MISSING",
-                f"column {column!r} must be there once, found {names.count(column)} times; the frame has {sorted(names)}",
+                f"column {column!r} must be there once, found {names.count(column)} times; the "
+                f"frame has {sorted(names)}",
                 column=column,
             )
     if kind == "table":
@@ -74,7 +76,10 @@ def array_columns(array: NDArray[Any], places: Mapping[str, int]) -> pa.Table:
 
 
 def _arrow(frame: Any, kind: str, names: Sequence[str], column: str) -> pa.Array:
-    """One column as Arrow. The text of a library's own error may quote a value, so it is not passed on."""
+    """One column as Arrow.
+
+    The text of a library's own error may quote a value, so it is not passed on.
+    """
     # By place: the name of a pandas column need not be a text.
     values = frame.iloc[:, names.index(column)] if kind == "pandas" else frame[column]
     try:
@@ -87,7 +92,9 @@ def _arrow(frame: Any, kind: str, names: Sequence[str], column: str) -> pa.Array
 
 def _no_arrow(column: str, dtype: object) -> InvalidInput:
     return InvalidInput(
-        "COLUMN_TYPE", f"column {column!r} must be of one type that Arrow knows, got {dtype}", column=column
+        "COLUMN_TYPE",
+        f"column {column!r} must be of one type that Arrow knows, got {dtype}",
+        column=column,
     )
 
 
@@ -103,14 +110,23 @@ def _of_numpy(values: NDArray[Any]) -> pa.Array:
 
 
 def append_columns(frame: Frame, table: pa.Table) -> Frame:
-    """The frame with the columns of the table (numbers, no nulls) appended; the rows must be as many."""
+    """The frame with the columns of the table (numbers, no nulls) appended; the rows must be as
+    many.
+    """
     names = column_names(frame)
     clash = sorted(set(names) & set(table.column_names))
     if clash or len(set(table.column_names)) < table.num_columns:
-        again = clash or sorted({one for one in table.column_names if table.column_names.count(one) > 1})
+        again = clash or sorted(
+            {
+                column_name
+                for column_name in table.column_names
+                if table.column_names.count(column_name) > 1
+            }
+        )
         raise InvalidInput(
             "COLUMN_EXISTS",
-            f"feature columns must be new, got {again} twice: rename the columns, or give the PTK another prefix",
+            f"feature columns must be new, got {again} twice: rename the columns, or give the PTK "
+            "another prefix",
             columns=again,
         )
     appended: Any = _append(frame, _kind(frame), table)
@@ -131,19 +147,24 @@ def _append(frame: Any, kind: str, table: pa.Table) -> Any:
     if kind == "polars":
         import polars
 
-        return frame.with_columns([polars.Series(name, table.column(name)) for name in table.column_names])
+        return frame.with_columns(
+            [polars.Series(name, table.column(name)) for name in table.column_names]
+        )
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
     if kind == "pandas":
         import pandas
 
         if frame.columns.nlevels > 1:
             return frame.assign(**columns)
-        # One block for all features, and writable: a block for each makes every later step of pandas slower.
+        # One block for all features, and writable: a block for each makes every later step of
+        # pandas slower.
         made = pandas.concat([frame, pandas.DataFrame(columns, index=frame.index)], axis=1)
         made.attrs.update(frame.attrs)
         return made
     fields = [(name, frame.dtype.fields[name][0]) for name in frame.dtype.names]
-    result = np.empty(len(frame), dtype=[*fields, *((name, values.dtype) for name, values in columns.items())])
+    result = np.empty(
+        len(frame), dtype=[*fields, *((name, values.dtype) for name, values in columns.items())]
+    )
     for name in frame.dtype.names:
         result[name] = frame[name]
     for name, values in columns.items():
@@ -170,6 +191,7 @@ def _kind(frame: Any) -> str:
         advice = "; pyarrow.table(frame) makes one"
     raise InvalidInput(
         "FRAME_UNSUPPORTED",
-        "frame must be a pandas or polars DataFrame, an Arrow Table or RecordBatch or a structured NumPy array, got "
+        "frame must be a pandas or polars DataFrame, an Arrow Table or RecordBatch or a structured "
+        "NumPy array, got "
         f"{type(frame).__module__}.{name}{advice}",
     )

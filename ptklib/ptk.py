@@ -1,32 +1,34 @@
-"""The contract of a PTK: private transferrable knowledge, a feature model that is trained with differential privacy.
+"""The contract of a PTK: private transferrable knowledge, a feature model that is trained with
+differential privacy.
 
-The treaty
-----------
-A PTK is a **configuration**: a frozen, keyword-only dataclass of public values, checked when it is made. It holds no data
-and no state; what training gives is a mapping of names to numeric arrays, and every method takes those arrays.
+The treaty ---------- A PTK is a **configuration**: a frozen, keyword-only dataclass of public
+values, checked when it is made. It holds no data and no state; what training gives is a mapping of
+names to numeric arrays, and every method takes those arrays.
 
-* **The price is known before the data**: `cost` takes no data, and `train_dp` spends exactly that, whatever the data.
-* **Neighbours** differ in one unit: one record (``records_per_unit=1``), or one user with at most ``records_per_unit`` records
-  in the batches. `train_dp` is (epsilon, delta)-DP for that pair; the caller bounds the records per unit, by `unit_column`
-  where the PTK names one.
-* **Everything public is fixed by the configuration**: names, shapes and dtypes of the arrays, feature names, bounds, keys. A
-  state of an empty stream looks like any other.
+* **The price is known before the data**: `cost` takes no data, and `train_dp` spends exactly that,
+  whatever the data.
+* **Neighbours** differ in one unit: one record (``records_per_unit=1``), or one user with at most
+  ``records_per_unit`` records in the batches. `train_dp` is (epsilon, delta)-DP for that pair; the
+  caller bounds the records per unit, by `unit_column` where the PTK names one.
+* **Everything public is fixed by the configuration**: names, shapes and dtypes of the arrays,
+  feature names, bounds, keys. A state of an empty stream looks like any other.
 * **Noise comes from the source that was given** (``None``: the system's) and from nowhere else.
-* ``previous`` is the state of the last window, which is DP already: using it is post-processing. Each window holds records
-  that no other window holds, so windows compose in parallel.
-* `loss`, `eval` and `exact` look at raw data **without noise**: their values are for the profiler and the validators,
-  which noise them, and never leave otherwise.
+* ``previous`` is the state of the last window, which is DP already: using it is post-processing.
+  Each window holds records that no other window holds, so windows compose in parallel.
+* `loss`, `eval` and `exact` look at raw data **without noise**: their values are for the profiler
+  and the validators, which noise them, and never leave otherwise.
 * `features`, `validate` and `analytic_profile` touch no raw data of the stream: they are free.
-* **Memory is known before the data**: `working_bytes` bounds what training, `exact` and `loss` hold, from the configuration and
-  a number of records alone. The engine sets that much aside for the records it plans with before it opens any: a training
-  that ran out of memory would tell how many records there were. For the same reason nothing may fail for what the
-  records hold: **a failure is an answer**, and part of what must be (epsilon, delta)-DP.
+* **Memory is known before the data**: `working_bytes` bounds what training, `exact` and `loss`
+  hold, from the configuration and a number of records alone. The engine sets that much aside for
+  the records it plans with before it opens any: a training that ran out of memory would tell how
+  many records there were. For the same reason nothing may fail for what the records hold: **a
+  failure is an answer**, and part of what must be (epsilon, delta)-DP.
 
 `ptklib.testing.ptk_checks.check_ptk` checks a PTK of your own against all this.
 
-Reasons: those of `ptklib.config`; PTK_MISMATCH (arrays that cannot be a state of this PTK), DELTA_NEEDED (a PTK with
-Gaussian noise at delta 0), COLUMN_MISSING, COLUMN_TYPE (a column that is not there or of a type that it cannot read),
-BATCHES_INVALID (not Arrow record batches).
+Reasons: those of `ptklib.config`; PTK_MISMATCH (arrays that cannot be a state of this PTK),
+DELTA_NEEDED (a PTK with Gaussian noise at delta 0), COLUMN_MISSING, COLUMN_TYPE (a column that is
+not there or of a type that it cannot read), BATCHES_INVALID (not Arrow record batches).
 """
 
 from __future__ import annotations
@@ -44,13 +46,24 @@ from ptklib import config
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
-from ptklib.privacy.source import BitSource
+from ptklib.privacy.noise.source import BitSource
 
-__all__ = ["UNITS", "Arrays", "Batches", "Ptk", "Tags", "batches_of", "check_arrays", "column_of", "count_of"]
+__all__ = [
+    "UNITS",
+    "Arrays",
+    "Batches",
+    "Ptk",
+    "Tags",
+    "batches_of",
+    "check_arrays",
+    "column_of",
+    "count_of",
+]
 
 UNITS = ("event", "user")
 
-# What a PTK that does not say otherwise may hold: besides, and of each record for each column and once more.
+# What a PTK that does not say otherwise may hold: besides, and of each record for each column and
+# once more.
 _BYTES, _BYTES_PER_VALUE = 64 << 20, 64
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -61,8 +74,8 @@ Batches = Iterable[pa.RecordBatch]
 class Tags:
     """What a kind of PTK can do; the profiler, the engine and `check_ptk` choose by it.
 
-    A class states what holds for all its configurations; an instance may state its own (``needs_delta`` of one that
-    was configured with Gaussian noise).
+    A class states what holds for all its configurations; an instance may state its own
+    (``needs_delta`` of one that was configured with Gaussian noise).
     """
 
     supervised: bool = False  # learns a label
@@ -74,7 +87,10 @@ class Tags:
 
 @dataclass(frozen=True, kw_only=True)
 class Ptk(ABC):
-    """A feature model that can be trained with differential privacy. The treaty is in the module."""
+    """A feature model that can be trained with differential privacy.
+
+    The treaty is in the module.
+    """
 
     kind: ClassVar[str]
     tags: ClassVar[Tags]
@@ -85,17 +101,21 @@ class Ptk(ABC):
         self.check()
 
     def check(self) -> None:  # noqa: B027
-        """Refuse values that do not fit together (InvalidInput, CONFIG_INVALID). Public values only."""
+        """Refuse values that do not fit together (InvalidInput, CONFIG_INVALID).
+
+        Public values only.
+        """
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """The columns that training reads, in a fixed order."""
 
     def unit_column(self) -> str | None:
-        """The column that must name the user where records_per_unit is above 1; None where the proof needs none.
+        """The column that must name the user where records_per_unit is above 1; None where the
+        proof needs none.
 
-        A proof may use that records of one user agree in a column. It then holds only where that column is the one by which
-        the caller bounds the records of a user.
+        A proof may use that records of one user agree in a column. It then holds only where that
+        column is the one by which the caller bounds the records of a user.
         """
         return None
 
@@ -114,7 +134,10 @@ class Ptk(ABC):
         noise: BitSource | None = None,
         records_per_unit: int = 1,
     ) -> Arrays:
-        """A state from the batches, which are read once and kept nowhere. Spends ``cost(epsilon, delta, ...)``."""
+        """A state from the batches, which are read once and kept nowhere.
+
+        Spends ``cost(epsilon, delta, ...)``.
+        """
 
     @abstractmethod
     def loss(self, arrays: Arrays, batches: Batches) -> NDArray[np.float64]:
@@ -126,14 +149,18 @@ class Ptk(ABC):
         return float(losses.mean()) if len(losses) else 0.0
 
     def exact(self, batches: Batches) -> Arrays | None:  # noqa: ARG002
-        """The arrays that minimise the mean loss on these batches, without noise; None where there is no such method."""
+        """The arrays that minimise the mean loss on these batches, without noise; None where there
+        is no such method.
+        """
         return None
 
     def working_bytes(self, records: int) -> int:
-        """The most bytes that training on so many records, `exact` or `loss` may hold at once. No data.
+        """The most bytes that training on so many records, `exact` or `loss` may hold at once. No
+        data.
 
-        Beyond the batch at hand (of at most 65,536 records) and the arrays that were given; arrays that are made count. Say
-        your own where this is too little or far too much; `check_ptk` measures it.
+        Beyond the batch at hand (of at most 65,536 records) and the arrays that were given; arrays
+        that are made count. Say your own where this is too little or far too much; `check_ptk`
+        measures it.
         """
         return _BYTES + _BYTES_PER_VALUE * (len(self.columns()) + 1) * records
 
@@ -157,15 +184,22 @@ class Ptk(ABC):
         *,
         records_per_unit: int = 1,  # noqa: ARG002
     ) -> tuple[int | None, ...] | None:
-        """Records needed to reach ``target`` at each epsilon, None where unreachable; None without a closed form."""
+        """Records needed to reach ``target`` at each epsilon, None where unreachable; None without
+        a closed form.
+        """
         return None
 
     @abstractmethod
     def validate(self, arrays: Arrays) -> None:
-        """Refuse arrays that cannot be a state of this PTK (PTK_MISMATCH). Post-processing, free."""
+        """Refuse arrays that cannot be a state of this PTK (PTK_MISMATCH).
+
+        Post-processing, free.
+        """
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch | None:  # noqa: ARG002
-        """Invented records of the declared columns and domains, some of them on the bounds; for tests and dry runs."""
+        """Invented records of the declared columns and domains, some of them on the bounds; for
+        tests and dry runs.
+        """
         return None
 
     def as_json(self) -> dict[str, Any]:
@@ -185,39 +219,62 @@ class Ptk(ABC):
 
 
 def batches_of(batches: Batches | pa.Table) -> Iterator[pa.RecordBatch]:
-    """The batches one by one; a table or a single batch will do. Anything else is refused when it is met."""
+    """The batches one by one; a table or a single batch will do.
+
+    Anything else is refused when it is met.
+    """
     whole: Iterable[Any] = [batches] if isinstance(batches, pa.RecordBatch) else batches
     for one in batches.to_batches() if isinstance(batches, pa.Table) else whole:
         if not isinstance(one, pa.RecordBatch):
-            raise InvalidInput("BATCHES_INVALID", f"batches must be Arrow record batches, got {type(one).__name__}")
+            raise InvalidInput(
+                "BATCHES_INVALID", f"batches must be Arrow record batches, got {type(one).__name__}"
+            )
         yield one
 
 
-def check_arrays(arrays: Arrays, wanted: Mapping[str, tuple[str, tuple[int, ...]]], *, kind: str) -> None:
-    """Refuse arrays whose names, dtypes or shapes are not ``{name: (dtype, shape)}``, or that are not finite."""
+def check_arrays(
+    arrays: Arrays, wanted: Mapping[str, tuple[str, tuple[int, ...]]], *, kind: str
+) -> None:
+    """Refuse arrays whose names, dtypes or shapes are not ``{name: (dtype, shape)}``, or that are
+    not finite.
+    """
     if set(arrays) != set(wanted):
         raise InvalidInput(
-            "PTK_MISMATCH", f"a state of {kind} must have the arrays {sorted(wanted)}, got {sorted(arrays)}"
+            "PTK_MISMATCH",
+            f"a state of {kind} must have the arrays {sorted(wanted)}, got {sorted(arrays)}",
         )
     for name, (dtype, shape) in wanted.items():
         array = arrays[name]
-        if not isinstance(array, np.ndarray) or array.dtype != np.dtype(dtype) or array.shape != shape:
-            found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype != np.dtype(dtype)
+            or array.shape != shape
+        ):
+            found = (
+                f"{array.dtype}{list(array.shape)}"
+                if isinstance(array, np.ndarray)
+                else type(array).__name__
+            )
             raise InvalidInput(
-                "PTK_MISMATCH", f"array {name!r} of a {kind} state must be {dtype}{list(shape)}, got {found}"
+                "PTK_MISMATCH",
+                f"array {name!r} of a {kind} state must be {dtype}{list(shape)}, got {found}",
             )
         if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
             raise InvalidInput("PTK_MISMATCH", f"array {name!r} of a {kind} state must be finite")
 
 
 def column_of(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
-    """The column as one array, or a refusal that names what is there. Column names are public, values are not told."""
+    """The column as one array, or a refusal that names what is there.
+
+    Column names are public, values are not told.
+    """
     places = batch.schema.get_all_field_indices(name)
     if len(places) != 1:
         found = "twice" if places else "missing"
         raise InvalidInput(
             "COLUMN_MISSING",
-            f"column {name!r} must be there once, it is {found}; the frame has {sorted(set(batch.schema.names))}",
+            f"column {name!r} must be there once, it is {found}; the frame has "
+            f"{sorted(set(batch.schema.names))}",
             column=name,
         )
     column = batch.column(places[0])
@@ -228,6 +285,12 @@ def column_of(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
 
 def count_of(value: int, *, name: str = "records_per_unit") -> int:
     """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= 10**9:
-        raise InvalidInput("CONFIG_INVALID", f"{name} must be a whole number from 1 to 10**9, got {value!r:.40}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not 1 <= value <= 10**9
+    ):
+        raise InvalidInput(
+            "CONFIG_INVALID", f"{name} must be a whole number from 1 to 10**9, got {value!r:.40}"
+        )
     return int(value)

@@ -1,9 +1,11 @@
 """The kinds of PTK that are installed: entry points of the group ``ptklib.ptks``, read once.
 
-No code travels: a PTK is registered by the name of a kind installed here and a JSON configuration. The table is frozen at
-first use, so that a process means the same by a kind for as long as it lives.
+No code travels: a PTK is registered by the name of a kind installed here and a JSON configuration.
+The table is frozen at first use, so that a process means the same by a kind for as long as it
+lives.
 
-Reasons: PTK_KIND_UNKNOWN (no such kind), PTK_KIND_INVALID (an entry point that is no PTK, or not of the kind it is named for).
+Reasons: PTK_KIND_UNKNOWN (no such kind), PTK_KIND_INVALID (an entry point that is no PTK, or not of
+the kind it is named for).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any
 
+from ptklib.encoding.error_fields import inside
+from ptklib.encoding.nesting import MAX_NESTING, too_deep
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Ptk
 
@@ -25,21 +29,38 @@ GROUP = "ptklib.ptks"
 @cache
 def kinds() -> Mapping[str, type[Ptk]]:
     """Every installed kind by its name."""
-    found: dict[str, type[Ptk]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+    types: dict[str, type[Ptk]] = {}
+    for entry in sorted(
+        entry_points(group=GROUP), key=lambda entry_point: (entry_point.name, entry_point.value)
+    ):
         kind = entry.load()
         if not (isinstance(kind, type) and issubclass(kind, Ptk)) or kind.kind != entry.name:
             raise InvalidInput(
-                "PTK_KIND_INVALID", f"entry point {entry.name!r} must be a Ptk of that kind, got {entry.value}"
+                "PTK_KIND_INVALID",
+                f"entry point {entry.name!r} must be a Ptk of that kind, got {entry.value}",
             )
-        if found.setdefault(entry.name, kind) is not kind:
-            raise InvalidInput("PTK_KIND_INVALID", f"kind {entry.name!r} is installed twice: remove one package")
-    return MappingProxyType(found)
+        if types.setdefault(entry.name, kind) is not kind:
+            raise InvalidInput(
+                "PTK_KIND_INVALID", f"kind {entry.name!r} is installed twice: remove one package"
+            )
+    return MappingProxyType(types)
 
 
 def make(kind: str, config: Mapping[str, Any]) -> Ptk:
     """The PTK of an installed kind with a JSON configuration."""
     known = kinds()
     if kind not in known:
-        raise InvalidInput("PTK_KIND_UNKNOWN", f"kind must be one of {sorted(known)}, got {kind!r:.60}", kind=kind)
-    return known[kind].from_json(config)
+        raise InvalidInput(
+            "PTK_KIND_UNKNOWN",
+            f"kind must be one of {sorted(known)}, got {kind!r:.60}",
+            kind=kind,
+            field="kind",
+        )
+    if too_deep(config):
+        raise InvalidInput(
+            "CONFIG_INVALID",
+            f"a configuration must be nested at most {MAX_NESTING} levels deep",
+            field="config",
+        )
+    with inside("config"):
+        return known[kind].from_json(config)

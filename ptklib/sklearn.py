@@ -5,16 +5,19 @@
     model = make_pipeline(PtkTransformer(states=[zone_speed]), GradientBoostingRegressor())
     model.fit(rides[["zone", "time"]], durations)
 
-Fitting learns nothing from the data: it checks the input against the states and records its width and names. So cross
-validation cannot leak through this step, and nothing that is pickled with it is private beyond the states, which are
-differentially private already.
+Fitting learns nothing from the data: it checks the input against the states and records its width
+and names. So cross validation cannot leak through this step, and nothing that is pickled with it is
+private beyond the states, which are differentially private already.
 
-Rules are those of `featurize`. Data frames (pandas, polars) give columns by name; an array gives them by place, and needs
-``columns``. Sparse input is refused. Missing values go to the PTKs, each with its own rule.
+Rules are those of `featurize`. Data frames (pandas, polars) give columns by name; an array gives
+them by place, and needs ``columns``. Sparse input is refused. Missing values go to the PTKs, each
+with its own rule.
 
-Needs the extra ``sklearn`` (scikit-learn 1.6 or newer); nothing else in `ptklib` imports scikit-learn.
+Needs the extra ``sklearn`` (scikit-learn 1.6 or newer); nothing else in `ptklib` imports
+scikit-learn.
 
-Reasons: those of `featurize`; CONFIG_INVALID (``columns`` that are no mapping of names to names or places), PACKAGE_MISSING.
+Reasons: those of `featurize`; CONFIG_INVALID (``columns`` that are no mapping of names to names or
+places), PACKAGE_MISSING.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput, SageError
-from ptklib.featurize import States, feature_table, listed_states, named_features
+from ptklib.features import States, feature_table, listed_states, named_features
 from ptklib.frames import append_columns, array_columns, column_names, read_columns
 from ptklib.state import State
 
@@ -50,16 +53,12 @@ __all__ = ["PtkTransformer"]
 class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: ignore[misc]
     """Append, or replace the input by, the features of states.
 
-    Parameters
-    ----------
-    states : State, list of State, mapping of prefixes to State, or None
-        What to featurize with, as in `featurize`. None: no features.
-    passthrough : bool
-        Whether the columns of the input come out before the features. A data frame then comes out as a data frame, with the
-        types of its columns; otherwise the output is an array of float64.
-    columns : mapping of str to str or int, or None
-        Where each column that a PTK reads is in the input: a name, or a place from 0. What is not in the mapping is taken by
-        its own name.
+    Parameters ---------- states : State, list of State, mapping of prefixes to State, or None What
+    to featurize with, as in `featurize`. None: no features. passthrough : bool Whether the columns
+    of the input come out before the features. A data frame then comes out as a data frame, with the
+    types of its columns; otherwise the output is an array of float64. columns : mapping of str to
+    str or int, or None Where each column that a PTK reads is in the input: a name, or a place from
+    0. What is not in the mapping is taken by its own name.
 
     Attributes
     ----------
@@ -68,7 +67,11 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
     """
 
     def __init__(
-        self, states: States | None = None, *, passthrough: bool = False, columns: Mapping[str, str | int] | None = None
+        self,
+        states: States | None = None,
+        *,
+        passthrough: bool = False,
+        columns: Mapping[str, str | int] | None = None,
     ) -> None:
         """Keep the parameters as they are; `fit` checks them."""
         self.states = states
@@ -96,14 +99,20 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return made
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the output columns: those of the input where it passes through, then those of the features."""
+        """Names of the output columns: those of the input where it passes through, then those of
+        the features.
+        """
         _validation.check_is_fitted(self, "n_features_in_")
-        names = [str(one) for one in _validation._check_feature_names_in(self, input_features)]
+        names = [str(name) for name in _validation._check_feature_names_in(self, input_features)]
         kept = names if self.passthrough else []
-        return np.array([*kept, *named_features(listed_states(self._states()), taken=kept)], dtype=object)
+        return np.array(
+            [*kept, *named_features(listed_states(self._states()), taken=kept)], dtype=object
+        )
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn may feed it: texts, categories and missing values too, but nothing sparse."""
+        """What scikit-learn may feed it: texts, categories and missing values too, but nothing
+        sparse.
+        """
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -114,12 +123,16 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return [] if self.states is None else self.states
 
     def _read(self, X: Any, *, reset: bool) -> tuple[Any, bool]:  # noqa: N803
-        """The input checked, and whether it is a frame. Frames are not turned into arrays: columns have types."""
+        """The input checked, and whether it is a frame.
+
+        Frames are not turned into arrays: columns have types.
+        """
         if _is_frame(X):
             _validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X):
                 raise InvalidInput(
-                    "FRAME_UNSUPPORTED", "Found array with 0 sample(s): a frame must have at least one row"
+                    "FRAME_UNSUPPORTED",
+                    "Found array with 0 sample(s): a frame must have at least one row",
                 )
             return X, True
         return _validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False), False
@@ -128,17 +141,30 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         """The place in the input of each column that a PTK reads."""
         columns = {} if self.columns is None else self.columns
         if not isinstance(columns, Mapping) or not all(
-            isinstance(one, str | int) and not isinstance(one, bool) for one in columns.values()
+            isinstance(column, str | int) and not isinstance(column, bool)
+            for column in columns.values()
         ):
-            raise InvalidInput("CONFIG_INVALID", "columns must be a mapping of names to names or places, or None")
+            raise InvalidInput(
+                "CONFIG_INVALID", "columns must be a mapping of names to names or places, or None"
+            )
         names = [str(one) for one in getattr(self, "feature_names_in_", ())]
         sources = {}
         for _, state in listed_states(self._states()):
             for wanted in state.ptk.feature_columns():
                 source = columns.get(wanted, wanted)
-                place = source if isinstance(source, int) else names.index(source) if source in names else -1
+                place = (
+                    source
+                    if isinstance(source, int)
+                    else names.index(source)
+                    if source in names
+                    else -1
+                )
                 if not 0 <= place < self.n_features_in_:
-                    has = f"the names {sorted(names)}" if names else f"{self.n_features_in_} columns without names"
+                    has = (
+                        f"the names {sorted(names)}"
+                        if names
+                        else f"{self.n_features_in_} columns without names"
+                    )
                     raise InvalidInput(
                         "COLUMN_MISSING",
                         f"column {wanted!r} must be in the input, which has {has}: say where with "
@@ -154,7 +180,9 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             return array_columns(read, sources)
         names = column_names(read)
         table = read_columns(read, list(dict.fromkeys(names[place] for place in sources.values())))
-        return pa.table([table.column(names[place]) for place in sources.values()], names=list(sources))
+        return pa.table(
+            [table.column(names[place]) for place in sources.values()], names=list(sources)
+        )
 
 
 def _is_frame(data: Any) -> bool:
@@ -173,5 +201,6 @@ def _parts(state: State) -> tuple[Any, ...]:
     return State, (state.ptk, dict(state.arrays), state.manifest)
 
 
-# A state keeps its arrays in a read-only mapping, which neither `copy` (clone) nor `pickle` can take apart.
+# A state keeps its arrays in a read-only mapping, which neither `copy` (clone) nor `pickle` can
+# take apart.
 copyreg.pickle(State, _parts)

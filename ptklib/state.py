@@ -1,13 +1,15 @@
 """One trained version of a PTK: arrays, and the manifest that certifies what they cost.
 
-A state is two byte strings: safetensors (arrays, no code) and canonical JSON (the manifest, which holds the digest of the
-first). Equal states are equal bytes. Reading checks the digest and hands the arrays to the PTK's own `validate`;
-nothing is unpickled, ever.
+A state is two byte strings: safetensors (arrays, no code) and canonical JSON (the manifest, which
+holds the sha256 of the first). Equal states are equal bytes. Reading checks that sum and hands the
+arrays to the PTK's own `validate`; nothing is unpickled, ever. The digest that names a state is
+that of `ptklib.encoding.state_digest`, wherever the state came from.
 
-The manifest is the privacy certificate. It holds public and DP values only: ``samples`` are those that were *planned*.
+The manifest is the privacy certificate. It holds public and DP values only: ``samples`` are those
+that were *planned*.
 
-Reasons: STATE_DAMAGED (bytes that are not what the manifest says), STATE_INVALID (a manifest or arrays that make no state),
-and those of `registry` and `ptk`.
+Reasons: STATE_DAMAGED (bytes that are not what the manifest says), STATE_INVALID (a manifest or
+arrays that make no state), and those of `registry` and `ptk`.
 """
 
 from __future__ import annotations
@@ -27,20 +29,24 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from ptklib import registry
+from ptklib.encoding.canonical import canonical
+from ptklib.encoding.state_digest import digest_of_manifest
 from ptklib.errors import InvalidInput
-from ptklib.ledger.canonical import canonical
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, show
 from ptklib.privacy.costs import Cost, cost_from_json
 from ptklib.ptk import UNITS, Arrays, Ptk
 
-__all__ = ["FORMAT", "Manifest", "State", "code_version", "digest_of"]
+__all__ = ["FORMAT", "Manifest", "State", "code_version"]
 
 FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a state is and what it cost. Numbers that are compared exactly (epsilon, delta) are decimal texts."""
+    """What a state is and what it cost.
+
+    Numbers that are compared exactly (epsilon, delta) are decimal texts.
+    """
 
     name: str
     kind: str
@@ -62,19 +68,33 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Canonical JSON."""
-        body: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        body: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         body["config"] = dict(self.config)
         body["cost"] = self.cost.as_json()
         body["windows"] = list(self.windows) if self.windows else None
         return canonical({"format": FORMAT, **body})
 
+    @property
+    def digest(self) -> str:
+        """The digest of the state that this certifies; STATE_INVALID where it names no arrays."""
+        try:
+            return digest_of_manifest(self.arrays_sha256, self.to_bytes())
+        except ValueError:
+            raise InvalidInput(
+                "STATE_INVALID", "arrays_sha256 of a manifest must be a sha256: fetch it again"
+            ) from None
+
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read `to_bytes`; any other spelling of the same facts is refused, so a digest names one manifest."""
+        """Read `to_bytes`; any other spelling of the same facts is refused, so a digest names one
+        manifest.
+        """
         try:
             body = json.loads(data)
             if body.pop("format") != FORMAT:
-                raise InvalidInput("STATE_INVALID", f"the manifest must be of format {FORMAT}: update this library")
+                raise InvalidInput(
+                    "STATE_INVALID", f"the manifest must be of format {FORMAT}: update this library"
+                )
             body["cost"] = cost_from_json(body["cost"])
             body["windows"] = tuple(body["windows"]) if body["windows"] else None
             made = cls(**body)
@@ -82,9 +102,13 @@ class Manifest:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if isinstance(error, InvalidInput) and error.reason == "STATE_INVALID":
                 raise
-            raise InvalidInput("STATE_DAMAGED", "the manifest is not one of ours: fetch the state again") from None
+            raise InvalidInput(
+                "STATE_DAMAGED", "the manifest is not one of ours: fetch the state again"
+            ) from None
         if not same:
-            raise InvalidInput("STATE_DAMAGED", "the manifest is not in its canonical form: fetch the state again")
+            raise InvalidInput(
+                "STATE_DAMAGED", "the manifest is not in its canonical form: fetch the state again"
+            )
         return made
 
 
@@ -97,13 +121,24 @@ class State:
     manifest: Manifest
 
     def __post_init__(self) -> None:
-        """The PTK must know its arrays, and the manifest must speak of this PTK. Arrays are kept as read-only copies."""
+        """The PTK must know its arrays, and the manifest must speak of this PTK.
+
+        Arrays are kept as read-only copies.
+        """
         self.ptk.validate(self.arrays)
         if self.manifest.kind != self.ptk.kind or dict(self.manifest.config) != self.ptk.as_json():
-            raise InvalidInput("STATE_INVALID", f"the manifest must be of this {self.ptk.kind} PTK, got another")
+            raise InvalidInput(
+                "STATE_INVALID", f"the manifest must be of this {self.ptk.kind} PTK, got another"
+            )
         if self.manifest.unit not in UNITS:
-            raise InvalidInput("STATE_INVALID", f"unit must be one of {UNITS}, got {self.manifest.unit!r:.40}")
-        object.__setattr__(self, "arrays", MappingProxyType({name: _frozen(self.arrays[name]) for name in self.arrays}))
+            raise InvalidInput(
+                "STATE_INVALID", f"unit must be one of {UNITS}, got {self.manifest.unit!r:.40}"
+            )
+        object.__setattr__(
+            self,
+            "arrays",
+            MappingProxyType({name: _frozen(self.arrays[name]) for name in self.arrays}),
+        )
 
     @classmethod
     def make(
@@ -126,7 +161,11 @@ class State:
         previous: str | None = None,
     ) -> Self:
         """A state with its certificate; the cost is that of the PTK unless another was charged."""
-        charged = cost if cost is not None else ptk.cost(epsilon, delta, records_per_unit=records_per_unit)
+        charged = (
+            cost
+            if cost is not None
+            else ptk.cost(epsilon, delta, records_per_unit=records_per_unit)
+        )
         manifest = Manifest(
             name=name,
             kind=ptk.kind,
@@ -150,21 +189,24 @@ class State:
 
     @property
     def digest(self) -> str:
-        """The sha256 of the manifest, which holds that of the arrays: the name of this state."""
-        return digest_of(self.manifest.to_bytes())
+        """The name of this state: the one under which a lake keeps it."""
+        return self.manifest.digest
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """(safetensors, manifest). The same state gives the same bytes."""
         return _arrays_bytes(self.arrays), self.manifest.to_bytes()
 
     @classmethod
-    def from_bytes(cls, arrays: bytes, manifest: bytes, *, kinds: Mapping[str, type[Ptk]] | None = None) -> Self:
+    def from_bytes(
+        cls, arrays: bytes, manifest: bytes, *, kinds: Mapping[str, type[Ptk]] | None = None
+    ) -> Self:
         """Read `to_bytes`. The kind must be installed, or given in ``kinds``."""
         certificate = Manifest.from_bytes(manifest)
-        if digest_of(arrays) != certificate.arrays_sha256:
+        if hashlib.sha256(arrays).hexdigest() != certificate.arrays_sha256:
             raise InvalidInput(
                 "STATE_DAMAGED",
-                f"the arrays of {certificate.name!r} do not have the digest in the manifest: fetch the state again",
+                f"the arrays of {certificate.name!r} do not have the digest in the manifest: "
+                "fetch the state again",
             )
         if kinds is not None and certificate.kind in kinds:
             ptk: Ptk = kinds[certificate.kind].from_json(certificate.config)
@@ -173,13 +215,10 @@ class State:
         try:
             loaded = safetensors.numpy.load(arrays)
         except (SafetensorError, KeyError, ValueError):
-            raise InvalidInput("STATE_DAMAGED", "the arrays are not safetensors: fetch the state again") from None
+            raise InvalidInput(
+                "STATE_DAMAGED", "the arrays are not safetensors: fetch the state again"
+            ) from None
         return cls(ptk, loaded, certificate)
-
-
-def digest_of(data: bytes) -> str:
-    """Lower-case hex sha256."""
-    return hashlib.sha256(data).hexdigest()
 
 
 @cache
@@ -195,10 +234,13 @@ def _arrays_bytes(arrays: Arrays) -> bytes:
     """Safetensors of the arrays in the order of their names."""
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
-            raise InvalidInput("STATE_INVALID", f"array {name!r} must be numeric, got {type(array).__name__}")
+            raise InvalidInput(
+                "STATE_INVALID", f"array {name!r} must be numeric, got {type(array).__name__}"
+            )
     # safetensors writes memory as it lies: order, layout and byte order must be fixed before.
     ordered = {
-        name: np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<")) for name in sorted(arrays)
+        name: np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
+        for name in sorted(arrays)
     }
     return bytes(safetensors.numpy.save(ordered))
 

@@ -10,4 +10,6 @@ __all__ = ["package_missing"]
 def package_missing(package: str | None, extra: str) -> SageError:
     """The error that names the package, and the extra to install."""
     advice = f"pip install 'ptkstore[{extra}]'"
-    return SageError("PACKAGE_MISSING", f"the package {package} is not installed: {advice}", package=package)
+    return SageError(
+        "PACKAGE_MISSING", f"the package {package} is not installed: {advice}", package=package
+    )

@@ -1,10 +1,11 @@
 """The composition root of the service: settings in, a running gRPC server out.
 
-`adapters_of` is the one place where adapters are chosen. A `Server` says NOT_SERVING while the store cannot be written
-(`ptkstore.engine.readiness`), and hands the lead over where several share it. It drains before it ends: it says NOT_SERVING,
-ends those who watch and lets other calls finish; the window that is being worked on is finished, and the rest is taken up by
-the next start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED, SERVER_ADDRESS_TAKEN,
-SETTINGS_INVALID, FILE_UNREADABLE.
+`adapters_of` is the one place where adapters are chosen. A `Server` says NOT_SERVING while the
+store cannot be written (`ptkstore.engine.leadership.readiness`), and hands the lead over where
+several share it. It drains before it ends: it says NOT_SERVING, ends those who watch and lets other
+calls finish; the window that is being worked on is finished, and the rest is taken up by the next
+start. What was acknowledged is durable at any moment. Reasons: SERVER_UNPROTECTED,
+SERVER_ADDRESS_TAKEN, SETTINGS_INVALID, FILE_UNREADABLE.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import grpc
 import prometheus_client
@@ -28,60 +29,69 @@ from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 from pydantic import SecretStr
 
+from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
+from ptkstore.allowance import Allowance
+from ptkstore.api.references import is_loopback
 from ptkstore.bus import RedisBus
 from ptkstore.bus.redis import PREFIX
-from ptkstore.client import Store
-from ptkstore.engine.election import Election
-from ptkstore.engine.home import Adapters, Home
-from ptkstore.engine.planner import Planner
-from ptkstore.engine.readiness import Readiness
-from ptkstore.engine.watchdog import Watchdog
+from ptkstore.closing import Closing
+from ptkstore.engine.asking import here
+from ptkstore.engine.catalogue import ptks
+from ptkstore.engine.leadership.election import Election
+from ptkstore.engine.leadership.readiness import Readiness
+from ptkstore.engine.leadership.watchdog import Watchdog
+from ptkstore.engine.parts import Adapters, Parts
+from ptkstore.engine.plans.planner import Planner
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
+from ptkstore.local.store import LocalStore
 from ptkstore.metadata import Metadata
-from ptkstore.rpc.appending import Appender
-from ptkstore.rpc.auditing import Auditor
-from ptkstore.rpc.budgets import Budgets
-from ptkstore.rpc.callers import Allowance, Caller, Callers
-from ptkstore.rpc.delivering import Deliverer, Pace
-from ptkstore.rpc.dispatch import Dispatcher
-from ptkstore.rpc.doorway import Doorway
-from ptkstore.rpc.endpoints import is_allowed
-from ptkstore.rpc.events import Events
-from ptkstore.rpc.forwarding import Forwarder, Vouching
-from ptkstore.rpc.health import Health
-from ptkstore.rpc.hub import Hub
-from ptkstore.rpc.metrics import Metrics
-from ptkstore.rpc.operations import Operations
-from ptkstore.rpc.places import MOST_IN_LINE, Places
-from ptkstore.rpc.plans import Plans
-from ptkstore.rpc.ptks import Ptks, watch_message
-from ptkstore.rpc.refiner import Refiner
-from ptkstore.rpc.reflecting import Symbols
-from ptkstore.rpc.repeats import Repeats
-from ptkstore.rpc.running import Runner
-from ptkstore.rpc.strangers import Strangers
-from ptkstore.rpc.streams import Streams
-from ptkstore.rpc.watching import Watchers
-from ptkstore.rpc.window_metrics import WindowMetrics
-from ptkstore.settings import Settings, is_loopback
+from ptkstore.rpc.background.refiner import Refiner
+from ptkstore.rpc.background.running import Runner
+from ptkstore.rpc.background.window_metrics import WindowMetrics
+from ptkstore.rpc.feeds.delivering import Deliverer, Pace
+from ptkstore.rpc.feeds.endpoints import is_allowed
+from ptkstore.rpc.feeds.hub import Hub
+from ptkstore.rpc.feeds.watching import Watchers
+from ptkstore.rpc.gate.auditing import Auditor
+from ptkstore.rpc.gate.dispatch import Dispatcher
+from ptkstore.rpc.gate.doorway import Doorway
+from ptkstore.rpc.gate.forwarding import Forwarder, Vouching
+from ptkstore.rpc.gate.idempotency import Repeats
+from ptkstore.rpc.gate.identity import Caller, Callers
+from ptkstore.rpc.gate.metrics import Metrics
+from ptkstore.rpc.gate.places import MOST_IN_LINE, Places
+from ptkstore.rpc.gate.strangers import Strangers
+from ptkstore.rpc.services.appending import Appender
+from ptkstore.rpc.services.budgets import BudgetService
+from ptkstore.rpc.services.events import EventService
+from ptkstore.rpc.services.health import Health
+from ptkstore.rpc.services.operations import OperationService
+from ptkstore.rpc.services.plans import PlanService
+from ptkstore.rpc.services.ptks import PtkService, watch_message
+from ptkstore.rpc.services.reflecting import Symbols
+from ptkstore.rpc.services.streams import StreamService
+from ptkstore.settings import Settings
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
 
 __all__ = ["LIVE", "LOOPBACK_ENDPOINTS", "Server", "adapters_of", "configure_logs", "open_store"]
 
-# Who may be told of new states by a server that only this machine can reach, unless the settings say otherwise.
+# Who may be told of new states by a server that only this machine can reach, unless the settings
+# say otherwise.
 LOOPBACK_ENDPOINTS = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 # What the health service answers for as long as the server lives, whether or not it can write.
 LIVE = "live"
 _LOOK_SECONDS = 0.2
 _LOG = structlog.get_logger("sage.server")
 _STREAM_THREADS = 2 * (os.cpu_count() or 1)
+# A window, and two what-ifs beside it.
+_PLANS_AT_ONCE = 3
 
 
-def open_store(path: Path, settings: Settings) -> Store:
+def open_store(path: Path, settings: Settings) -> LocalStore:
     """The store of these settings."""
-    return Store(
+    return LocalStore(
         path,
         workers=settings.workers.processes,
         memory_bytes=settings.workers.memory_bytes,
@@ -90,7 +100,10 @@ def open_store(path: Path, settings: Settings) -> Store:
 
 
 def adapters_of(path: Path, settings: Settings) -> Adapters:
-    """The parts of these settings: the one place where they are chosen. Raw data is always in the directory."""
+    """The parts of these settings: the one place where they are chosen.
+
+    Raw data is always in the directory.
+    """
     metadata, ledger, lake, bus = settings.metadata, settings.ledger, settings.lake, settings.bus
 
     def open_ledger() -> Ledger:
@@ -98,14 +111,18 @@ def adapters_of(path: Path, settings: Settings) -> Adapters:
 
     def open_lake() -> S3Lake:
         keys = {"access_key": _secret(lake.access_key), "secret_key": _secret(lake.secret_key)}
-        return S3Lake.open(str(lake.endpoint), str(lake.bucket), region=lake.region, prefix=lake.prefix, **keys)
+        return S3Lake.open(
+            str(lake.endpoint), str(lake.bucket), region=lake.region, prefix=lake.prefix, **keys
+        )
 
     def open_bus() -> RedisBus:
         return RedisBus(_shown(bus.url), prefix=PREFIX if bus.prefix is None else bus.prefix)
 
     return Adapters(
         ledger=open_ledger if ledger.url is not None else None,
-        metadata=(lambda: Metadata.open(_shown(metadata.url))) if metadata.url is not None else None,
+        metadata=(lambda: Metadata.open(_shown(metadata.url)))
+        if metadata.url is not None
+        else None,
         lake=open_lake if lake.endpoint is not None else None,
         bus=open_bus if bus.url is not None else None,
     )
@@ -135,95 +152,128 @@ def configure_logs() -> None:
 
 
 class _PlainLogs(logging.Handler):
-    """Warnings of parts that know Python's logging alone, in the same form. What a library says may quote data: it is told
-    of by its name and place."""
+    """Warnings of parts that know Python's logging alone, in the same form. What a library says may
+    quote data: it is told of by its name and place.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass one on."""
         ours = record.name.partition(".")[0] in ("ptkstore", "ptklib")
         text = record.getMessage() if ours else f"{record.levelname.lower()} of a library"
         note = (
-            {"logger": record.name} if ours else {"logger": record.name, "where": f"{record.filename}:{record.lineno}"}
+            {"logger": record.name}
+            if ours
+            else {"logger": record.name, "where": f"{record.filename}:{record.lineno}"}
         )
         structlog.get_logger().log(record.levelno, text, **note)
 
 
-class Server:
+class Server(Closing):
     """A store behind gRPC. Does not own the store."""
 
     def __init__(
-        self, store: Store, settings: Settings, *, pace: Pace | None = None, watchdog: Watchdog | None = None
+        self,
+        store: LocalStore,
+        settings: Settings,
+        *,
+        pace: Pace | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
-        """Bind the address and start. ``pace`` is how fast deliveries are tried; a ``watchdog`` ends this process when it
-        stands still as the leader."""
+        """Bind the address and start. ``pace`` is how fast deliveries are tried; a ``watchdog``
+        ends this process when it stands still as the leader.
+        """
         settings.require_protection()
+        # Imports of all PTKs take a while: not when the first one is registered, and others are
+        # being served.
+        with suppress(Exception):  # told to whoever registers one
+            registry.kinds()
         self._settings = settings
         # Read before anything starts that would have to be stopped again.
         ca_file = settings.subscribers.ca_file
         credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read(ca_file))
-        self._home = home = store.home
+        self._parts = parts = store.parts
         self.metrics = Metrics()
-        self.metrics.registry.register(WindowMetrics(home.metadata, home.specs, home.public_ms))
-        self._hub = Hub(home.bus, most=settings.server.watchers)
-        self._auditor = Auditor(home.metadata)
+        self.metrics.registry.register(WindowMetrics(parts.metadata, parts.specs, parts.public_ms))
+        self._hub = Hub(parts.bus, most=settings.server.watchers)
+        self._auditor = Auditor(parts.metadata)
         certificates = {
-            name: Caller(f"certificate:{name}", frozenset(one.roles), frozenset(one.streams), frozenset(one.ptks))
+            name: Caller(
+                f"certificate:{name}",
+                frozenset(one.roles),
+                frozenset(one.streams),
+                frozenset(one.ptks),
+            )
             for name, one in settings.auth.certificates.items()
         }
-        vouching = Vouching(home.ledger.derived_key(b"callers"), home.clock)
+        vouching = Vouching(parts.ledger.derived_key(b"callers"), parts.clock)
         callers = Callers(
-            home.metadata,
+            parts.metadata,
             anonymous=settings.anonymous,
             certificates=certificates,
-            clock=home.clock,
+            clock=parts.clock,
             vouched=vouching.caller,
         )
         dispatcher = Dispatcher(
             callers=callers,
             auditor=self._auditor,
-            repeats=Repeats(home.metadata, home.now_ms),
+            repeats=Repeats(parts.metadata, parts.now_ms),
             metrics=self.metrics,
-            stream_of=lambda ptk: _stream_of(store, ptk),
-            now_ms=home.now_ms,
-            changed=home.notifier.wake,
+            stream_of=lambda ptk: _stream_of(parts, ptk),
+            now_ms=parts.now_ms,
+            changed=parts.notifier.wake,
         )
         allowed = settings.subscribers.allowed or (LOOPBACK_ENDPOINTS if settings.anonymous else ())
         self._deliverer: Deliverer | None = None
         self._refiner: Refiner | None = None
-        self._planner = Planner()
+        # Registrations wait for no window and no what-if.
+        self._planner, self._other_planner = Planner(), Planner(most=_PLANS_AT_ONCE)
+        parts.ask = self._other_planner.ask
         self._new_deliverer: Callable[[], Deliverer] = lambda: Deliverer(
-            home.metadata, home.now_ms, self.metrics, allowed=allowed, credentials=credentials, pace=pace
+            parts.metadata,
+            parts.now_ms,
+            self.metrics,
+            allowed=allowed,
+            credentials=credentials,
+            pace=pace,
         )
-        self._heard = home.bus.subscribe("sage.ptk.state.*", lambda _topic, _message: self._wake_deliverer())
+        self._heard = parts.bus.subscribe(
+            "sage.ptk.state.*", lambda _topic, _message: self._wake_deliverer()
+        )
         self._appender = Appender(
-            store,
+            parts,
             dispatcher.admit,
             Allowance(settings.server.append_bytes_per_second),
             threads=_STREAM_THREADS,
             stopping=lambda: self._hub.stopping,
         )
-        self._watchers = Watchers(home.followers, self._hub, watch_message)
-        self._runner = Runner(store, self._hub.wake)
+        self._watchers = Watchers(parts.followers, self._hub, watch_message)
+        self._runner = Runner(parts, self._hub.wake)
         services: list[tuple[ServiceDescriptor, object]] = [
-            (stream_pb2.DESCRIPTOR.services_by_name["StreamService"], Streams(store, self._appender, self._runner)),
+            (
+                stream_pb2.DESCRIPTOR.services_by_name["StreamService"],
+                StreamService(parts, self._appender, self._runner),
+            ),
             (
                 ptk_pb2.DESCRIPTOR.services_by_name["PtkService"],
-                Ptks(
-                    store,
+                PtkService(
+                    parts,
                     self._watchers,
                     endpoint_allowed=lambda endpoint: is_allowed(endpoint, allowed),
-                    answer=self._planner.answer,
+                    ask=self._planner.ask,
                 ),
             ),
-            (plan_pb2.DESCRIPTOR.services_by_name["PlanService"], Plans(store)),
-            (budget_pb2.DESCRIPTOR.services_by_name["BudgetService"], Budgets(store)),
-            (operation_pb2.DESCRIPTOR.services_by_name["OperationService"], Operations(store, self._hub)),
+            (plan_pb2.DESCRIPTOR.services_by_name["PlanService"], PlanService(parts)),
+            (budget_pb2.DESCRIPTOR.services_by_name["BudgetService"], BudgetService(parts)),
+            (
+                operation_pb2.DESCRIPTOR.services_by_name["OperationService"],
+                OperationService(parts, self._hub),
+            ),
             (
                 operation_pb2.DESCRIPTOR.services_by_name["EventService"],
-                Events(store, self._hub, self._auditor, self._wake_deliverer),
+                EventService(parts, self._hub, self._auditor, self._wake_deliverer),
             ),
         ]
-        self._readiness = Readiness(home, changed=self._tell_health, stuck=self._hand_over)
+        self._readiness = Readiness(parts, changed=self._tell_health, stuck=self._hand_over)
         self._forwarder: Forwarder | None = None
         self._election: Election | None = None
         handlers = [dispatcher.handler(one, service) for one, service in services]
@@ -231,14 +281,14 @@ class Server:
         self._health = Health(one.full_name for one, _ in services)
         self._grpc = self._made([one.full_name for one, _ in services])
         self._stopped = threading.Event()
-        self._notifier = home.notifier
+        self._notifier = parts.notifier
         try:
             self.address = self._bound()
             self._metrics_server = self._serve_metrics()
             if settings.shared:
-                self._election = self._elected(home, watchdog)
+                self._election = self._elected(parts, watchdog)
                 self._forwarder = self._forwarding(self._election, callers, vouching)
-                handlers = [self._forwarder.wrapped(one) for one in handlers]
+                handlers = [self._forwarder.wrapped(handler) for handler in handlers]
             self._grpc.add_generic_rpc_handlers(tuple(handlers))
             if self._election is None:
                 self._lead()
@@ -259,14 +309,20 @@ class Server:
     @property
     def leader(self) -> str | None:
         """Where the server is reached that leads; None where nobody does at the moment."""
-        return self.advertised if self._election is None or self._election.ready else self._election.leader()
+        return (
+            self.advertised
+            if self._election is None or self._election.ready
+            else self._election.leader()
+        )
 
     @property
     def advertised(self) -> str:
         """Where other servers of the store reach this one."""
         host, _, port = self.address.rpartition(":")
         everywhere = host.strip("[]") in ("0.0.0.0", "::")  # noqa: S104
-        return self._settings.server.advertise or (f"{socket.gethostname()}:{port}" if everywhere else self.address)
+        return self._settings.server.advertise or (
+            f"{socket.gethostname()}:{port}" if everywhere else self.address
+        )
 
     def stop(self) -> None:
         """Drain and end. Safe to call twice."""
@@ -285,14 +341,8 @@ class Server:
             self._metrics_server.shutdown()
             self._metrics_server.server_close()
 
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop."""
+    def close(self) -> None:
+        """As `stop`."""
         self.stop()
 
     def _close_parts(self) -> None:
@@ -300,6 +350,8 @@ class Server:
         self._appender.close()
         # While the window under way is finished the lease is still renewed.
         self._rest()
+        self._parts.ask = here
+        self._other_planner.close()
         if self._election is not None:
             self._election.stop()
         if self._forwarder is not None:
@@ -316,7 +368,7 @@ class Server:
         """Begin what one server does for all."""
         self._runner.resume()
         self._deliverer = self._new_deliverer()
-        self._refiner = Refiner(self._home)
+        self._refiner = Refiner(self._parts)
 
     def _rest(self) -> None:
         """End it. Safe to call twice."""
@@ -337,7 +389,9 @@ class Server:
             self._health.set(name, serving.SERVING if ready else serving.NOT_SERVING)
 
     def _hand_over(self) -> None:
-        """We have not been able to write for a while; where several servers share the store, another one may."""
+        """We have not been able to write for a while; where several servers share the store,
+        another one may.
+        """
         if self._election is not None:
             self._election.hand_over()
 
@@ -346,9 +400,9 @@ class Server:
         if deliverer is not None:
             deliverer.wake()
 
-    def _elected(self, home: Home, watchdog: Watchdog | None) -> Election:
+    def _elected(self, parts: Parts, watchdog: Watchdog | None) -> Election:
         election = Election(
-            home,
+            parts,
             address=self.advertised,
             lease_seconds=self._settings.server.lease_seconds,
             gained=self._lead,
@@ -356,7 +410,7 @@ class Server:
             watchdog=watchdog,
         )
         election.able = lambda: self._readiness.able
-        home.lead = election
+        parts.lead = election
         return election
 
     def _forwarding(self, election: Election, callers: Callers, vouching: Vouching) -> Forwarder:
@@ -368,7 +422,8 @@ class Server:
             ("grpc.enable_retries", 0),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1_000),
-            # A stream has no deadline: a leader that vanished without a word is noticed all the same.
+            # A stream has no deadline: a leader that vanished without a word is noticed all the
+            # same.
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 20_000),
         ]
@@ -378,8 +433,14 @@ class Server:
                 return grpc.insecure_channel(address, options=options)
             roots = None if tls.ca_file is None else _read(tls.ca_file)
             # Where callers may be asked for certificates, a server shows its own.
-            key, chain = (None, None) if tls.client_ca_file is None else (_read(tls.key_file), _read(tls.cert_file))
-            return grpc.secure_channel(address, grpc.ssl_channel_credentials(roots, key, chain), options=options)
+            key, chain = (
+                (None, None)
+                if tls.client_ca_file is None
+                else (_read(tls.key_file), _read(tls.cert_file))
+            )
+            return grpc.secure_channel(
+                address, grpc.ssl_channel_credentials(roots, key, chain), options=options
+            )
 
         return Forwarder(
             election,
@@ -414,25 +475,29 @@ class Server:
         limits = self._settings.server
         server = grpc.server(
             self._doorway.threads,
-            # How many are served at once is for it to say: gRPC's own limit would count health among them.
+            # How many are served at once is for it to say: gRPC's own limit would count health
+            # among them.
             interceptors=[self._doorway],
             options=[
                 ("grpc.max_receive_message_length", limits.max_message_bytes),
                 ("grpc.max_send_message_length", limits.max_message_bytes),
                 ("grpc.max_metadata_size", 16 << 10),
                 ("grpc.so_reuseport", 0),
-                # gRPC drops calls at random when many come at once: an honest one among them as likely as another. What one
-                # connection may begin is bounded instead; beyond that, clients wait by themselves.
+                # gRPC drops calls at random when many come at once: an honest one among them as
+                # likely as another. What one connection may begin is bounded instead; beyond that,
+                # clients wait by themselves.
                 ("grpc.max_concurrent_streams", limits.threads),
                 ("grpc.server.max_pending_requests", MOST_IN_LINE),
                 ("grpc.server.max_pending_requests_hard_limit", 2 * MOST_IN_LINE),
-                # Batches are megabytes: frames of the usual 16 kB would cost more than the records in them.
+                # Batches are megabytes: frames of the usual 16 kB would cost more than the records
+                # in them.
                 ("grpc.http2.max_frame_size", 1 << 17),
                 ("grpc.keepalive_time_ms", 60_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
                 ("grpc.keepalive_permit_without_calls", 1),
-                # Connections that nobody uses go: each takes a descriptor, which files need as well.
+                # Connections that nobody uses go: each takes a descriptor, which files need as
+                # well.
                 ("grpc.max_connection_idle_ms", 300_000),
                 ("grpc.server_handshake_timeout_ms", 20_000),
             ],
@@ -456,7 +521,8 @@ class Server:
             port = 0
         if port == 0:
             raise InvalidInput(
-                "SERVER_ADDRESS_TAKEN", f"{address} cannot be listened on: taken, or not an address of this machine"
+                "SERVER_ADDRESS_TAKEN",
+                f"{address} cannot be listened on: taken, or not an address of this machine",
             )
         return f"{address.rpartition(':')[0]}:{port}"
 
@@ -464,10 +530,13 @@ class Server:
         tls = self._settings.server.tls
         assert tls is not None
         client_ca = None if tls.client_ca_file is None else _read(tls.client_ca_file)
-        # With certificates as the only credentials there is no reason to talk to anybody without one.
+        # With certificates as the only credentials there is no reason to talk to anybody without
+        # one.
         required = client_ca is not None and bool(self._settings.auth.certificates)
         pair = (_read(tls.key_file), _read(tls.cert_file))
-        return grpc.ssl_server_credentials([pair], root_certificates=client_ca, require_client_auth=required)
+        return grpc.ssl_server_credentials(
+            [pair], root_certificates=client_ca, require_client_auth=required
+        )
 
     def _serve_metrics(self) -> Any:
         address = self._settings.server.metrics_address
@@ -487,9 +556,9 @@ class Server:
         return server
 
 
-def _stream_of(store: Store, ptk: str) -> str | None:
+def _stream_of(parts: Parts, ptk: str) -> str | None:
     try:
-        return store.ptk(ptk).stream
+        return ptks.named(parts, ptk).view.stream
     except Refused:
         return None
 

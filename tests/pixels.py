@@ -1,4 +1,6 @@
-"""A PNG file as an array of pixels, read by the letter of its standard: eight bits, colour, not interlaced."""
+"""A PNG file as an array of pixels, read by the letter of its standard: eight bits, colour, not
+interlaced.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,16 @@ def pixels(data: bytes) -> NDArray[np.uint8]:
         (length,) = struct.unpack_from(">I", data, place)
         kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
         assert struct.unpack_from(">I", data, place + 8 + length) == (zlib.crc32(kind + body),)
-        header, packed = (body if kind == b"IHDR" else header), packed + (body if kind == b"IDAT" else b"")
+        header, packed = (
+            (body if kind == b"IHDR" else header),
+            packed + (body if kind == b"IDAT" else b""),
+        )
         place += 12 + length
     wide, tall, depth, colour, *rest = struct.unpack(">IIBBBBB", header)
     assert (depth, rest) == (8, [0, 0, 0])
-    lines = np.frombuffer(zlib.decompress(packed), dtype=np.uint8).reshape(tall, 1 + wide * _BYTES[colour])
+    lines = np.frombuffer(zlib.decompress(packed), dtype=np.uint8).reshape(
+        tall, 1 + wide * _BYTES[colour]
+    )
     found, above = [], np.zeros((wide, _BYTES[colour]), dtype=np.int64)
     for line in lines:
         above = _unfiltered(int(line[0]), line[1:].reshape(wide, -1).astype(np.int64), above)

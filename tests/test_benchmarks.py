@@ -1,4 +1,6 @@
-"""The frame of the benchmarks: what is missing is broken, limits cannot be loosened, leads are computed as they are told."""
+"""The frame of the benchmarks: what is missing is broken, limits cannot be loosened, leads are
+computed as they are told.
+"""
 
 from __future__ import annotations
 
@@ -100,22 +102,35 @@ class TestFrame:
         monkeypatch.setattr(accuracy, "run", with_data)
         monkeypatch.setattr(ptks, "run", lambda _: Report(bars=[at_most("x", 3, 2)]))
         monkeypatch.delenv("SAGE_DATA", raising=False)
-        monkeypatch.setattr(sys, "argv", ["benchmarks", "accuracy", "--json", "--data", str(tmp_path)])
+        monkeypatch.setattr(
+            sys, "argv", ["benchmarks", "accuracy", "--json", "--data", str(tmp_path)]
+        )
         assert command.main() == 0
         monkeypatch.setattr(sys, "argv", ["benchmarks", "accuracy", "--json"])
         assert command.main() == 0
         monkeypatch.setattr(sys, "argv", ["benchmarks", "ptks", "--json", "--data", str(tmp_path)])
         assert command.main() == 1
         assert seen == [tmp_path, None]
-        monkeypatch.setattr(sys, "argv", ["benchmarks", "accuracy", "--data", str(tmp_path / "nowhere")])
+        monkeypatch.setattr(
+            sys, "argv", ["benchmarks", "accuracy", "--data", str(tmp_path / "nowhere")]
+        )
         with pytest.raises(SystemExit):
             command.main()
         assert "--data must be a folder" in capsys.readouterr().err
 
 
 def compared(ours: list[float], theirs: list[float], method: str = "forest") -> accuracy.Compared:
-    task = tasks.Task(method=method, data="d", values=np.zeros((1, 1)), lower=np.zeros(1), upper=np.ones(1), size=2)
-    return accuracy.Compared(task=task, epsilon=1.0, ours=np.array(ours), theirs=np.array(theirs), exact=0.0)
+    task = tasks.Task(
+        method=method,
+        data="d",
+        values=np.zeros((1, 1)),
+        lower=np.zeros(1),
+        upper=np.ones(1),
+        size=2,
+    )
+    return accuracy.Compared(
+        task=task, epsilon=1.0, ours=np.array(ours), theirs=np.array(theirs), exact=0.0
+    )
 
 
 def held(one: accuracy.Compared) -> list[bool]:
@@ -136,7 +151,8 @@ class TestAccuracy:
         same = [1 + one for one in noise]
         assert held(compared([0.9 + one for one in noise], same)) == [True, True]
         assert held(compared([1.1 + one for one in noise], same)) == [False, False]
-        # Worse by less than three standard errors: as good, but not better on average, unless both are the same by design.
+        # Worse by less than three standard errors: as good, but not better on average, unless both
+        # are the same by design.
         close = [1.002 + one for one in noise]
         assert held(compared(close, same)) == [True, False]
         assert held(compared(close, same, "histogram")) == [True, True]
@@ -161,7 +177,9 @@ class TestAccuracy:
             np.testing.assert_array_equal(one.values, other.values)
             assert np.all((one.values >= one.lower) & (one.values <= one.upper))
 
-    def test_without_an_environment_the_benchmark_is_broken_and_says_why(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_an_environment_the_benchmark_is_broken_and_says_why(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def not_ready(_: object) -> Path:
             raise environment.NotReady("no index")
 
@@ -180,7 +198,11 @@ class TestServers:
         ids=["exactly", "beyond", "short"],
     )
     def test_counting(self, more: int, found: tuple[int, int, int]) -> None:
-        made: dict[str, object] = {"kind": "stream", "stream": "s", "filter": {"capacity": [10, 35, 100]}}
+        made: dict[str, object] = {
+            "kind": "stream",
+            "stream": "s",
+            "filter": {"capacity": [10, 35, 100]},
+        }
         # Three fit at the second order, fewer at the first; the third is not touched.
         charges = [
             {"kind": "reserve", "stream": "s", "demand": [10, 11, 0], "slices": [block]}

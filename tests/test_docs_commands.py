@@ -1,4 +1,6 @@
-"""The newcomer's path works word for word: every ``sh`` block of docs/start runs, in order, in an empty directory."""
+"""The newcomer's path works word for word: every ``sh`` block of docs/start runs, in order, in an
+empty directory.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ MARK = "---- block ----"
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The directory after all blocks, and what each of them printed."""
-    home = tmp_path_factory.mktemp("start")
+    parts = tmp_path_factory.mktemp("start")
     script = f"\necho '{MARK}'\n".join(BLOCKS)
     run = subprocess.run(
         ["/bin/sh", "-eu", "-c", script],
-        cwd=home,
+        cwd=parts,
         env=environment(),
         capture_output=True,
         text=True,
@@ -32,7 +34,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    return home / "taxi", run.stdout.split(f"{MARK}\n")
+    return parts / "taxi", run.stdout.split(f"{MARK}\n")
 
 
 def test_there_is_a_path_to_walk() -> None:
@@ -52,7 +54,9 @@ def test_it_ends_with_a_featurized_frame(walked: tuple[Path, list[str]]) -> None
 
 
 def test_what_the_page_shows_is_what_is_printed(walked: tuple[Path, list[str]]) -> None:
-    """Every line of a ``text`` block begins as some line does that the ``sh`` block before it printed; numbers are noisy."""
+    """Every line of a ``text`` block begins as some line does that the ``sh`` block before it
+    printed; numbers are noisy.
+    """
     _, printed = walked
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", START, flags=re.M | re.S)
     number, compared = -1, 0
@@ -70,6 +74,14 @@ def test_the_data_is_made_up_the_same_every_time(tmp_path: Path) -> None:
     made = []
     for name in ("a", "b"):
         sage("init", name, cwd=tmp_path)
-        subprocess.run(["python", "make_rides.py"], cwd=tmp_path / name, env=environment(), check=True, timeout=120)
-        made.append([(tmp_path / name / file).read_bytes() for file in ("rides.parquet", "trips.csv")])
+        subprocess.run(
+            ["python", "make_rides.py"],
+            cwd=tmp_path / name,
+            env=environment(),
+            check=True,
+            timeout=120,
+        )
+        made.append(
+            [(tmp_path / name / file).read_bytes() for file in ("rides.parquet", "trips.csv")]
+        )
     assert made[0] == made[1]

@@ -1,4 +1,7 @@
-"""What an import costs: `ptklib` needs no service, no scikit-learn and no frame library, and says what an extra is for."""
+"""What an import costs:
+
+`ptklib` needs no service, no scikit-learn and no frame library, and says what an extra is for.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ FOREIGN = (
 
 
 def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -37,32 +42,74 @@ def run(code: str) -> str:
     "modules",
     [
         "ptklib",
-        "ptklib.featurize",
-        "ptklib.featurize, ptklib.export, ptklib.ptks.statistics",
+        "ptklib.features",
+        "ptklib.features, ptklib.export, ptklib.ptks.statistics",
         "ptklib.registry; ptklib.registry.kinds()",
     ],
 )
 def test_the_library_imports_no_service_no_frames_and_no_learning_library(modules: str) -> None:
-    assert run(f"import sys\nimport {modules}\nprint(*sorted({set(FOREIGN)} & set(sys.modules)))") == ""
+    assert (
+        run(f"import sys\nimport {modules}\nprint(*sorted({set(FOREIGN)} & set(sys.modules)))")
+        == ""
+    )
 
 
 def test_the_check_notices_an_import() -> None:
-    assert run(f"import sys\nimport ptklib.sklearn\nprint(*sorted({set(FOREIGN)} & set(sys.modules)))") != ""
+    assert (
+        run(f"import sys\nimport ptklib.sklearn\nprint(*sorted({set(FOREIGN)} & set(sys.modules)))")
+        != ""
+    )
 
 
 def test_the_library_itself_imports_nothing_at_all() -> None:
     """``import ptklib`` is free: what is used is imported by its own name."""
-    assert run("import sys\nbefore = set(sys.modules)\nimport ptklib\nprint(*sorted(set(sys.modules) - before))") == (
-        "ptklib"
-    )
+    assert run(
+        "import sys\nbefore = set(sys.modules)\nimport ptklib\nprint(*sorted(set(sys.modules) - "
+        "before))"
+    ) == ("ptklib")
 
 
 def test_without_scikit_learn_the_transformer_says_what_to_install() -> None:
     code = (
         "import sys\nsys.modules['sklearn'] = None\n"
         "from ptklib.errors import SageError\n"
-        "try:\n    import ptklib.sklearn\nexcept SageError as error:\n    print(error.reason, error.message)"
+        "try:\n    import ptklib.sklearn\nexcept SageError as error:\n    print(error.reason, "
+        "error.message)"
     )
     told = run(code)
     assert told.startswith("PACKAGE_MISSING")
     assert "ptkstore[sklearn]" in told
+
+
+SERVICE = ("allocator", "profiler", "ptkstore.engine", "ptkstore.local", "sqlalchemy")
+
+
+def test_the_client_is_thin() -> None:
+    """Naming the store of a server imports neither the engine nor anything heavy."""
+    code = (
+        "import sys\nimport ptkstore.client\nfrom ptkstore.client.store import RemoteStore\n"
+        f"print(len(sys.modules), *sorted({set(SERVICE)} & set(sys.modules)))"
+    )
+    count, *heavy = run(code).split()
+    assert heavy == []
+    assert int(count) < 250
+
+
+def test_opening_a_server_imports_no_store_in_a_directory() -> None:
+    """A connection takes gRPC; NumPy and Arrow come with the first frame or state."""
+    absent = {*SERVICE, "numpy", "pandas", "pyarrow", "scipy"}
+    code = (
+        "import sys\nimport ptkstore\nptkstore.open('127.0.0.1:1').close()\n"
+        f"print('grpc' in sys.modules, *sorted({absent} & set(sys.modules)))"
+    )
+    assert run(code) == "True"
+
+
+def test_opening_a_directory_imports_no_client() -> None:
+    code = (
+        "import sys, tempfile\nimport ptkstore\n"
+        "with tempfile.TemporaryDirectory() as place:\n    ptkstore.open(place, "
+        "workers=0).close()\n"
+        "print(*sorted({'grpc', 'ptkstore.client', 'ptkstore.local'} & set(sys.modules)))"
+    )
+    assert run(code) == "ptkstore.local"

@@ -1,10 +1,12 @@
-"""Run by the interpreter of ``.venv-diffprivlib``: ``python diffprivlib_runs.py FOLDER``. Imports nothing of ours.
+"""Run by the interpreter of ``.venv-diffprivlib``: ``python diffprivlib_runs.py FOLDER``. Imports
+nothing of ours.
 
-Reads ``jobs.json`` and one npz for each task from the folder, and writes ``<task>-theirs.npz``: for each epsilon an array
-(settings, seeds, ...) of what diffprivlib gives: predicted classes, cluster centres, components, histograms. Scores are
-computed by the caller, for both sides alike.
+Reads ``jobs.json`` and one npz for each task from the folder, and writes ``<task>-theirs.npz``: for
+each epsilon an array (settings, seeds, ...) of what diffprivlib gives: predicted classes, cluster
+centres, components, histograms. Scores are computed by the caller, for both sides alike.
 
-Where diffprivlib leaves a choice, all settings listed here are run, and the caller takes the one that is best for it.
+Where diffprivlib leaves a choice, all settings listed here are run, and the caller takes the one
+that is best for it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,12 @@ def forest(task: Any, size: int, epsilon: float, seed: int) -> list[Any]:
     found = []
     for trees, depth in FORESTS:
         model = models.RandomForestClassifier(
-            trees, max_depth=depth, epsilon=epsilon, bounds=bounds, classes=np.arange(size), random_state=seed
+            trees,
+            max_depth=depth,
+            epsilon=epsilon,
+            bounds=bounds,
+            classes=np.arange(size),
+            random_state=seed,
         )
         model.fit(task["values"], task["labels"])
         found.append(model.predict(task["test_values"]).astype(np.uint8))
@@ -41,12 +48,16 @@ def forest(task: Any, size: int, epsilon: float, seed: int) -> list[Any]:
 
 def k_means(task: Any, size: int, epsilon: float, seed: int) -> list[Any]:
     """Centres."""
-    model = models.KMeans(size, epsilon=epsilon, bounds=(task["lower"], task["upper"]), random_state=seed)
+    model = models.KMeans(
+        size, epsilon=epsilon, bounds=(task["lower"], task["upper"]), random_state=seed
+    )
     return [model.fit(task["values"]).cluster_centers_]
 
 
 def pca(task: Any, size: int, epsilon: float, seed: int) -> list[Any]:
-    """Components: with half the budget on the mean (its default), and with data centred at the middle of the bounds."""
+    """Components: with half the budget on the mean (its default), and with data centred at the
+    middle of the bounds.
+    """
     norm = float(np.linalg.norm((task["upper"] - task["lower"]) / 2))
     found = []
     for centred in (False, True):
@@ -67,7 +78,11 @@ def pca(task: Any, size: int, epsilon: float, seed: int) -> list[Any]:
 def histogram(task: Any, size: int, epsilon: float, seed: int) -> list[Any]:
     """Counts."""
     ends = (float(task["lower"][0]), float(task["upper"][0]))
-    return [tools.histogram(task["values"][:, 0], epsilon=epsilon, bins=size, range=ends, random_state=seed)[0]]
+    return [
+        tools.histogram(
+            task["values"][:, 0], epsilon=epsilon, bins=size, range=ends, random_state=seed
+        )[0]
+    ]
 
 
 METHODS: dict[str, Callable[[Any, int, float, int], list[Any]]] = {
@@ -80,7 +95,8 @@ METHODS: dict[str, Callable[[Any, int, float, int], list[Any]]] = {
 
 def main(folder: Path) -> None:
     """All jobs; progress on stderr."""
-    # Bounds and norms are given everywhere; a warning that says they are not would be a mistake of ours.
+    # Bounds and norms are given everywhere; a warning that says they are not would be a mistake of
+    # ours.
     privacy_leak = importlib.import_module("diffprivlib.utils").PrivacyLeakWarning
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", privacy_leak)
@@ -91,7 +107,9 @@ def main(folder: Path) -> None:
         found: dict[str, Any] = {}
         for epsilon in job["epsilons"]:
             seeds = [run(held, job["size"], epsilon, seed) for seed in range(job["seeds"])]
-            found[str(epsilon)] = np.stack([np.stack(setting) for setting in zip(*seeds, strict=True)])
+            found[str(epsilon)] = np.stack(
+                [np.stack(setting) for setting in zip(*seeds, strict=True)]
+            )
         # Whole or not there at all.
         made = folder / "made.npz"
         np.savez(made, **found)

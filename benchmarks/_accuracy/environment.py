@@ -1,6 +1,8 @@
-"""diffprivlib lives in ``.venv-diffprivlib/`` beside the project's own environment: it cannot import a recent scikit-learn.
+"""diffprivlib lives in ``.venv-diffprivlib/`` beside the project's own environment: it cannot
+import a recent scikit-learn.
 
-The environment is made on first use, with ``venv`` and ``pip``, and kept. Deleting the folder makes it anew.
+The environment is made on first use, with ``venv`` and ``pip``, and kept. Deleting the folder makes
+it anew.
 """
 
 from __future__ import annotations
@@ -23,13 +25,18 @@ class NotReady(Exception):
 
 
 def python(say: Say) -> Path:
-    """The interpreter of the environment, which is made if it is not there or was made for other requirements."""
+    """The interpreter of the environment, which is made if it is not there or was made for other
+    requirements.
+    """
     stamp = FOLDER / ".ready"
     found = FOLDER / "bin" / "python"
     wanted = "\n".join(REQUIREMENTS)
     if stamp.exists() and stamp.read_text() == wanted and found.exists():
         return found
-    say(f"making {FOLDER.name}/ with {', '.join(REQUIREMENTS)} (about a minute, only the first time)")
+    say(
+        f"making {FOLDER.name}/ with {', '.join(REQUIREMENTS)} (about a minute, only the first "
+        "time)"
+    )
     shutil.rmtree(FOLDER, ignore_errors=True)
     quiet = ("--quiet", "--disable-pip-version-check")
     for command in (

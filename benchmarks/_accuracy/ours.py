@@ -1,4 +1,6 @@
-"""Our PTKs on the same tasks: the configuration follows from the public parts of a task, one setting for all data sets."""
+"""Our PTKs on the same tasks: the configuration follows from the public parts of a task, one
+setting for all data sets.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from benchmarks._accuracy.tasks import Task
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest_codes import Number
-from ptklib.ptks.keys import Bins
+from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import Bins
 from ptklib.ptks.vectors import Bounded
 
 __all__ = ["outputs"]
@@ -32,7 +34,9 @@ def outputs(task: Task, epsilon: float, seeds: int) -> Iterator[Output]:
 
 def _histogram(task: Task) -> Callable[[float], Output]:
     edges = np.linspace(task.lower[0], task.upper[0], task.size + 1)
-    ptk = Statistics(keys=(Bins(column="value", edges=tuple(edges.tolist())),), statistics=("count",))
+    ptk = Statistics(
+        keys=(Bins(column="value", edges=tuple(edges.tolist())),), statistics=("count",)
+    )
     rows = pa.RecordBatch.from_pydict({"value": task.values[:, 0]})
     middles = pa.table({"value": (edges[:-1] + edges[1:]) / 2})
 

@@ -1,4 +1,6 @@
-"""Errors, lower for better, computed alike for both sides and for the exact method without privacy."""
+"""Errors, lower for better, computed alike for both sides and for the exact method without
+privacy.
+"""
 
 from __future__ import annotations
 
@@ -35,24 +37,32 @@ class Scale:
             centred = task.values - task.values.mean(axis=0)
             self._covariance = centred.T @ centred / len(centred)
         elif task.method == "histogram":
-            self._counts = np.histogram(task.values[:, 0], task.size, (task.lower[0], task.upper[0]))[0]
+            self._counts = np.histogram(
+                task.values[:, 0], task.size, (task.lower[0], task.upper[0])
+            )[0]
 
     def error(self, output: NDArray[Any]) -> float:
         """Of predicted classes, centres, components or counts."""
         if self.task.method == "forest":
             return float(np.mean(output != self.task.test_labels))
         if self.task.method == "k-means":
-            squares = np.square(self.task.values).sum(axis=1)[:, None] + np.square(output).sum(axis=1)
+            squares = np.square(self.task.values).sum(axis=1)[:, None] + np.square(output).sum(
+                axis=1
+            )
             squares -= 2 * self.task.values @ output.T
             return float(np.maximum(squares, 0).min(axis=1).mean()) / self._distance
         if self.task.method == "PCA":
             # Any basis of the same space is as good.
             basis = np.linalg.qr(output.T)[0]
-            return 1 - float(np.trace(basis.T @ self._covariance @ basis) / np.trace(self._covariance))
+            return 1 - float(
+                np.trace(basis.T @ self._covariance @ basis) / np.trace(self._covariance)
+            )
         return float(np.abs(output - self._counts).mean())
 
     def exact(self) -> float:
-        """The error of the exact method: a forest of scikit-learn, k-means from ten starts, PCA, the counts themselves."""
+        """The error of the exact method: a forest of scikit-learn, k-means from ten starts, PCA,
+        the counts themselves.
+        """
         task = self.task
         if task.method == "forest":
             model = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)

@@ -1,7 +1,8 @@
 """The data sets of the comparison, with their public bounds. Rows come in a random order.
 
-Everything here is public to both sides: bounds, classes, the number of clusters and components, bins. Real data sets join when
-a data folder is given; what their columns may hold is written down here, not read from them.
+Everything here is public to both sides: bounds, classes, the number of clusters and components,
+bins. Real data sets join when a data folder is given; what their columns may hold is written down
+here, not read from them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _TEST_ROWS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One data set for one method. ``size`` is the number of classes, clusters, components or bins."""
+    """One data set for one method.
+
+    ``size`` is the number of classes, clusters, components or bins.
+    """
 
     method: str
     data: str
@@ -68,10 +72,14 @@ def _forests() -> Iterator[Task]:
     # A line across ten columns, which trees can only follow in steps; one class is rare.
     values = rng.normal(0, 1, (_ROWS + _TEST_ROWS, 10))
     score = values @ np.linspace(1, 0.1, 10) + rng.logistic(0, 0.5, len(values))
-    yield _forest("slope", values, (score > 2).astype(np.int64), np.full(10, -4.0), np.full(10, 4.0), 2)
+    yield _forest(
+        "slope", values, (score > 2).astype(np.int64), np.full(10, -4.0), np.full(10, 4.0), 2
+    )
 
 
-def _forest(data: str, values: Floats, labels: NDArray[Any], lower: Floats, upper: Floats, size: int) -> Task:
+def _forest(
+    data: str, values: Floats, labels: NDArray[Any], lower: Floats, upper: Floats, size: int
+) -> Task:
     train = len(labels) - min(_TEST_ROWS, len(labels) // 3)
     values = np.clip(values, lower, upper)
     labels = labels.astype(np.int64)
@@ -104,7 +112,8 @@ def _clusters() -> Iterator[Task]:
 
 def _components() -> Iterator[Task]:
     rng = np.random.default_rng(3)
-    # Few columns and not many rows: the sampler of diffprivlib does not come back from ten columns and 20,000 rows.
+    # Few columns and not many rows: the sampler of diffprivlib does not come back from ten columns
+    # and 20,000 rows.
     for data, width, rank, rows in (("2 of 6", 6, 2, 20_000), ("3 of 8, few rows", 8, 3, 3_000)):
         directions = np.linalg.qr(rng.normal(0, 1, (width, rank)))[0].T
         values = rng.normal(0, 1, (rows, rank)) * np.linspace(0.5, 0.25, rank) @ directions
@@ -114,12 +123,28 @@ def _components() -> Iterator[Task]:
 
 def _histograms() -> Iterator[Task]:
     rng = np.random.default_rng(4)
-    yield _plain("histogram", "lognormal", rng.lognormal(0, 0.8, (_ROWS, 1)), np.zeros(1), np.full(1, 10.0), 50)
-    yield _plain("histogram", "few rows", rng.normal(0, 1, (500, 1)), np.full(1, -4.0), np.full(1, 4.0), 64)
+    yield _plain(
+        "histogram",
+        "lognormal",
+        rng.lognormal(0, 0.8, (_ROWS, 1)),
+        np.zeros(1),
+        np.full(1, 10.0),
+        50,
+    )
+    yield _plain(
+        "histogram", "few rows", rng.normal(0, 1, (500, 1)), np.full(1, -4.0), np.full(1, 4.0), 64
+    )
 
 
 def _plain(method: str, data: str, values: Floats, lower: Floats, upper: Floats, size: int) -> Task:
-    return Task(method=method, data=data, values=np.clip(values, lower, upper), lower=lower, upper=upper, size=size)
+    return Task(
+        method=method,
+        data=data,
+        values=np.clip(values, lower, upper),
+        lower=lower,
+        upper=upper,
+        size=size,
+    )
 
 
 # What the columns of Adult may hold, as its description says: lower and upper bounds.
@@ -137,14 +162,25 @@ _BOX = {"longitude": (-74.03, -73.75), "latitude": (40.6, 40.9)}
 def _adult(data: Path) -> Iterator[Task]:
     frame = pd.read_parquet(data / "tabular" / "adult.parquet").sample(frac=1, random_state=5)
     values = frame[list(_ADULT)].to_numpy(np.float64)
-    lower, upper = (np.array([one[end] for one in _ADULT.values()], dtype=np.float64) for end in (0, 1))
+    lower, upper = (
+        np.array([one[end] for one in _ADULT.values()], dtype=np.float64) for end in (0, 1)
+    )
     labels = (frame["income"] == ">50K").to_numpy(np.int64)
     flags = np.column_stack(
-        [frame["marital_status"].isin(_MARRIED), frame["sex"] == "Male", frame["relationship"] == "Own-child"]
+        [
+            frame["marital_status"].isin(_MARRIED),
+            frame["sex"] == "Male",
+            frame["relationship"] == "Own-child",
+        ]
     ).astype(np.float64)
     more = np.zeros(flags.shape[1])
     yield _forest(
-        "Adult", np.column_stack([values, flags]), labels, np.append(lower, more), np.append(upper, more + 1), 2
+        "Adult",
+        np.column_stack([values, flags]),
+        labels,
+        np.append(lower, more),
+        np.append(upper, more + 1),
+        2,
     )
     scaled = (values - lower) / (upper - lower)
     yield _plain("k-means", "Adult", scaled[:_ROWS, :3], np.zeros(3), np.ones(3), 6)
@@ -171,4 +207,6 @@ def _taxi(data: Path) -> Iterator[Task]:
     yield _plain("k-means", "taxi pickups", places[:_ROWS, :2], box[:2, 0], box[:2, 1], 10)
     scaled = 2 * (values - lower) / (upper - lower) - 1
     yield _plain("PCA", "taxi", scaled[:5_000], np.full(7, -1.0), np.ones(7), 3)
-    yield _plain("histogram", "taxi minutes", seconds[:, None] / 60, np.zeros(1), np.full(1, 60.0), 120)
+    yield _plain(
+        "histogram", "taxi minutes", seconds[:, None] / 60, np.zeros(1), np.full(1, 60.0), 120
+    )

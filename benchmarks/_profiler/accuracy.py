@@ -1,9 +1,10 @@
-"""Does the profiler find the n that is needed, and does it keep its word? Many runs on problems whose answers are known.
+"""Does the profiler find the n that is needed, and does it keep its word? Many runs on problems
+whose answers are known.
 
-The truth is the least n at which 9 of 10 DP trainings have a risk of at most R* + target: the n of the definition, which is
-the same question for every R* up to the target. R* = 0 is the hardest for n, because a witness is promised twice the target
-and any state that is that good may pass; R* = target is the hardest for "R* > target", because anything less is further
-from a false finding.
+The truth is the least n at which 9 of 10 DP trainings have a risk of at most R* + target: the n of
+the definition, which is the same question for every R* up to the target. R* = 0 is the hardest for
+n, because a witness is promised twice the target and any state that is that good may pass; R* =
+target is the hardest for "R* > target", because anything less is further from a false finding.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from benchmarks._profiler.problems import KINDS, needed, problem
 from benchmarks._profiler.runs import one_level
 from benchmarks.bars import Bar, at_least, at_most
-from profiler.measure import REACHED, RISK_ABOVE_TARGET
+from profiler.measuring.measure import REACHED, RISK_ABOVE_TARGET
 
 __all__ = ["accuracy", "reachable", "unreachable"]
 
@@ -33,7 +34,8 @@ UNREACHABLE_RUNS = 400
 _BATCH = 10
 # The lower test of a target of 0.05 needs this many samples, with noise of an eighth of the budget.
 _ENOUGH = 16_384
-# A squared distance in [0, 1] has a minimal risk of at most 1/4, so these cannot have 2.1 times a target of 0.2.
+# A squared distance in [0, 1] has a minimal risk of at most 1/4, so these cannot have 2.1 times a
+# target of 0.2.
 _LOW = ("mean", "least squares")
 
 Row = dict[str, Any]
@@ -53,9 +55,20 @@ def accuracy(pool: Executor) -> Part:
 
     runs = len(cases) * RUNS
     return [
-        at_least(f"returned n within a factor of 4 of the true n (share of {runs} runs)", within(PARTS), 0.9),
-        *(at_least(f"the same where R* is {part:g} of the target", within([part]), 0.9) for part in PARTS),
-        at_least("witness with true risk at most 2 target (share of runs)", float(np.mean(np.array(risks) <= 1)), 0.95),
+        at_least(
+            f"returned n within a factor of 4 of the true n (share of {runs} runs)",
+            within(PARTS),
+            0.9,
+        ),
+        *(
+            at_least(f"the same where R* is {part:g} of the target", within([part]), 0.9)
+            for part in PARTS
+        ),
+        at_least(
+            "witness with true risk at most 2 target (share of runs)",
+            float(np.mean(np.array(risks) <= 1)),
+            0.95,
+        ),
     ], {"accuracy": rows, "largest_risk_of_a_witness_over_2_target": round(max(risks), 3)}
 
 
@@ -65,7 +78,12 @@ def _case(case: tuple[str, str, str, float]) -> Row:
     true = needed(kind, least, float(target), float(level))
     one = problem(kind, least)
     rng = np.random.default_rng(
-        [KINDS.index(kind), round(float(target) * 100), round(float(level) * 100), round(part * 100)]
+        [
+            KINDS.index(kind),
+            round(float(target) * 100),
+            round(float(level) * 100),
+            round(part * 100),
+        ]
     )
     outcomes = [one_level(one, target, level, rng) for _ in range(RUNS)]
     ratios = [found.result.samples / true for found in outcomes if found.result.samples is not None]
@@ -76,7 +94,9 @@ def _case(case: tuple[str, str, str, float]) -> Row:
         "least_risk": least,
         "true_n": true,
         "median_n": float(np.median([found.result.samples or math.nan for found in outcomes])),
-        "within_4": round(float(np.mean([0.25 <= one <= 4 for one in ratios])), 2) if ratios else 0.0,
+        "within_4": round(float(np.mean([0.25 <= one <= 4 for one in ratios])), 2)
+        if ratios
+        else 0.0,
         "reached": sum(found.result.status == REACHED for found in outcomes),
         "ratios": ratios,
         "risks": [found.risk / (2 * float(target)) for found in outcomes if found.risk is not None],
@@ -88,7 +108,9 @@ def reachable(pool: Executor) -> Part:
     found = _spread(pool, 1.0, list(product(KINDS, TARGETS, LEVELS)), REACHABLE_RUNS)
     wrong = sum(one == RISK_ABOVE_TARGET for one in found)
     return [at_most(f"'R* > target' although R* = target (of {len(found)} runs)", wrong, 0)], {
-        "reached_when_least_risk_is_target": round(sum(one == REACHED for one in found) / len(found), 4)
+        "reached_when_least_risk_is_target": round(
+            sum(one == REACHED for one in found) / len(found), 4
+        )
     }
 
 
@@ -97,22 +119,30 @@ def unreachable(pool: Executor) -> Part:
     bars = []
     for target in TARGETS:
         kinds = [kind for kind in KINDS if target != "0.2" or kind not in _LOW]
-        found = _spread(pool, 2.1, list(product(kinds, [target], LEVELS)), UNREACHABLE_RUNS // len(TARGETS))
+        found = _spread(
+            pool, 2.1, list(product(kinds, [target], LEVELS)), UNREACHABLE_RUNS // len(TARGETS)
+        )
         right = sum(one == RISK_ABOVE_TARGET for one in found) / len(found)
         words = f"'R* > target' found when R* = 2.1 target, target {target} (share of {len(found)} runs)"
         bars.append(at_least(words, right, 0.95))
     return bars, {}
 
 
-def _spread(pool: Executor, part: float, cases: Sequence[tuple[str, str, str]], runs: int) -> list[str]:
+def _spread(
+    pool: Executor, part: float, cases: Sequence[tuple[str, str, str]], runs: int
+) -> list[str]:
     rounds = math.ceil(runs / len(cases) / _BATCH)
-    wanted = [(kind, part, target, level, seed) for kind, target, level in cases for seed in range(rounds)]
+    wanted = [
+        (kind, part, target, level, seed) for kind, target, level in cases for seed in range(rounds)
+    ]
     return [one for batch in pool.map(_statuses, wanted) for one in batch]
 
 
 def _statuses(case: tuple[str, float, str, str, int]) -> list[str]:
     kind, part, target, level, seed = case
     one = problem(kind, part * float(target))
-    rng = np.random.default_rng([seed, 7, KINDS.index(kind), round(float(target) * 100), round(float(level) * 100)])
+    rng = np.random.default_rng(
+        [seed, 7, KINDS.index(kind), round(float(target) * 100), round(float(level) * 100)]
+    )
     n_max = _ENOUGH if part > 1 else 4096
     return [one_level(one, target, level, rng, n_max=n_max).result.status for _ in range(_BATCH)]

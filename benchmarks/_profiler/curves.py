@@ -1,11 +1,12 @@
 """A curve through a few levels against the full grid, and closed forms against what is measured.
 
-A profile measures every level by itself, so a profile of four levels is a profile of all ten whose other six never ran. That
-is what is compared, run by run: the curve through four of the measured levels with the curve through all of them, with that
-of another run, which shares nothing with it, and with the single levels as they were measured. The last two differ by chance
-even between two full grids ("again"). Averaged over runs the curve gives the n of the full grid, and in single runs it is no
-further from that average than the full grid's own levels are. Its band must hold the truth: the n at which 19 of 20 trainings
-keep the promise.
+A profile measures every level by itself, so a profile of four levels is a profile of all ten whose
+other six never ran. That is what is compared, run by run: the curve through four of the measured
+levels with the curve through all of them, with that of another run, which shares nothing with it,
+and with the single levels as they were measured. The last two differ by chance even between two
+full grids ("again"). Averaged over runs the curve gives the n of the full grid, and in single runs
+it is no further from that average than the full grid's own levels are. Its band must hold the
+truth: the n at which 19 of 20 trainings keep the promise.
 """
 
 from __future__ import annotations
@@ -20,16 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.problem import Option, Problem, PtkOptions
-from allocator.solve import solve
+from allocator.solving.solve import solve
 from benchmarks._profiler.problems import KINDS, mean_of, needed, problem
 from benchmarks._profiler.ptks import ClosedMean
 from benchmarks._profiler.runs import EPSILON, whole
 from benchmarks.bars import Bar, at_least, at_most
-from profiler.bench import MemoryBench
+from profiler.analytic import profile
 from profiler.curve import Curve, fit, points_of
 from profiler.grid import chosen
-from profiler.profiles import MeasuredProfile, profile_of
-from profiler.schedule import Terms
+from profiler.measuring.schedule import ProfileTerms
 
 __all__ = ["closed", "curves"]
 
@@ -54,21 +54,33 @@ def curves(pool: Executor) -> Part:
     rows: list[Row] = list(pool.map(_curve, cases))
     cells = [ratio for row in rows for ratio in row.pop("cells")]
     trainings = sum(row["trainings"] for row in rows) / sum(row["full_grid"] for row in rows)
-    error, own = (math.sqrt(float(np.mean([row[name] ** 2 for row in rows]))) for name in ("error", "full_grid_error"))
+    error, own = (
+        math.sqrt(float(np.mean([row[name] ** 2 for row in rows])))
+        for name in ("error", "full_grid_error")
+    )
     single, other, levels = (
-        float(np.mean([row[f"within_25%{of}"] for row in rows])) for of in ("", "_of_another_run", "_of_single_levels")
+        float(np.mean([row[f"within_25%{of}"] for row in rows]))
+        for of in ("", "_of_another_run", "_of_single_levels")
     )
     return [
         at_most("DP trainings of the curve over those of the full grid", trainings, 0.5),
-        at_least("n of the curve within 25% of the full grid's (share of levels, single runs)", single, 0.9),
-        at_least("n of the curve within 25% of the full grid's of another run (the same)", other, 0.9),
+        at_least(
+            "n of the curve within 25% of the full grid's (share of levels, single runs)",
+            single,
+            0.9,
+        ),
+        at_least(
+            "n of the curve within 25% of the full grid's of another run (the same)", other, 0.9
+        ),
         at_least("n of the curve within 25% of single levels as measured (the same)", levels, 0.85),
         at_least(
             "levels where the curve's n, averaged over runs, is within 25% of the full grid's",
             float(np.mean([0.8 <= one <= 1.25 for one in cells])),
             0.9,
         ),
-        at_most("error of the curve's n in one run over that of the full grid's n", error / own, 1.0),
+        at_most(
+            "error of the curve's n in one run over that of the full grid's n", error / own, 1.0
+        ),
         at_least(
             "levels where the band holds the true n (share, single runs)",
             float(np.mean([row["band_holds_truth"] for row in rows])),
@@ -80,11 +92,14 @@ def curves(pool: Executor) -> Part:
 def _curve(case: tuple[str, str]) -> Row:
     kind, target = case
     least = float(target) / 2
-    terms = Terms.of(target, EPSILON, n_max=4096)
+    terms = ProfileTerms.of(target, EPSILON, n_max=4096)
     one = problem(kind, least)
     rng = np.random.default_rng([KINDS.index(kind), 3])
     # The promise is a risk of 2 target.
-    truth = {level: needed(kind, least, 2 * float(target) - least, float(level), share=0.95) for level in _PLACES}
+    truth = {
+        level: needed(kind, least, 2 * float(target) - least, float(level), share=0.95)
+        for level in _PLACES
+    }
     curve, grid, raw = [], [], []
     trainings, held, widths = [0, 0], [], []
     for _ in range(CURVE_RUNS):
@@ -135,20 +150,16 @@ def _band(through: Curve, level: Fraction) -> tuple[float, float]:
 
 
 def closed(_pool: Executor) -> Part:
-    """Closed forms of three means against measured profiles: level by level, and what the allocator makes of them."""
+    """Closed forms of three means against measured profiles: level by level, and what the allocator
+    makes of them.
+    """
     rng = np.random.default_rng(5)
     # Closed forms promise 0.1; measured profiles do with a target of half that.
-    terms = Terms.of("0.1", EPSILON, promise="tau", n_max=1024, first=4)
-    told, opened = {}, 0
+    terms = ProfileTerms.of("0.1", EPSILON, promise="tau", n_max=1024, first=4)
+    told = {}
     for variance in _VARIANCES:
-
-        def bench() -> MemoryBench:
-            nonlocal opened
-            opened += 1
-            raise AssertionError("a closed form opens nothing")
-
-        found = profile_of(ClosedMean(mean=mean_of(variance), variance=variance), terms, GRID, bench, 10**6)
-        assert not isinstance(found, MeasuredProfile)
+        closed = ClosedMean(mean=mean_of(variance), variance=variance)
+        found = profile(closed, terms.promised, GRID, terms.delta)
         told[f"mean {variance:g}"] = [int(one or 0) for one in found.samples]
     analytic = _plan(told)
     inside, plans, ratios = [], [], []
@@ -165,10 +176,12 @@ def closed(_pool: Executor) -> Part:
         plans.append(low <= analytic <= high)
         ratios.append(high / low)
     return [
-        at_most("charges of profiles with a closed form", opened, 0),
-        at_least("closed form inside the measured band (share of levels)", float(np.mean(inside)), 0.9),
         at_least(
-            "allocated samples with closed forms between those of the measured bands (share of runs)",
+            "closed form inside the measured band (share of levels)", float(np.mean(inside)), 0.9
+        ),
+        at_least(
+            "allocated samples with closed forms between those of the measured bands (share of "
+            "runs)",
             float(np.mean(plans)),
             0.9,
         ),
@@ -183,7 +196,10 @@ def _plan(samples: dict[str, list[int]]) -> int:
     ptks = tuple(
         PtkOptions(
             name,
-            tuple(Option(level, round(1000 * float(level)), n) for level, n in zip(GRID, needs, strict=True)),
+            tuple(
+                Option(level, round(1000 * float(level)), n)
+                for level, n in zip(GRID, needs, strict=True)
+            ),
         )
         for name, needs in samples.items()
     )

@@ -1,4 +1,6 @@
-"""A profile of every kind of PTK on made-up data of realistic size, measured even where there is a closed form."""
+"""A profile of every kind of PTK on made-up data of realistic size, measured even where there is a
+closed form.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from examples.ptks.profile import CASES, Case
-from profiler.bench import MemoryBench
+from profiler.measuring.bench import MemoryBench
+from profiler.measuring.schedule import ProfileTerms
 from profiler.profiles import MeasuredProfile, measured_profile
-from profiler.schedule import Terms
 
 __all__ = ["ROWS", "cases"]
 
@@ -33,6 +35,6 @@ def _profile(case: Case, rows: int) -> MeasuredProfile:
     loss = case.ptk.eval(case.ptk.train_dp(probe, epsilon=100, delta=delta), unseen)
     target = min(0.45, max(0.02, math.ceil(loss * 1100) / 1000))
     table = case.rows(rows, rng)
-    terms = Terms.of(target, 1, delta=delta, n_max=16_384)
+    terms = ProfileTerms.of(target, 1, delta=delta, n_max=16_384)
     bench = MemoryBench(table, rng.random(rows))
     return measured_profile(case.ptk, terms, _LEVELS, bench, rows, count=3)

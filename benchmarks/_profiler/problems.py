@@ -1,4 +1,6 @@
-"""Synthetic problems with known risks: records of any number, the risk of any state, and the least risk of all."""
+"""Synthetic problems with known risks: records of any number, the risk of any state, and the least
+risk of all.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ _STEP = 2**0.25
 
 @dataclass(frozen=True)
 class Problem:
-    """A PTK and a distribution: ``draw(rng, n)`` records, ``risk(state)`` exactly, ``least`` the minimal risk."""
+    """A PTK and a distribution:
+
+    ``draw(rng, n)`` records, ``risk(state)`` exactly, ``least`` the minimal risk.
+    """
 
     name: str
     ptk: Ptk
@@ -33,13 +38,18 @@ class Problem:
 
 def problem(kind: str, least: float) -> Problem:
     """A problem of that kind whose minimal risk is ``least``."""
-    return {"threshold": _threshold, "mean": _mean, "histogram": _histogram, "least squares": _least_squares}[kind](
-        least
-    )
+    return {
+        "threshold": _threshold,
+        "mean": _mean,
+        "histogram": _histogram,
+        "least squares": _least_squares,
+    }[kind](least)
 
 
 def _table(**columns: object) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({name: np.asarray(one, dtype=np.float64) for name, one in columns.items()})
+    return pa.RecordBatch.from_pydict(
+        {name: np.asarray(one, dtype=np.float64) for name, one in columns.items()}
+    )
 
 
 def _threshold(least: float) -> Problem:
@@ -62,7 +72,10 @@ def mean_of(least: float) -> float:
 
 
 def _mean(least: float) -> Problem:
-    """x in {m - d, m + d}: the variance d^2 is the minimal risk, at most 1/4. The mean is off the middle where it can be."""
+    """x in {m - d, m + d}: the variance d^2 is the minimal risk, at most 1/4.
+
+    The mean is off the middle where it can be.
+    """
     spread = math.sqrt(least)
     centre = mean_of(least)
 
@@ -76,7 +89,9 @@ def _mean(least: float) -> Problem:
 
 
 def _histogram(least: float) -> Problem:
-    """One bin holds share p, the others the rest evenly: the minimal half Brier score (1 - sum of squares)/2 is ``least``."""
+    """One bin holds share p, the others the rest evenly: the minimal half Brier score (1 - sum of
+    squares)/2 is ``least``.
+    """
     # (1 - p^2 - (1-p)^2/(k-1))/2 = least, for p above 1/k.
     k = _BINS - 1
     low, high = 1 / _BINS, 1.0
@@ -92,12 +107,17 @@ def _histogram(least: float) -> Problem:
         found = arrays["f"]
         return float(((found**2).sum() + 1) / 2 - (found * shares).sum())
 
-    return Problem("histogram", Histogram(bins=_BINS), draw, risk, float((1 - (shares**2).sum()) / 2))
+    return Problem(
+        "histogram", Histogram(bins=_BINS), draw, risk, float((1 - (shares**2).sum()) / 2)
+    )
 
 
 def _least_squares(least: float) -> Problem:
-    """x uniform, y = x/2 + 1/4 or so plus or minus sqrt(least): the best slope is known, and its risk."""
-    # y = x/2 +- d needs room: shift x to [d', 1] by drawing x from {1/2, 1}. y in [0, 1] while d <= 1/4; beyond, y is 0 or 1.
+    """x uniform, y = x/2 + 1/4 or so plus or minus sqrt(least): the best slope is known, and its
+    risk.
+    """
+    # y = x/2 +- d needs room: shift x to [d', 1] by drawing x from {1/2, 1}. y in [0, 1] while d <=
+    # 1/4; beyond, y is 0 or 1.
     spread = math.sqrt(least)
     points = np.array([0.75, 1.0])
     slope = 0.55
@@ -113,10 +133,16 @@ def _least_squares(least: float) -> Problem:
 
 
 @cache
-def needed(kind: str, least: float, target: float, epsilon: float, runs: int = 200, share: float = 0.9) -> int:
-    """The least n, on a grid of fourth roots of 2, whose DP states have risk at most least + target in ``share`` of runs."""
+def needed(
+    kind: str, least: float, target: float, epsilon: float, runs: int = 200, share: float = 0.9
+) -> int:
+    """The least n, on a grid of fourth roots of 2, whose DP states have risk at most least + target
+    in ``share`` of runs.
+    """
     one = problem(kind, least)
-    rng = np.random.default_rng([len(kind), round(least * 1e6), round(target * 1e6), round(epsilon * 1e6)])
+    rng = np.random.default_rng(
+        [len(kind), round(least * 1e6), round(target * 1e6), round(epsilon * 1e6)]
+    )
     n = 1.0
     while n < 2**22:
         size = round(n)

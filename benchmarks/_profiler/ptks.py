@@ -1,7 +1,9 @@
-"""Small PTKs with known minimal risk: threshold classifiers, means, histograms and least squares. For benchmarks and tests.
+"""Small PTKs with known minimal risk: threshold classifiers, means, histograms and least squares.
+For benchmarks and tests.
 
-Each reads a column or two of floats in [0, 1], releases at most a few numbers with one mechanism, and minimises its loss
-exactly, so that both tests of the profiler apply. None has a closed form but `ClosedMean`.
+Each reads a column or two of floats in [0, 1], releases at most a few numbers with one mechanism,
+and minimises its loss exactly, so that both tests of the profiler apply. None has a closed form but
+`ClosedMean`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.mechanisms.selection import ExponentialMechanism
-from ptklib.privacy.source import BitSource
+from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays
 
 __all__ = ["ClosedMean", "Histogram", "LeastSquares", "Mean", "Threshold"]
@@ -69,7 +71,10 @@ class _Small(Ptk):
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(_Small):
-    """The mean of x; loss: squared distance. Two corner sums with Laplace noise, as `statistics` has them."""
+    """The mean of x; loss: squared distance.
+
+    Two corner sums with Laplace noise, as `statistics` has them.
+    """
 
     kind: ClassVar[str] = "small_mean"
 
@@ -120,17 +125,23 @@ class ClosedMean(Mean):
         *,
         records_per_unit: int = 1,
     ) -> tuple[int | None, ...]:
-        """The least n at which 19 of 20 trainings have a risk within the target: variance and squared distance to the mean."""
+        """The least n at which 19 of 20 trainings have a risk within the target: variance and
+        squared distance to the mean.
+        """
         spare = target - self.variance
         if spare <= 0:
             return (None,) * len(levels)
         scales = [records_per_unit / float(level) for level in levels]
-        return tuple(_least(partial(self._missed, reach=math.sqrt(spare), scale=scale)) for scale in scales)
+        return tuple(
+            _least(partial(self._missed, reach=math.sqrt(spare), scale=scale)) for scale in scales
+        )
 
     def _missed(self, n: int, reach: float, scale: float) -> float:
-        """The chance that (S + b)/(n + a + b), with Laplace noise a and b, is further than ``reach`` from the mean.
+        """The chance that (S + b)/(n + a + b), with Laplace noise a and b, is further than
+        ``reach`` from the mean.
 
-        Above means (1 - mean - reach) b - (mean + reach) a > reach n, but for what sampling adds to S; below alike.
+        Above means (1 - mean - reach) b - (mean + reach) a > reach n, but for what sampling adds to
+        S; below alike.
         """
         nodes, weights = np.polynomial.hermite_e.hermegauss(9)
         rooms = reach * n + nodes * math.sqrt(self.variance * n)
@@ -148,7 +159,11 @@ def _beyond(rooms: Floats, one: float, other: float) -> Floats:
     if abs(one - other) < 1e-6 * other:
         one *= 1 + 1e-5
     far = np.abs(rooms)
-    shares = (other**2 * np.exp(-far / other) - one**2 * np.exp(-far / max(one, 1e-12))) / (other**2 - one**2) / 2
+    shares = (
+        (other**2 * np.exp(-far / other) - one**2 * np.exp(-far / max(one, 1e-12)))
+        / (other**2 - one**2)
+        / 2
+    )
     return np.where(rooms >= 0, shares, 1 - shares)
 
 
@@ -245,7 +260,11 @@ class LeastSquares(_Small):
         """The slope, clipped: the loss is convex in it."""
         x, y = _columns(batches)
         bottom = float((x * x).sum())
-        return {"f": np.array([min(1.0, max(0.0, float((x * y).sum()) / bottom)) if bottom > 0 else 0.0])}
+        return {
+            "f": np.array(
+                [min(1.0, max(0.0, float((x * y).sum()) / bottom)) if bottom > 0 else 0.0]
+            )
+        }
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """The squared error."""
@@ -255,7 +274,10 @@ class LeastSquares(_Small):
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(_Small):
-    """y is 1 from some x on; loss: 1 where that is wrong. The exponential mechanism over a grid of thresholds."""
+    """y is 1 from some x on; loss: 1 where that is wrong.
+
+    The exponential mechanism over a grid of thresholds.
+    """
 
     kind: ClassVar[str] = "small_threshold"
     grid: int = 64
@@ -290,7 +312,9 @@ class Threshold(_Small):
     ) -> Arrays:
         """A threshold with few errors."""
         choice = ExponentialMechanism(epsilon=epsilon, sensitivity=records_per_unit)
-        return {"f": np.array([choice.release(-self._errors(batches), source=noise).index / self.grid])}
+        return {
+            "f": np.array([choice.release(-self._errors(batches), source=noise).index / self.grid])
+        }
 
     def exact(self, batches: Batches) -> Arrays:
         """The threshold with the fewest errors."""

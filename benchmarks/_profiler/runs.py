@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._profiler.problems import Problem
-from profiler.bench import MemoryBench
 from profiler.grid import chosen
-from profiler.measure import LevelResult
+from profiler.measuring.bench import MemoryBench
+from profiler.measuring.measure import LevelResult
+from profiler.measuring.schedule import ProfileTerms, schedule
 from profiler.profiles import MeasuredProfile, measured_profile
-from profiler.schedule import Terms, schedule
 from ptklib.privacy.amounts import epsilon_exact
 
 __all__ = ["Outcome", "one_level", "whole"]
 
 EPSILON = 1
-# What passes and what is charged for it do not depend on how many states are read: few where the estimate is not looked at.
+# What passes and what is charged for it do not depend on how many states are read: few where the
+# estimate is not looked at.
 _FEW_STATES = 6
 
 
@@ -30,9 +31,13 @@ class Outcome:
     risk: float | None
 
 
-def one_level(problem: Problem, target: str, level: str, rng: np.random.Generator, *, n_max: int = 4096) -> Outcome:
-    """Profile one level on as many records as its schedule asks for, more or less: the real number is random."""
-    terms = Terms.of(target, EPSILON, n_max=n_max, states=_FEW_STATES)
+def one_level(
+    problem: Problem, target: str, level: str, rng: np.random.Generator, *, n_max: int = 4096
+) -> Outcome:
+    """Profile one level on as many records as its schedule asks for, more or less: the real number
+    is random.
+    """
+    terms = ProfileTerms.of(target, EPSILON, n_max=n_max, states=_FEW_STATES)
     needed = schedule(problem.ptk, terms, [level], 1 << 40).levels[0].needed_records
     found = measured_profile(problem.ptk, terms, [level], _bench(problem, needed, rng), needed)
     result = found.results[0]
@@ -41,7 +46,7 @@ def one_level(problem: Problem, target: str, level: str, rng: np.random.Generato
 
 def whole(
     problem: Problem,
-    terms: Terms,
+    terms: ProfileTerms,
     levels: Sequence[str],
     count: int,
     rng: np.random.Generator,
@@ -50,7 +55,9 @@ def whole(
     grid = tuple(epsilon_exact(one) for one in levels)
     plan = schedule(problem.ptk, terms, chosen(grid, count), 1 << 40)
     needed = len(plan.levels) * max(one.needed_records for one in plan.levels)
-    return measured_profile(problem.ptk, terms, levels, _bench(problem, needed, rng), needed, count=count)
+    return measured_profile(
+        problem.ptk, terms, levels, _bench(problem, needed, rng), needed, count=count
+    )
 
 
 def _bench(problem: Problem, expected: int, rng: np.random.Generator) -> MemoryBench:

@@ -1,14 +1,16 @@
-"""From publishing a state to the subscriber's callback, beside a bare Redis publish with as many subscribers.
+"""From publishing a state to the subscriber's callback, beside a bare Redis publish with as many
+subscribers.
 
-Ours: a server with a Redis bus in a process of its own publishes as the window cycle does (the state and its event in one
-transaction, then the outbox to Redis); subscribers watch over gRPC, each with a stream of its own, in another process. The
-clock starts before the transaction. Bare: one client publishes 200 bytes on the same Redis, and as many connections listen in
-another process, read by one thread. p99 over all subscribers and rounds; the machine's monotonic clock is the same for all
-processes.
+Ours: a server with a Redis bus in a process of its own publishes as the window cycle does (the
+state and its event in one transaction, then the outbox to Redis); subscribers watch over gRPC, each
+with a stream of its own, in another process. The clock starts before the transaction. Bare: one
+client publishes 200 bytes on the same Redis, and as many connections listen in another process,
+read by one thread. p99 over all subscribers and rounds; the machine's monotonic clock is the same
+for all processes.
 
-Subscribers come in two sorts. ``sdk``: `Store.subscribe`, a thread for each. ``asyncio``: the generated stub on asyncio
-channels (docs/reference/rpc.md), all read by one thread as the bare connections are; who has a thousand of them in one
-process takes these.
+Subscribers come in two sorts. ``sdk``: `Store.subscribe`, a thread for each. ``asyncio``: the
+generated stub on asyncio channels (docs/reference/rpc.md), all read by one thread as the bare
+connections are; who has a thousand of them in one process takes these.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ import redis
 import structlog
 
 from benchmarks.ingest import batch, spec
-from ptkstore.client import Store
+from devtools.servers.redis import start_redis
+from ptkstore import LocalStore, Store
 from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
-from tests.servers.redis import start_redis
 
 __all__ = ["compare"]
 
@@ -100,7 +102,12 @@ def _serve(pipe: Connection, redis_url: str) -> None:
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     settings = Settings.checked(
-        {"server": {"address": "127.0.0.1:0"}, "bus": {"url": redis_url}, "workers": {"processes": 0}}, "benchmark"
+        {
+            "server": {"address": "127.0.0.1:0"},
+            "bus": {"url": redis_url},
+            "workers": {"processes": 0},
+        },
+        "benchmark",
     )
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -114,32 +121,41 @@ def _serve(pipe: Connection, redis_url: str) -> None:
             pipe.send(begin)
 
 
-def _publisher(store: Store) -> Callable[[], None]:
-    """What publishes the next version of a PTK, as the window cycle does; its first one comes from a real window."""
+def _publisher(store: LocalStore) -> Callable[[], None]:
+    """What publishes the next version of a PTK, as the window cycle does; its first one comes from
+    a real window.
+    """
     store.create_stream(spec())
-    config = {"keys": [{"kind": "integers", "column": "passengers", "first": 0, "last": 9}], "statistics": ["count"]}
+    config = {
+        "keys": [{"kind": "integers", "column": "passengers", "first": 0, "last": 9}],
+        "statistics": ["count"],
+    }
     store.register("busy", stream="rides", kind="statistics", config=config, target=0.5)
     store.push("rides", pa.table(batch(1 << 15)))
     store.run("rides", until_ms=BEGINS_MS + DAY_MS)
-    home = store.home
-    with home.metadata.read() as tx:
+    parts = store.parts
+    with parts.metadata.read() as tx:
         ptk = tx.ptks.named("busy").id
         first = tx.states.get(ptk, 1)
 
     def publish() -> None:
-        with home.metadata.write() as tx:
+        with parts.journal.writing() as tx:
             version = tx.states.next_version(ptk)
-            cycle = tx.cycles.start("rides", version, at_ms=home.now_ms())
-            tx.states.add(ptk, version, first.digest, first.manifest, version, home.now_ms(), cycle=cycle)
+            cycle = tx.cycles.start("rides", version, at_ms=parts.now_ms())
+            tx.states.add(
+                ptk, version, first.digest, first.manifest, version, parts.now_ms(), cycle=cycle
+            )
             body = {"ptk": "busy", "version": version, "digest": first.digest, "window": version}
-            tx.events.add_all([("ptk.state", "busy", body)], at_ms=home.now_ms())
-        home.notifier.drain()
+            tx.events.add_all([("ptk.state", "busy", body)], at_ms=parts.now_ms())
+        parts.notifier.drain()
 
     return publish
 
 
 def _listen(pipe: Connection, address: str, subscribers: int) -> None:
-    """So many subscriptions of the SDK; sends when each of them heard of a version, once all have."""
+    """So many subscriptions of the SDK; sends when each of them heard of a version, once all
+    have.
+    """
     heard: dict[int, list[float]] = {}
     lock = threading.Lock()
 
@@ -183,7 +199,9 @@ def _listen_asyncio(pipe: Connection, address: str, subscribers: int) -> None:
                 await stack.enter_async_context(grpc.aio.insecure_channel(address, options=options))
                 for _ in range(0, subscribers, PER_STORE)
             ]
-            tasks = [asyncio.create_task(follow(channels[k // PER_STORE], 1)) for k in range(subscribers)]
+            tasks = [
+                asyncio.create_task(follow(channels[k // PER_STORE], 1)) for k in range(subscribers)
+            ]
             await asyncio.sleep(2)  # until the server has all of them
             pipe.send("ready")
             await asyncio.to_thread(_told, pipe)

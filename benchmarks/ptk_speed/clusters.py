@@ -1,7 +1,9 @@
-"""Eight clusters of eight columns, against scikit-learn's KMeans on the same numbers as one matrix, one million rows.
+"""Eight clusters of eight columns, against scikit-learn's KMeans on the same numbers as one matrix,
+one million rows.
 
-The baseline has the same number of iterations (five) of Lloyd's algorithm from a start that is given, and takes no more:
-``n_init=1``, ``tol=0``. The matrix is of float64, by rows; training reads the same numbers as Arrow columns.
+The baseline has the same number of iterations (five) of Lloyd's algorithm from a start that is
+given, and takes no more: ``n_init=1``, ``tol=0``. The matrix is of float64, by rows; training reads
+the same numbers as Arrow columns.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def rounds(say: Say) -> Iterator[tuple[float, float]]:
     matrix = middles[rng.integers(0, _CLUSTERS, _ROWS)] + rng.normal(0, 0.2, (_ROWS, _COLUMNS))
     start = rng.uniform(-0.7, 0.7, (_CLUSTERS, _COLUMNS))
     names = [f"x{place}" for place in range(_COLUMNS)]
-    table = pa.table({name: np.ascontiguousarray(matrix[:, place]) for place, name in enumerate(names)})
+    table = pa.table(
+        {name: np.ascontiguousarray(matrix[:, place]) for place, name in enumerate(names)}
+    )
     ptk = Clusters(
         values=tuple(Bounded(column=name, lower=-1, upper=1) for name in names),
         clusters=_CLUSTERS,
@@ -47,7 +51,9 @@ def rounds(say: Say) -> Iterator[tuple[float, float]]:
         middle = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            KMeans(_CLUSTERS, init=start, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd").fit(matrix)
+            KMeans(
+                _CLUSTERS, init=start, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd"
+            ).fit(matrix)
         end = time.perf_counter()
         say(f"clusters, round {number}: {middle - begin:.3f} s against {end - middle:.3f} s")
         # The first round warms both.

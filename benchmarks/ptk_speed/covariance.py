@@ -1,7 +1,8 @@
-"""Moments and components of 16 columns, against scikit-learn's PCA on the same numbers as one matrix, one million rows.
+"""Moments and components of 16 columns, against scikit-learn's PCA on the same numbers as one
+matrix, one million rows.
 
-The matrix is of float64 in the order that PCA is fastest with (by rows), and the solver is the one that it takes for many rows
-(``covariance_eigh``). Training reads the same numbers as Arrow columns.
+The matrix is of float64 in the order that PCA is fastest with (by rows), and the solver is the one
+that it takes for many rows (``covariance_eigh``). Training reads the same numbers as Arrow columns.
 """
 
 from __future__ import annotations
@@ -28,10 +29,17 @@ _ROUNDS = 9
 
 def rounds(say: Say) -> Iterator[tuple[float, float]]:
     rng = np.random.default_rng(1)
-    matrix = rng.normal(size=(_ROWS, 4)) @ rng.normal(size=(4, _COLUMNS)) + rng.normal(size=(_ROWS, _COLUMNS))
+    matrix = rng.normal(size=(_ROWS, 4)) @ rng.normal(size=(4, _COLUMNS)) + rng.normal(
+        size=(_ROWS, _COLUMNS)
+    )
     names = [f"x{place}" for place in range(_COLUMNS)]
-    table = pa.table({name: np.ascontiguousarray(matrix[:, place]) for place, name in enumerate(names)})
-    ptk = Covariance(values=tuple(Bounded(column=name, lower=-10, upper=10) for name in names), components=_COMPONENTS)
+    table = pa.table(
+        {name: np.ascontiguousarray(matrix[:, place]) for place, name in enumerate(names)}
+    )
+    ptk = Covariance(
+        values=tuple(Bounded(column=name, lower=-10, upper=10) for name in names),
+        components=_COMPONENTS,
+    )
     for number in range(1 + _ROUNDS):
         begin = time.perf_counter()
         ptk.train_dp(table.to_batches(), epsilon=1)

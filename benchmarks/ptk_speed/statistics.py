@@ -1,4 +1,6 @@
-"""Counts, means and variances of two values by zone and by hour, against pyarrow's group_by on the same table in memory."""
+"""Counts, means and variances of two values by zone and by hour, against pyarrow's group_by on the
+same table in memory.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.bars import Say
-from ptklib.ptks.keys import IntegerRange, Key, TimePart
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import IntegerRange, Key, TimePart
 
 WHAT = "four tables of counts, means and variances, 2 million rows / pyarrow group_by on all cores"
 LIMIT = 1.5
@@ -29,7 +31,13 @@ def rounds(say: Say) -> Iterator[tuple[float, float]]:
         "hour": TimePart(column="at", part="hour"),
     }
     ptks = [
-        Statistics(keys=(key,), statistics=("count", "mean", "variance"), value=value, lower=0.0, upper=upper)
+        Statistics(
+            keys=(key,),
+            statistics=("count", "mean", "variance"),
+            value=value,
+            lower=0.0,
+            upper=upper,
+        )
         for key in keys.values()
         for value, upper in _UPPER.items()
     ]
@@ -44,7 +52,9 @@ def rounds(say: Say) -> Iterator[tuple[float, float]]:
         middle = time.perf_counter()
         for key in keys:
             for value in _UPPER:
-                hours.group_by(key).aggregate([(value, one) for one in ("count", "mean", "variance")])
+                hours.group_by(key).aggregate(
+                    [(value, one) for one in ("count", "mean", "variance")]
+                )
         end = time.perf_counter()
         say(f"statistics, round {number}: {middle - begin:.3f} s against {end - middle:.3f} s")
         # The first round warms both.

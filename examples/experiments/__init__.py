@@ -1,1 +1,4 @@
-"""What PTKs are worth to a model that uses them, on public data sets: ``python -m examples.experiments NAME --data PATH``."""
+"""What PTKs are worth to a model that uses them, on public data sets:
+
+``python -m examples.experiments NAME --data PATH``.
+"""

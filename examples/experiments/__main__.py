@@ -1,7 +1,8 @@
-"""``python -m examples.experiments NAME --data PATH [--fast] [--out DIR]``: run one experiment, or all of them.
+"""``python -m examples.experiments NAME --data PATH [--fast] [--out DIR]``: run one experiment, or
+all of them.
 
-Writes ``NAME.svg``, ``NAME.md`` and ``NAME.json`` into the folder and prints the table. ``--fast`` is a rehearsal on little
-data and few seeds: it shows that everything runs, not what PTKs are worth.
+Writes ``NAME.svg``, ``NAME.md`` and ``NAME.json`` into the folder and prints the table. ``--fast``
+is a rehearsal on little data and few seeds: it shows that everything runs, not what PTKs are worth.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ EXPERIMENTS = {
 
 def main() -> int:
     """Read the options and run."""
-    parser = argparse.ArgumentParser(prog="python -m examples.experiments", description=__doc__.splitlines()[0])
-    parser.add_argument("name", nargs="?", choices=sorted(EXPERIMENTS), help="one experiment; all when left out")
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.experiments", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "name", nargs="?", choices=sorted(EXPERIMENTS), help="one experiment; all when left out"
+    )
     parser.add_argument(
         "--data",
         type=Path,
@@ -45,9 +50,14 @@ def main() -> int:
         module, function = EXPERIMENTS[name]
         begin = time.perf_counter()
         run = getattr(importlib.import_module(f"examples.experiments.{module}"), function)
-        outcome = run(given.data, given.fast, lambda text: print(f"  {text}", file=sys.stderr, flush=True))
+        outcome = run(
+            given.data, given.fast, lambda text: print(f"  {text}", file=sys.stderr, flush=True)
+        )
         outcome.write(given.out)
-        print(f"\n{outcome.experiment.title} ({time.perf_counter() - begin:.0f} s)\n\n{outcome.table()}")
+        print(
+            f"\n{outcome.experiment.title} ({time.perf_counter() - begin:.0f} "
+            f"s)\n\n{outcome.table()}"
+        )
     return 0
 
 

@@ -1,4 +1,6 @@
-"""From PTKs to arms: the same columns of the target, with the features of the PTKs trained in every way beside them."""
+"""From PTKs to arms: the same columns of the target, with the features of the PTKs trained in every
+way beside them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def ptk_arms(
     epsilons: Sequence[float] = EPSILONS,
     prepared: Mapping[str, Arm] | None = None,
 ) -> dict[str, Arm]:
-    """All arms. Epsilon, and delta if the PTKs need one, are split evenly among the PTKs: basic composition.
+    """All arms. Epsilon, and delta if the PTKs need one, are split evenly among the PTKs: basic
+    composition.
 
     ``prepared`` holds arms that do not change from seed to seed, by name (those without noise).
     """
@@ -63,7 +66,9 @@ def ptk_arms(
     return arms
 
 
-def _beside(own: NDArray[Any], ptks: Sequence[Ptk], states: Sequence[Arrays], table: pa.Table) -> NDArray[Any]:
+def _beside(
+    own: NDArray[Any], ptks: Sequence[Ptk], states: Sequence[Arrays], table: pa.Table
+) -> NDArray[Any]:
     columns = [own]
     for ptk, state in zip(ptks, states, strict=True):
         made = ptk.features(state, table)

@@ -1,15 +1,18 @@
-"""Where does a bike ride end? A forest taught by taxi rides, and one taught by bike rides of the years before.
+"""Where does a bike ride end? A forest taught by taxi rides, and one taught by bike rides of the
+years before.
 
-Jersey City's Citi Bike. The task is that of the paper: the destination, here one of the fifteen busiest stations of the years
-2015 and 2016, or another. The target's rides are of January to April 2017, tested on November and December. A multinomial
-logistic regression sees the start station, the hour, the weekday and the user type as indicators, and the classes' log
-probabilities of the forest, where there is one. The forest's features are its class probabilities.
+Jersey City's Citi Bike. The task is that of the paper: the destination, here one of the fifteen
+busiest stations of the years 2015 and 2016, or another. The target's rides are of January to April
+2017, tested on November and December. A multinomial logistic regression sees the start station, the
+hour, the weekday and the user type as indicators, and the classes' log probabilities of the forest,
+where there is one. The forest's features are its class probabilities.
 
-*From taxis* (``bikes-from-taxis``): the forest learns from yellow cabs across the river in which direction and how far people
-ride at which hour and weekday. The two services share no street, so it can pass on habits of the day and no places.
+*From taxis* (``bikes-from-taxis``): the forest learns from yellow cabs across the river in which
+direction and how far people ride at which hour and weekday. The two services share no street, so it
+can pass on habits of the day and no places.
 
-*Retained* (``bikes-retained``): the forest learns the destination from all bike rides of 2015 and 2016. The rides are gone, it
-stays.
+*Retained* (``bikes-retained``): the forest learns the destination from all bike rides of 2015 and
+2016. The rides are gone, it stays.
 
 *Non-private* is the same training at epsilon 1,000.
 """
@@ -29,7 +32,7 @@ from examples.experiments.arms import ptk_arms
 from examples.experiments.harness import Experiment, Outcome, Say, Scene, compare
 from ptklib.ptk import Arrays, Ptk
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.keys import Categories, IntegerRange
+from ptklib.ptks.tables.keys import Categories, IntegerRange
 
 __all__ = ["from_taxis", "retained"]
 
@@ -88,7 +91,9 @@ def retained(data: Path, fast: bool, say: Say) -> Outcome:
     return _run("bikes-retained", title, data, ptk, None, fast, say)
 
 
-def _run(name: str, title: str, data: Path, ptk: Forest, source: pa.Table | None, fast: bool, say: Say) -> Outcome:
+def _run(
+    name: str, title: str, data: Path, ptk: Forest, source: pa.Table | None, fast: bool, say: Say
+) -> Outcome:
     rides = pd.read_parquet(data / "citibike" / "jersey_city_2015_2017.parquet")
     at = rides["starttime"]
     old, new, last = (
@@ -100,7 +105,9 @@ def _run(name: str, title: str, data: Path, ptk: Forest, source: pa.Table | None
     ends = np.asarray(busiest.get_indexer(rides["end_station_id"]))
     ends = np.where(ends < 0, _CLASSES - 1, ends)
     subscriber = (rides["usertype"] == "Subscriber").astype(np.int64)
-    table = _timed(at, start=rides["start_station_id"].astype(np.int64), subscriber=subscriber, end=ends)
+    table = _timed(
+        at, start=rides["start_station_id"].astype(np.int64), subscriber=subscriber, end=ends
+    )
     places = {one: place for place, one in enumerate(_stations(data))}
     start = rides["start_station_id"].map(places).to_numpy()
     own = np.hstack(
@@ -135,7 +142,10 @@ def _run(name: str, title: str, data: Path, ptk: Forest, source: pa.Table | None
             exact=_without_noise,
         )
         width = own.shape[1]
-        logs = {arm: (_with_logs(first, width), _with_logs(second, width)) for arm, (first, second) in arms.items()}
+        logs = {
+            arm: (_with_logs(first, width), _with_logs(second, width))
+            for arm, (first, second) in arms.items()
+        }
         return Scene(arms=logs, train_answers=ends[train], test_answers=ends[test])
 
     return compare(experiment, scene, seeds=2 if fast else 10, say=say, fast=fast)
@@ -143,7 +153,9 @@ def _run(name: str, title: str, data: Path, ptk: Forest, source: pa.Table | None
 
 def _stations(data: Path) -> tuple[int, ...]:
     """Where rides can start: the operator publishes it."""
-    ids = pd.read_parquet(data / "citibike" / "jersey_city_2015_2017.parquet", columns=["start_station_id"])
+    ids = pd.read_parquet(
+        data / "citibike" / "jersey_city_2015_2017.parquet", columns=["start_station_id"]
+    )
     return tuple(int(one) for one in sorted(ids["start_station_id"].unique()))
 
 
@@ -164,10 +176,13 @@ def _with_logs(values: Floats, width: int) -> NDArray[np.float32]:
 
 def _logistic(train: Floats, labels: NDArray[np.int64], test: Floats) -> Floats:
     """Probabilities of all classes: the model's, with a little of the classes' smoothed shares."""
-    shares: Floats = (np.bincount(labels, minlength=_CLASSES) + 0.5) / np.float64(len(labels) + 0.5 * _CLASSES)
+    shares: Floats = (np.bincount(labels, minlength=_CLASSES) + 0.5) / np.float64(
+        len(labels) + 0.5 * _CLASSES
+    )
     if labels.min() == labels.max():
         return np.tile(shares, (len(test), 1))
-    # Indicators keep their zeros. The intercept is free, so shifting the other columns changes nothing but the speed.
+    # Indicators keep their zeros. The intercept is free, so shifting the other columns changes
+    # nothing but the speed.
     middle = np.where((train == 0).any(axis=0), 0.0, train.mean(axis=0))
     rows, asked = (csr_matrix(one - middle) for one in (train, test))
     hold = len(labels) // 4

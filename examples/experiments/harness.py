@@ -1,12 +1,15 @@
-"""One form for all experiments: error of a downstream model against the share of the target's data, one line for each arm.
+"""One form for all experiments: error of a downstream model against the share of the target's data,
+one line for each arm.
 
-**Arms.** *No PTK*: the target's own columns. *Non-private PTK*: the same and the features of PTKs trained without noise.
-*PTK*: the same and the features of PTKs trained with epsilon in total (an experiment with several PTKs splits it among them).
+**Arms.** *No PTK*: the target's own columns. *Non-private PTK*: the same and the features of PTKs
+trained without noise. *PTK*: the same and the features of PTKs trained with epsilon in total (an
+experiment with several PTKs splits it among them).
 
-**Seeds.** Each seed draws its own order of the target's rows, and trains every PTK anew with fresh noise. A fraction is a
-prefix of that order: more data is more of the same. All arms of a seed see the same rows and the same test rows, so they
-are compared pair by pair. Error bars are 95% intervals (Student) of the mean over seeds; where all seeds share the test
-rows, they do not cover the choice of those.
+**Seeds.** Each seed draws its own order of the target's rows, and trains every PTK anew with fresh
+noise. A fraction is a prefix of that order: more data is more of the same. All arms of a seed see
+the same rows and the same test rows, so they are compared pair by pair. Error bars are 95%
+intervals (Student) of the mean over seeds; where all seeds share the test rows, they do not cover
+the choice of those.
 """
 
 from __future__ import annotations
@@ -98,8 +101,12 @@ class Outcome:
         return _mean(np.array(self.errors[arm, fraction]))
 
     def gain(self, arm: str, fraction: float) -> tuple[float, float]:
-        """The part of the error without PTKs that the arm saves, pair by pair, and half its 95% interval."""
-        return _mean(1 - np.array(self.errors[arm, fraction]) / np.array(self.errors[NO_PTK, fraction]))
+        """The part of the error without PTKs that the arm saves, pair by pair, and half its 95%
+        interval.
+        """
+        return _mean(
+            1 - np.array(self.errors[arm, fraction]) / np.array(self.errors[NO_PTK, fraction])
+        )
 
     def table(self) -> str:
         """Markdown: errors, and gains of the last arm."""
@@ -128,10 +135,15 @@ class Outcome:
             for arm in self.arms
         ]
         described = "; ".join(
-            f"at {100 * one:g}% of the target's data, {self.arms[-1]} saves {self.gain(self.arms[-1], one)[0]:.1%} of the error"
+            f"at {100 * one:g}% of the target's data, {self.arms[-1]} saves "
+            f"{self.gain(self.arms[-1], one)[0]:.1%} of the error"
             for one in self.fractions
         )
-        x = Axis(words="share of the target's data, %", log=True, ticks=tuple(100 * one for one in self.fractions))
+        x = Axis(
+            words="share of the target's data, %",
+            log=True,
+            ticks=tuple(100 * one for one in self.fractions),
+        )
         y = Axis(words=f"{self.experiment.error} (lower is better)", form="{:.4g}".format)
         return line_chart(self.experiment.title, described, x, y, series)
 
@@ -141,7 +153,10 @@ class Outcome:
         name = self.experiment.name
         (folder / f"{name}.svg").write_text(self.picture())
         (folder / f"{name}.md").write_text(self.table() + "\n")
-        body = [{"arm": arm, "fraction": fraction, "errors": errors} for (arm, fraction), errors in self.errors.items()]
+        body = [
+            {"arm": arm, "fraction": fraction, "errors": errors}
+            for (arm, fraction), errors in self.errors.items()
+        ]
         (folder / f"{name}.json").write_text(json.dumps(body, indent=1) + "\n")
 
 
@@ -166,9 +181,13 @@ def compare(
                 chosen = order[: _rows(rows, fraction)]
                 for arm, (train, test) in seen.arms.items():
                     predicted = experiment.learn(train[chosen], seen.train_answers[chosen], test)
-                    errors.setdefault((arm, fraction), []).append(experiment.loss(predicted, seen.test_answers))
+                    errors.setdefault((arm, fraction), []).append(
+                        experiment.loss(predicted, seen.test_answers)
+                    )
         say(f"{experiment.name}: seed {seed + 1} of {seeds}")
-    return Outcome(experiment=experiment, rows=rows, errors={key: tuple(each) for key, each in errors.items()})
+    return Outcome(
+        experiment=experiment, rows=rows, errors={key: tuple(each) for key, each in errors.items()}
+    )
 
 
 def _rows(rows: int, fraction: float) -> int:

@@ -1,12 +1,15 @@
-"""How many stars? Vectors of users learned from their ratings of books help to predict those of music, and the other way round.
+"""How many stars? Vectors of users learned from their ratings of books help to predict those of
+music, and the other way round.
 
-Douban: 96,041 ratings of books and 69,709 of music, with the same user ids; only users who are in both are predicted. The PTK
-is `Embeddings` at event level (a vector of each user cannot be private at user level), delta 1e-6, on all ratings of the
-source. Every seed draws its own fifth of the target's ratings as test rows.
+Douban: 96,041 ratings of books and 69,709 of music, with the same user ids; only users who are in
+both are predicted. The PTK is `Embeddings` at event level (a vector of each user cannot be private
+at user level), delta 1e-6, on all ratings of the source. Every seed draws its own fifth of the
+target's ratings as test rows.
 
-The downstream model is a ridge regression of the stars on the mean of the user and of the item among the other ratings it is
-given (shrunk to the mean of all), and, with a PTK, on the vector of the user and the stars she gives to an average item of the
-source. *Non-private* is the same training at epsilon 1,000.
+The downstream model is a ridge regression of the stars on the mean of the user and of the item
+among the other ratings it is given (shrunk to the mean of all), and, with a PTK, on the vector of
+the user and the stars she gives to an average item of the source. *Non-private* is the same
+training at epsilon 1,000.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from examples.experiments.arms import ptk_arms
 from examples.experiments.harness import Experiment, Outcome, Say, Scene, compare
 from ptklib.ptk import Arrays, Ptk
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.keys import IntegerRange
+from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["books", "music"]
 
@@ -38,15 +41,33 @@ _DELTA = "1e-6"
 
 def music(data: Path, fast: bool, say: Say) -> Outcome:
     """Books teach, music is predicted."""
-    return _run("douban-music", "Stars of music: user vectors from books", data, ("book", _BOOKS), "music", fast, say)
+    return _run(
+        "douban-music",
+        "Stars of music: user vectors from books",
+        data,
+        ("book", _BOOKS),
+        "music",
+        fast,
+        say,
+    )
 
 
 def books(data: Path, fast: bool, say: Say) -> Outcome:
     """Music teaches, books are predicted."""
-    return _run("douban-book", "Stars of books: user vectors from music", data, ("music", _MUSIC), "book", fast, say)
+    return _run(
+        "douban-book",
+        "Stars of books: user vectors from music",
+        data,
+        ("music", _MUSIC),
+        "book",
+        fast,
+        say,
+    )
 
 
-def _run(name: str, title: str, data: Path, source: tuple[str, int], target: str, fast: bool, say: Say) -> Outcome:
+def _run(
+    name: str, title: str, data: Path, source: tuple[str, int], target: str, fast: bool, say: Say
+) -> Outcome:
     teacher = pd.read_parquet(data / "ratings" / f"douban_{source[0]}.parquet")
     taught = _table(teacher)
     frame = pd.read_parquet(data / "ratings" / f"douban_{target}.parquet")
@@ -75,7 +96,9 @@ def _run(name: str, title: str, data: Path, source: tuple[str, int], target: str
     )
 
     def scene(seed: int) -> Scene:
-        test, train = np.split(np.random.default_rng(seed).permutation(len(frame)), [len(frame) // 5])
+        test, train = np.split(
+            np.random.default_rng(seed).permutation(len(frame)), [len(frame) // 5]
+        )
         arms = ptk_arms(
             [ptk],
             taught,
@@ -99,7 +122,10 @@ def _table(frame: pd.DataFrame) -> pa.Table:
 
 
 def _ridge(train: Floats, stars: Floats, test: Floats) -> Floats:
-    """Columns are the user, the item, then features. A row of the training set does not see its own answer in the means."""
+    """Columns are the user, the item, then features.
+
+    A row of the training set does not see its own answer in the means.
+    """
     level = stars.mean()
     columns: list[tuple[Floats, Floats]] = [(train[:, 2:], test[:, 2:])]
     for place, size in ((0, _USERS), (1, max(_BOOKS, _MUSIC))):

@@ -1,13 +1,16 @@
-"""How long does a taxi ride take? Statistics of another year, or of other months, for a team with few rides.
+"""How long does a taxi ride take? Statistics of another year, or of other months, for a team with
+few rides.
 
-*Zones* (``taxi-zones``): PTKs on the yellow rides of 2018: the mean pace by pickup zone, by drop-off zone and by hour of the
-week, and the mean duration by distance. The target's rides are of January to September 2019, tested on October to December.
-Ridge regression on the logarithm of the seconds.
+*Zones* (``taxi-zones``): PTKs on the yellow rides of 2018: the mean pace by pickup zone, by
+drop-off zone and by hour of the week, and the mean duration by distance. The target's rides are of
+January to September 2019, tested on October to December. Ridge regression on the logarithm of the
+seconds.
 
-*Places* (``taxi-places``): PTKs on the rides of January to April 2016 by squares of the map, target May, test June; boosted
-trees.
+*Places* (``taxi-places``): PTKs on the rides of January to April 2016 by squares of the map, target
+May, test June; boosted trees.
 
-Rides are cleaned by public rules: between one minute and two hours, at most 100 km/h, inside the city's box.
+Rides are cleaned by public rules: between one minute and two hours, at most 100 km/h, inside the
+city's box.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from sklearn.linear_model import Ridge, RidgeCV  # type: ignore[import-untyped,u
 from examples.experiments.arms import ptk_arms
 from examples.experiments.harness import Experiment, Outcome, Say, Scene, compare
 from ptklib.ptk import Ptk
-from ptklib.ptks.keys import Bins, IntegerRange
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import Bins, IntegerRange
 
 __all__ = ["places", "zones"]
 
@@ -48,11 +51,18 @@ _DISTANCE = Statistics(
 
 def zones(data: Path, fast: bool, say: Say) -> Outcome:
     """Statistics of 2018 for the rides of 2019."""
-    frame = _cleaned(pd.read_parquet(data / "taxi" / "yellow_2018_2019_zones.parquet"), "trip_duration_s")
-    frame = frame.rename(columns={"pickup_location_id": "pickup_zone", "dropoff_location_id": "dropoff_zone"})
+    frame = _cleaned(
+        pd.read_parquet(data / "taxi" / "yellow_2018_2019_zones.parquet"), "trip_duration_s"
+    )
+    frame = frame.rename(
+        columns={"pickup_location_id": "pickup_zone", "dropoff_location_id": "dropoff_zone"}
+    )
     at = frame["pickup_datetime"]
     source = _table(frame[at.dt.year == 2018])
-    target, test = frame[(at.dt.year == 2019) & (at.dt.month <= 9)], frame[(at.dt.year == 2019) & (at.dt.month >= 10)]
+    target, test = (
+        frame[(at.dt.year == 2019) & (at.dt.month <= 9)],
+        frame[(at.dt.year == 2019) & (at.dt.month >= 10)],
+    )
     target = target.sample(min(len(target), 20_000), random_state=0)
     pickup = IntegerRange(column="pickup_zone", first=1, last=_ZONES)
     dropoff = IntegerRange(column="dropoff_zone", first=1, last=_ZONES)
@@ -76,7 +86,9 @@ def zones(data: Path, fast: bool, say: Say) -> Outcome:
 
 def places(data: Path, fast: bool, say: Say) -> Outcome:
     """Statistics of January to April for the rides of May and June."""
-    frame = _cleaned(pd.read_parquet(data / "taxi" / "yellow_2016H1_lonlat.parquet"), "trip_duration")
+    frame = _cleaned(
+        pd.read_parquet(data / "taxi" / "yellow_2016H1_lonlat.parquet"), "trip_duration"
+    )
     month = frame["pickup_datetime"].dt.month
     source, target, test = _table(frame[month <= 4]), frame[month == 5], frame[month == 6]
     squares = {
@@ -122,7 +134,9 @@ def _run(
 
     def scene(_: int) -> Scene:
         return Scene(
-            arms=ptk_arms(ptks, source, train=_table(target), test=_table(test), own=own, prepared=kept),
+            arms=ptk_arms(
+                ptks, source, train=_table(target), test=_table(test), own=own, prepared=kept
+            ),
             train_answers=target["log_seconds"].to_numpy(np.float64),
             test_answers=test["log_seconds"].to_numpy(np.float64),
         )
@@ -132,7 +146,9 @@ def _run(
 
 def _mean(prefix: str, *keys: Bins | IntegerRange) -> Statistics:
     """The mean pace (log seconds for a kilometre as the crow flies) by the keys."""
-    return Statistics(keys=keys, statistics=("mean",), value="pace", lower=3.5, upper=7.5, prefix=prefix)
+    return Statistics(
+        keys=keys, statistics=("mean",), value="pace", lower=3.5, upper=7.5, prefix=prefix
+    )
 
 
 def _cleaned(frame: pd.DataFrame, seconds: str) -> pd.DataFrame:
@@ -167,7 +183,9 @@ def _table(frame: pd.DataFrame) -> pa.Table:
 
 
 def _context(frame: pd.DataFrame) -> Floats:
-    """The team's own columns: distance, direction, both places, the hours, days and zones as indicators."""
+    """The team's own columns: distance, direction, both places, the hours, days and zones as
+    indicators.
+    """
     columns = [np.log(frame["km"]), frame["km"], np.abs(frame["east"]), np.abs(frame["north"])]
     columns += [frame[f"{end}_{axis}"] for end in ("pickup", "dropoff") for axis in _BOX]
     hours = np.eye(24)[frame["hour"].to_numpy()]
@@ -190,9 +208,12 @@ def _ridge(train: Floats, answers: Floats, test: Floats) -> Floats:
     if len(rows) <= _FEW_ROWS:
         found: Floats = RidgeCV(_PENALTIES).fit(rows, answers).predict(asked)
         return found
-    # With many rows a quarter of them is enough to choose by, and far cheaper than leaving out one after the other.
+    # With many rows a quarter of them is enough to choose by, and far cheaper than leaving out one
+    # after the other.
     hold = len(rows) // 4
-    models = [Ridge(one, solver="cholesky").fit(rows[hold:], answers[hold:]) for one in _PENALTIES[::2]]
+    models = [
+        Ridge(one, solver="cholesky").fit(rows[hold:], answers[hold:]) for one in _PENALTIES[::2]
+    ]
     errors = [_rmse(one.predict(rows[:hold]), answers[:hold]) for one in models]
     best = Ridge(_PENALTIES[::2][int(np.argmin(errors))], solver="cholesky").fit(rows, answers)
     predicted: Floats = best.predict(asked)
@@ -200,7 +221,9 @@ def _ridge(train: Floats, answers: Floats, test: Floats) -> Floats:
 
 
 def _boosted(train: Floats, answers: Floats, test: Floats) -> Floats:
-    model = HistGradientBoostingRegressor(max_iter=150, learning_rate=0.08, min_samples_leaf=10, random_state=0)
+    model = HistGradientBoostingRegressor(
+        max_iter=150, learning_rate=0.08, min_samples_leaf=10, random_state=0
+    )
     found: Floats = model.fit(train, answers).predict(test)
     return found
 

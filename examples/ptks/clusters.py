@@ -1,6 +1,7 @@
 """Where rides begin: centres of pick-ups at several budgets, against k-means on the data itself.
 
-Run ``python -m examples.ptks.clusters``. The data is made up: pick-ups around twelve places of a city.
+Run ``python -m examples.ptks.clusters``. The data is made up: pick-ups around twelve places of a
+city.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ptklib.featurize import featurize
+from ptklib.features import featurize
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.vectors import Bounded
 from ptklib.state import State
@@ -38,7 +39,10 @@ def main() -> None:
     table = rides(1)
     print("mean squared distance to the nearest centre, over the squared diagonal of the box:")
     for epsilon in (0.1, 0.5, 1.0):
-        losses = [ptk.eval(ptk.train_dp(table.to_batches(), epsilon=epsilon), table.to_batches()) for _ in range(5)]
+        losses = [
+            ptk.eval(ptk.train_dp(table.to_batches(), epsilon=epsilon), table.to_batches())
+            for _ in range(5)
+        ]
         print(f"  epsilon {epsilon}: {np.mean(losses):.5f}")
     first = ptk.train_dp(table.to_batches(), epsilon=0.1)
     both = ptk.train_dp(rides(2).to_batches(), epsilon=0.1, previous=first)
@@ -46,7 +50,11 @@ def main() -> None:
     print(f"  the places themselves (0.006 degrees around each): {2 * 0.006**2 / (2 * 0.3**2):.5f}")
     state = State.make(ptk, both, name="pickups", epsilon=0.1)
     made = featurize(table.slice(0, 3), state)
-    print(made.select(["longitude", "latitude", "pickup_cluster", "pickup_distance_0"]).to_pandas().round(3))
+    print(
+        made.select(["longitude", "latitude", "pickup_cluster", "pickup_distance_0"])
+        .to_pandas()
+        .round(3)
+    )
     print("the centre with the most rides:", ptk.centres(both)[0].round(3))
 
 

@@ -1,7 +1,9 @@
-"""``python -m examples.ptks.profile KIND``: how the loss of a PTK falls with the number of records, at several epsilons.
+"""``python -m examples.ptks.profile KIND``: how the loss of a PTK falls with the number of records,
+at several epsilons.
 
-Made-up data, fresh noise, loss (`Ptk.eval`) on records that training did not see. Draws ``docs/guides/ptks/img/KIND.svg`` and
-prints the numbers. These losses are raw, on invented data; a profile of real data is made by the profiler, with noise.
+Made-up data, fresh noise, loss (`Ptk.eval`) on records that training did not see. Draws
+``docs/guides/ptks/img/KIND.svg`` and prints the numbers. These losses are raw, on invented data; a
+profile of real data is made by the profiler, with noise.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import pyarrow as pa
 
 from examples.plots import Axis, Point, Series, line_chart
 from ptklib.ptk import Arrays, Ptk
-from ptklib.ptks.keys import IntegerRange
+from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["CASES", "Case", "draw"]
 
@@ -51,19 +53,30 @@ def draw(kind: str, case: Case, folder: Path, *, seeds: int | None = None) -> st
             states = {"without privacy": _exact(case.ptk, source)}
             for epsilon in EPSILONS:
                 delta = _DELTA if case.ptk.tags.needs_delta else 0
-                states[f"epsilon {epsilon:g}"] = case.ptk.train_dp(source, epsilon=epsilon, delta=delta)
+                states[f"epsilon {epsilon:g}"] = case.ptk.train_dp(
+                    source, epsilon=epsilon, delta=delta
+                )
             for name, state in states.items():
                 losses.setdefault((name, count), []).append(case.ptk.eval(state, test))
     names = list(dict.fromkeys(name for name, _ in losses))
-    points = {name: tuple(_point(count, losses[name, count]) for count in case.counts) for name in names}
+    points = {
+        name: tuple(_point(count, losses[name, count]) for count in case.counts) for name in names
+    }
     lines = [f"{'records':>10}  " + "  ".join(f"{name:>16}" for name in names)]
     for place, count in enumerate(case.counts):
-        lines.append(f"{count:>10,}  " + "  ".join(f"{points[name][place].y:>16.5f}" for name in names))
+        lines.append(
+            f"{count:>10,}  " + "  ".join(f"{points[name][place].y:>16.5f}" for name in names)
+        )
     described = f"Mean loss on unseen records. {case.words}"
     chart = line_chart(
         f"{kind}: loss by number of records",
         described,
-        Axis(words="records", log=True, ticks=tuple(float(one) for one in case.counts), form="{:,.0f}".format),
+        Axis(
+            words="records",
+            log=True,
+            ticks=tuple(float(one) for one in case.counts),
+            form="{:,.0f}".format,
+        ),
         Axis(words="loss (lower is better)", form="{:.4g}".format),
         [Series(name, points[name]) for name in names],
     )
@@ -106,19 +119,30 @@ def _counts() -> Case:
     from ptklib.ptks.counts import Counts
 
     ptk = Counts(
-        keys=(IntegerRange(column="app", first=0, last=499), IntegerRange(column="channel", first=0, last=99)),
+        keys=(
+            IntegerRange(column="app", first=0, last=499),
+            IntegerRange(column="channel", first=0, last=99),
+        ),
         label=IntegerRange(column="label", first=0, last=1),
     )
     sizes = {"app": 500, "channel": 100}
-    chances = {name: np.random.default_rng(101 + size).beta(0.5, 2, size) for name, size in sizes.items()}
+    chances = {
+        name: np.random.default_rng(101 + size).beta(0.5, 2, size) for name, size in sizes.items()
+    }
 
     def rows(count: int, rng: np.random.Generator) -> pa.Table:
         # Few values are common, most are rare.
-        codes = {name: np.minimum(rng.zipf(1.4, count) - 1, size - 1) for name, size in sizes.items()}
+        codes = {
+            name: np.minimum(rng.zipf(1.4, count) - 1, size - 1) for name, size in sizes.items()
+        }
         chance = (chances["app"][codes["app"]] + chances["channel"][codes["channel"]]) / 2
         return pa.table({**codes, "label": (rng.random(count) < chance).astype(np.int64)})
 
-    return Case(ptk=ptk, rows=rows, words="A label with two classes by 500 apps and 100 channels of very uneven size.")
+    return Case(
+        ptk=ptk,
+        rows=rows,
+        words="A label with two classes by 500 apps and 100 channels of very uneven size.",
+    )
 
 
 def _embeddings() -> Case:
@@ -137,9 +161,14 @@ def _embeddings() -> Case:
     habits, fame = fixed.normal(0, 0.4, users), fixed.normal(0, 0.4, items)
 
     def rows(count: int, rng: np.random.Generator) -> pa.Table:
-        user, item = rng.integers(0, users, count), np.minimum(rng.exponential(200, count), items - 1).astype(np.int64)
+        user, item = (
+            rng.integers(0, users, count),
+            np.minimum(rng.exponential(200, count), items - 1).astype(np.int64),
+        )
         stars = 3.5 + habits[user] + fame[item] + np.einsum("nk,nk->n", tastes[user], kinds[item])
-        return pa.table({"user": user, "item": item, "stars": np.clip(stars + rng.normal(0, 0.7, count), 1, 5)})
+        return pa.table(
+            {"user": user, "item": item, "stars": np.clip(stars + rng.normal(0, 0.7, count), 1, 5)}
+        )
 
     return Case(
         ptk=ptk,
@@ -155,13 +184,19 @@ def _clusters() -> Case:
     from ptklib.ptks.vectors import Bounded
 
     ptk = Clusters(
-        values=(Bounded(column="x", lower=0.0, upper=1.0), Bounded(column="y", lower=0.0, upper=1.0)), clusters=8
+        values=(
+            Bounded(column="x", lower=0.0, upper=1.0),
+            Bounded(column="y", lower=0.0, upper=1.0),
+        ),
+        clusters=8,
     )
     middles = np.random.default_rng(105).uniform(0.1, 0.9, (8, 2))
 
     def rows(count: int, rng: np.random.Generator) -> pa.Table:
         values = middles[rng.integers(0, 8, count)] + rng.normal(0, 0.04, (count, 2))
-        return pa.table({"x": np.ascontiguousarray(values[:, 0]), "y": np.ascontiguousarray(values[:, 1])})
+        return pa.table(
+            {"x": np.ascontiguousarray(values[:, 0]), "y": np.ascontiguousarray(values[:, 1])}
+        )
 
     return Case(ptk=ptk, rows=rows, words="Eight clouds in the plane.")
 
@@ -171,25 +206,35 @@ def _covariance() -> Case:
     from ptklib.ptks.vectors import Bounded
 
     ptk = Covariance(
-        values=tuple(Bounded(column=f"x{place}", lower=-1.0, upper=1.0) for place in range(10)), components=3
+        values=tuple(Bounded(column=f"x{place}", lower=-1.0, upper=1.0) for place in range(10)),
+        components=3,
     )
     directions = np.linalg.qr(np.random.default_rng(104).normal(0, 1, (10, 3)))[0].T
 
     def rows(count: int, rng: np.random.Generator) -> pa.Table:
-        values = rng.normal(0, (0.5, 0.4, 0.3), (count, 3)) @ directions + rng.normal(0, 0.08, (count, 10))
-        return pa.table({f"x{place}": np.ascontiguousarray(column) for place, column in enumerate(values.T)})
+        values = rng.normal(0, (0.5, 0.4, 0.3), (count, 3)) @ directions + rng.normal(
+            0, 0.08, (count, 10)
+        )
+        return pa.table(
+            {f"x{place}": np.ascontiguousarray(column) for place, column in enumerate(values.T)}
+        )
 
     return Case(
-        ptk=ptk, rows=rows, words="Three directions in ten columns.", counts=(300, 1_000, 3_000, 10_000, 30_000)
+        ptk=ptk,
+        rows=rows,
+        words="Three directions in ten columns.",
+        counts=(300, 1_000, 3_000, 10_000, 30_000),
     )
 
 
 def _forest() -> Case:
     from ptklib.ptks.forest import Forest
-    from ptklib.ptks.forest_codes import Number
+    from ptklib.ptks.forest.codes import Number
 
     ptk = Forest(
-        inputs=tuple(Number(column=f"x{place}", lower=0.0, upper=1.0) for place in range(6)), label="y", classes=(0, 1)
+        inputs=tuple(Number(column=f"x{place}", lower=0.0, upper=1.0) for place in range(6)),
+        label="y",
+        classes=(0, 1),
     )
 
     def rows(count: int, rng: np.random.Generator) -> pa.Table:
@@ -198,7 +243,9 @@ def _forest() -> Case:
         label = np.where(rng.random(count) < 0.1, ~rule, rule).astype(np.int64)
         return pa.table({**{f"x{place}": column for place, column in enumerate(x)}, "y": label})
 
-    return Case(ptk=ptk, rows=rows, words="Rules on three of six columns; one label in ten is wrong.")
+    return Case(
+        ptk=ptk, rows=rows, words="Rules on three of six columns; one label in ten is wrong."
+    )
 
 
 def _quantiles() -> Case:
@@ -217,7 +264,9 @@ def _quantiles() -> Case:
         zones = rng.integers(0, 20, count)
         return pa.table({"zone": zones, "fare": rng.lognormal(middles[zones], 0.5)})
 
-    return Case(ptk=ptk, rows=rows, words="Three quantiles of the fare in 20 zones, on a grid of 256 bins.")
+    return Case(
+        ptk=ptk, rows=rows, words="Three quantiles of the fare in 20 zones, on a grid of 256 bins."
+    )
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -233,10 +282,14 @@ CASES: dict[str, Callable[[], Case]] = {
 
 def main() -> int:
     """Read the options and draw."""
-    parser = argparse.ArgumentParser(prog="python -m examples.ptks.profile", description="Draw the profile of a PTK.")
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.ptks.profile", description="Draw the profile of a PTK."
+    )
     parser.add_argument("kind", choices=sorted(CASES))
     parser.add_argument("--out", type=Path, default=Path("docs/guides/ptks/img"), metavar="DIR")
-    parser.add_argument("--seeds", type=int, help="trainings of each kind; fewer is faster and less exact")
+    parser.add_argument(
+        "--seeds", type=int, help="trainings of each kind; fewer is faster and less exact"
+    )
     given = parser.parse_args()
     print(draw(given.kind, CASES[given.kind](), given.out, seeds=given.seeds))
     return 0

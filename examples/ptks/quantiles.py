@@ -1,4 +1,5 @@
-"""The usual fare of each hour: quantiles of made-up rides with differential privacy, five for the price of one.
+"""The usual fare of each hour: quantiles of made-up rides with differential privacy, five for the
+price of one.
 
 Run it with ``python -m examples.ptks.quantiles``.
 """
@@ -8,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ptklib.ptks.keys import TimePart
 from ptklib.ptks.quantiles import Quantiles
+from ptklib.ptks.tables.keys import TimePart
 
 EPSILON = 0.5
 
@@ -19,7 +20,9 @@ def rides(count: int, seed: int) -> pa.Table:
     generator = np.random.default_rng(seed)
     seconds = generator.integers(0, 7 * 86400, count)
     night = np.isin(seconds // 3600 % 24, (0, 1, 2, 3, 23))
-    return pa.table({"time": pa.array(seconds, pa.timestamp("s")), "fare": generator.gamma(2, 8 + 6 * night)})
+    return pa.table(
+        {"time": pa.array(seconds, pa.timestamp("s")), "fare": generator.gamma(2, 8 + 6 * night)}
+    )
 
 
 def main() -> None:
@@ -34,7 +37,10 @@ def main() -> None:
     )
     (needed,) = ptk.analytic_profile(target=0.05, levels=[EPSILON])
     print(f"price of each window: {ptk.cost(EPSILON)}")
-    print(f"{needed} rides are enough for every quantile to be within 5% of the ranks, in all hours alike")
+    print(
+        f"{needed} rides are enough for every quantile to be within 5% of the ranks, in all hours "
+        "alike"
+    )
     table = rides(240_000, seed=1)
     state = None
     for window in range(3):
@@ -42,7 +48,8 @@ def main() -> None:
         state = ptk.train_dp(batches, epsilon=EPSILON, previous=state)
         found = ptk.features(state, table.slice(0, 5))
         print(
-            f"after window {window + 1}, the median fares at the hours of five rides: {found['hour_fare_q50'].to_numpy()}"
+            f"after window {window + 1}, the median fares at the hours of five rides: "
+            f"{found['hour_fare_q50'].to_numpy()}"
         )
     hours = table["time"].cast(pa.int64()).to_numpy() // 3600 % 24
     fares = table["fare"].to_numpy()

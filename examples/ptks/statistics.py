@@ -1,4 +1,5 @@
-"""Speeds by zone, the busiest zones, and tips over fares: statistics of made-up rides with differential privacy.
+"""Speeds by zone, the busiest zones, and tips over fares: statistics of made-up rides with
+differential privacy.
 
 Run it with ``python -m examples.ptks.statistics``.
 """
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ptklib.ptks.keys import IntegerRange
-from ptklib.ptks.ranking import Ranking
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import IntegerRange
+from ptklib.ptks.tables.ranking import Ranking
 
 ZONES = IntegerRange(column="zone", first=0, last=19)
 EPSILON = 0.2
@@ -31,10 +32,19 @@ def rides(count: int, seed: int) -> pa.Table:
 
 def main() -> None:
     """Train on two windows, then read means, ranks and ratios back."""
-    asked: dict[str, Any] = {"statistics": ("mean", "rank", "in_top"), "ranking": Ranking(top=5), "prefix": "zone"}
+    asked: dict[str, Any] = {
+        "statistics": ("mean", "rank", "in_top"),
+        "ranking": Ranking(top=5),
+        "prefix": "zone",
+    }
     means = Statistics(keys=(ZONES,), value="speed", lower=0, upper=80, **asked)
     tips = Ratios(
-        keys=(ZONES,), numerator="tip", denominator="fare", denominator_upper=100, ratio_upper=0.5, expected=0.2
+        keys=(ZONES,),
+        numerator="tip",
+        denominator="fare",
+        denominator_upper=100,
+        ratio_upper=0.5,
+        expected=0.2,
     )
     state = ratios = None
     for window in range(2):

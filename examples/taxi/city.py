@@ -1,15 +1,19 @@
 """A synthetic city and its taxi rides, in order of event time.
 
-The city is drawn from one seed and is the same everywhere: zones with a place, a popularity and a character (offices,
-homes, nightlife, airport). Rides are drawn from the city and a seed of their own:
+The city is drawn from one seed and is the same everywhere: zones with a place, a popularity and a
+character (offices, homes, nightlife, airport). Rides are drawn from the city and a seed of their
+own:
 
 * *when*: rush hours on working days, late nights on weekends, quiet Sundays;
-* *where from*: zones by popularity and by what people do there at that hour; *where to*: nearer zones more often;
-* *how fast*: by zone and hour, slowest in the middle of the city at rush hour; a trip meets the traffic at both ends;
-* *how long*: distance over speed plus a start-up time, log-normal noise on both; *how much*: a meter with surcharges.
+* *where from*: zones by popularity and by what people do there at that hour; *where to*: nearer
+  zones more often;
+* *how fast*: by zone and hour, slowest in the middle of the city at rush hour; a trip meets the
+  traffic at both ends;
+* *how long*: distance over speed plus a start-up time, log-normal noise on both; *how much*: a
+  meter with surcharges.
 
-Two fleets drive in it. They meet the same traffic, but the second one serves other zones and drives a little slower: what is
-learned from the first is useful to the second, and not the whole truth.
+Two fleets drive in it. They meet the same traffic, but the second one serves other zones and drives
+a little slower: what is learned from the first is useful to the second, and not the whole truth.
 """
 
 from __future__ import annotations
@@ -22,7 +26,8 @@ from numpy.typing import NDArray
 
 __all__ = ["DAY_MS", "FIRST_DAY_MS", "GREEN", "YELLOW", "ZONES", "City", "Fleet"]
 
-# Thursday, 1 January 2026: also the first day of a week counted from 1970, so weeks and windows begin together.
+# Thursday, 1 January 2026: also the first day of a week counted from 1970, so weeks and windows
+# begin together.
 FIRST_DAY_MS = 1_767_225_600_000
 DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
@@ -30,7 +35,17 @@ _FIRST_WEEKDAY = 3
 
 _CHARACTERS = {
     "office": ("Exchange", "Guildhall", "Assembly", "Chancery", "Foundry", "Customs"),
-    "home": ("Elms", "Orchard", "Hillside", "Millpond", "Vineyard", "Parkside", "Old Town", "Brickfields", "Lakeside"),
+    "home": (
+        "Elms",
+        "Orchard",
+        "Hillside",
+        "Millpond",
+        "Vineyard",
+        "Parkside",
+        "Old Town",
+        "Brickfields",
+        "Lakeside",
+    ),
     "night": ("Theatre", "Canal", "Harbour", "Arcade", "Market"),
     "edge": ("Airport", "Fairground", "Stadium", "Docks"),
 }
@@ -43,7 +58,9 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Fleet:
-    """Who drives: where its customers are (a factor for each character of zone), how fast, how unevenly."""
+    """Who drives: where its customers are (a factor for each character of zone), how fast, how
+    unevenly.
+    """
 
     name: str
     serves: tuple[float, float, float, float]
@@ -59,13 +76,17 @@ class City:
     """The city that a seed gives. `rides` draws from it; the city itself never changes."""
 
     def __init__(self, seed: int = 2026) -> None:
-        """Places in km around the centre, popularity, and the speed in km/h of every zone at every hour of the week."""
+        """Places in km around the centre, popularity, and the speed in km/h of every zone at every
+        hour of the week.
+        """
         rng = np.random.default_rng([seed, 0])
         count = len(ZONES)
         radius = np.array([2.0, 5.5, 3.0, 11.0])[_CHARACTER] * rng.uniform(0.5, 1.3, count)
         angle = rng.uniform(0, 2 * np.pi, count)
         self.places: Floats = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
-        self.popularity: Floats = np.array([1.6, 0.8, 1.3, 0.7])[_CHARACTER] * rng.lognormal(0, 0.45, count)
+        self.popularity: Floats = np.array([1.6, 0.8, 1.3, 0.7])[_CHARACTER] * rng.lognormal(
+            0, 0.45, count
+        )
         apart = np.linalg.norm(self.places[:, None] - self.places[None], axis=2)
         # A trip inside a zone goes somewhere too.
         self.distances: Floats = 1.3 * apart + np.eye(count) * 1.4
@@ -73,7 +94,9 @@ class City:
         self.demand: Floats = _demand()
 
     def _speeds(self, rng: np.random.Generator, radius: Floats) -> Floats:
-        """[weekend, hour, zone]: free flow, less what the rush hours and the nightlife take from each zone."""
+        """[weekend, hour, zone]: free flow, less what the rush hours and the nightlife take from
+        each zone.
+        """
         hours = np.arange(24)
         free = (17 + 2.6 * radius) * rng.lognormal(0, 0.1, len(ZONES))
         jam = np.exp(-radius / 7) * rng.uniform(0.45, 0.75, len(ZONES))
@@ -87,13 +110,20 @@ class City:
         found: Floats = free * np.stack([working, weekend])
         return found
 
-    def rides(self, count: int, *, first_day: int, days: int, seed: int, fleet: Fleet = YELLOW) -> pa.Table:
-        """``count`` rides of ``days`` days, in order of pickup. The same arguments give the same rides, to the last bit."""
+    def rides(
+        self, count: int, *, first_day: int, days: int, seed: int, fleet: Fleet = YELLOW
+    ) -> pa.Table:
+        """``count`` rides of ``days`` days, in order of pickup.
+
+        The same arguments give the same rides, to the last bit.
+        """
         rng = np.random.default_rng([seed, 1, first_day])
         weekday = (np.arange(first_day, first_day + days) + _FIRST_WEEKDAY) % 7
         by_hour = self.demand[weekday].reshape(-1)
         slot = np.repeat(np.arange(len(by_hour)), rng.multinomial(count, by_hour / by_hour.sum()))
-        pickup_ms = FIRST_DAY_MS + first_day * DAY_MS + slot * _HOUR_MS + rng.integers(0, _HOUR_MS, count)
+        pickup_ms = (
+            FIRST_DAY_MS + first_day * DAY_MS + slot * _HOUR_MS + rng.integers(0, _HOUR_MS, count)
+        )
         pickup_ms.sort()
         hour, weekend = slot % 24, (weekday[slot // 24] >= 5).astype(np.int64)
         start, stop = self._ends(rng, hour, weekend, fleet)
@@ -102,7 +132,9 @@ class City:
         traffic = 2 / (1 / self.speeds[weekend, hour, start] + 1 / self.speeds[weekend, hour, stop])
         driving = 60 * distance / (traffic * fleet.pace * rng.lognormal(0, fleet.spread, count))
         minutes = np.clip(driving + rng.lognormal(np.log(1.5), 0.5, count), 1, 120)
-        surcharge = 2.5 * ((hour >= 20) | (hour < 5)) + 6.0 * ((start == _AIRPORT) | (stop == _AIRPORT))
+        surcharge = 2.5 * ((hour >= 20) | (hour < 5)) + 6.0 * (
+            (start == _AIRPORT) | (stop == _AIRPORT)
+        )
         fare = np.round(np.clip(3.2 + 1.7 * distance + 0.42 * minutes + surcharge, 4, 150), 2)
         return pa.table(
             {
@@ -120,7 +152,9 @@ class City:
     def _ends(
         self, rng: np.random.Generator, hour: Integers, weekend: Integers, fleet: Fleet
     ) -> tuple[Integers, Integers]:
-        """Pickup and drop-off zones, by what each character of zone sends out and draws in at that hour."""
+        """Pickup and drop-off zones, by what each character of zone sends out and draws in at that
+        hour.
+        """
         served = self.popularity * np.array(fleet.serves)[_CHARACTER]
         near = np.exp(-self.distances / 6.0)
         start, stop = np.empty(len(hour), np.int64), np.empty(len(hour), np.int64)
@@ -151,7 +185,9 @@ def _hump(hours: Floats | Integers, middle: Floats | float, width: float) -> Flo
 def _demand() -> Floats:
     """[weekday, hour]: how many rides, relative to each other."""
     hours = np.arange(24)
-    working = 0.25 + _hump(hours, 8.5, 1.8) + 0.5 * _hump(hours, 13, 3) + 1.2 * _hump(hours, 18.3, 2.4)
+    working = (
+        0.25 + _hump(hours, 8.5, 1.8) + 0.5 * _hump(hours, 13, 3) + 1.2 * _hump(hours, 18.3, 2.4)
+    )
     weekend = 0.25 + 0.7 * _hump(hours, 14, 4) + 1.1 * _hump(hours, 23.5, 2.6)
     busy = np.array([0.95, 1.0, 1.0, 1.05, 1.2, 1.15, 0.8])
     found: Floats = np.stack([working] * 5 + [weekend] * 2) * busy[:, None]
@@ -164,10 +200,16 @@ def _habits(hour: int, weekend: bool) -> tuple[Floats, Floats]:
     morning = 0.0 if weekend else float(_hump(np.array([at]), 8.3, 2.0)[0])
     evening = float(_hump(np.array([at]), 18.0, 2.5)[0]) * (0.3 if weekend else 1.0)
     night = float(_hump(np.array([at]), 23.5, 3.0)[0]) * (1.6 if weekend else 0.8)
-    sends = np.array([0.5 + 2.0 * evening, 0.6 + 2.2 * morning + 0.5 * night, 0.4 + 2.0 * night, 0.9])
-    draws = np.array([0.4 + 2.2 * morning, 0.6 + 1.8 * evening + 1.2 * night, 0.5 + evening + 1.2 * night, 0.9])
+    sends = np.array(
+        [0.5 + 2.0 * evening, 0.6 + 2.2 * morning + 0.5 * night, 0.4 + 2.0 * night, 0.9]
+    )
+    draws = np.array(
+        [0.4 + 2.2 * morning, 0.6 + 1.8 * evening + 1.2 * night, 0.5 + evening + 1.2 * night, 0.9]
+    )
     return sends, draws
 
 
 def _named(places: Integers) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(ZONES, pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        pa.array(places, pa.int32()), pa.array(ZONES, pa.string())
+    )

@@ -1,10 +1,13 @@
-"""The demo: rides go in week after week, DP states come out, the rides are gone, and a new team is better off.
+"""The demo: rides go in week after week, DP states come out, the rides are gone, and a new team is
+better off.
 
-Steps: declare the stream and its PTKs (one asks for too much and is refused), push each week in batches, run the window, look
-at plan, budget, exposure and versions; at the end let the doctor search the store for canaries that were planted among the
-rides, and compare a new team's models with and without the PTKs. `run` tells whether all promises held.
+Steps: declare the stream and its PTKs (one asks for too much and is refused), push each week in
+batches, run the window, look at plan, budget, exposure and versions; at the end let the doctor
+search the store for canaries that were planted among the rides, and compare a new team's models
+with and without the PTKs. `run` tells whether all promises held.
 
-The rides come from fixed seeds; the noise is real. Everything printed about the stream is DP or public.
+The rides come from fixed seeds; the noise is real. Everything printed about the stream is DP or
+public.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ from examples.taxi.downstream import ARMS, SMALL, Comparison, compare
 from examples.taxi.report import Check, Story, WindowSeen, html
 from examples.taxi.stream import HELPFUL, STREAM, TOO_AMBITIOUS, WINDOW_DAYS, plant, spec, wanted
 from ptklib.privacy.amounts import show
-from ptkstore.client import Store
-from ptkstore.streams.columns import iso
-from ptkstore.views import Finding, Registration, StateView
+from ptkstore import Store
+from ptkstore.api.moments import iso
+from ptkstore.api.views import Finding, Registration, StateView
 
 __all__ = ["Clock", "Demo", "Options", "canary", "run"]
 
@@ -45,7 +48,10 @@ _PATIENCE_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What can be chosen. ``rows`` is the number of rides in each window; ``seeds`` that of the new team's training sets."""
+    """What can be chosen.
+
+    ``rows`` is the number of rides in each window; ``seeds`` that of the new team's training sets.
+    """
 
     rows: int = 60_000
     windows: int = 4
@@ -67,22 +73,32 @@ class Demo:
     heard: Queue[StateView] = field(default_factory=Queue)
 
     def declare(self) -> tuple[Registration, ...]:
-        """The stream, then its PTKs one after the other: each is planned together with those before it."""
+        """The stream, then its PTKs one after the other: each is planned together with those before
+        it.
+        """
         self.store.create_stream(spec(self.options.rows))
-        table = _table("Who asks to be trained", "PTK", "asked error", "answer", "ε planned", "rides planned")
+        table = _table(
+            "Who asks to be trained", "PTK", "asked error", "answer", "ε planned", "rides planned"
+        )
         answers = []
         for one in wanted(self.options.rows):
             answer = self.store.register(**one.registration())
             answers.append(answer)
             planned = f"{answer.planned_samples:,}" if answer.planned_samples else ""
-            table.add_row(one.name, f"{one.target:.1%}", answer.status, answer.planned_epsilon or "", planned)
+            table.add_row(
+                one.name, f"{one.target:.1%}", answer.status, answer.planned_epsilon or "", planned
+            )
             self.store.subscribe(one.name, self.heard.put)
         self.console.print(table)
         for answer in answers:
             if answer.status == "REJECTED":
-                self.console.print(f"[bold]{answer.name}[/bold] is refused: {escape(answer.reason)}")
+                self.console.print(
+                    f"[bold]{answer.name}[/bold] is refused: {escape(answer.reason)}"
+                )
                 if answer.nearest_target is not None:
-                    self.console.print(f"  nearest target that would fit: {answer.nearest_target:.1%}")
+                    self.console.print(
+                        f"  nearest target that would fit: {answer.nearest_target:.1%}"
+                    )
         return tuple(answers)
 
     def live_a_window(self, number: int) -> WindowSeen:
@@ -109,7 +125,9 @@ class Demo:
 
     def _with_canary(self, number: int) -> pa.Table:
         """The window's rides, one of which carries a note and a fare that no other ride has."""
-        rides = self.city.rides(self.options.rows, first_day=number * WINDOW_DAYS, days=WINDOW_DAYS, seed=_RIDES_SEED)
+        rides = self.city.rides(
+            self.options.rows, first_day=number * WINDOW_DAYS, days=WINDOW_DAYS, seed=_RIDES_SEED
+        )
         note, fare = canary(number)
         self.canaries += [note, struct.pack("<d", fare)]
         return plant(rides, note=note, fare=fare)
@@ -123,14 +141,18 @@ class Demo:
             line = lines.get(trained.ptk)
             samples, promised = (f"{line.samples:,}", f"{line.target:.1%}") if line else ("", "")
             version = "" if trained.version is None else f"v{trained.version}"
-            table.add_row(trained.ptk, trained.epsilon or "", samples, promised, trained.outcome, version)
+            table.add_row(
+                trained.ptk, trained.epsilon or "", samples, promised, trained.outcome, version
+            )
         self.console.print(table)
         self.console.print(_budget_words(seen, Fraction(self.store.stream(STREAM).count_epsilon)))
         told = self._told(sum(line.outcome == "PUBLISHED" for line in seen.cycle.trained))
         self.console.print(f"  subscribers were told of {told} new states\n")
 
     def _told(self, published: int) -> int:
-        """How many announcements arrive; they come in threads of their own, soon after the cycle."""
+        """How many announcements arrive; they come in threads of their own, soon after the
+        cycle.
+        """
         for number in range(published):
             try:
                 self.heard.get(timeout=_PATIENCE_SECONDS)
@@ -139,12 +161,15 @@ class Demo:
         return published
 
     def compare(self) -> Comparison:
-        """The new team fetches the states by name and tries them on its own rides, which begin after the last window."""
+        """The new team fetches the states by name and tries them on its own rides, which begin
+        after the last window.
+        """
         states = [self.store.get_state(name) for name in HELPFUL]
         first_day = self.options.windows * WINDOW_DAYS
         found = compare(states, city=self.city, first_day=first_day, seeds=self.options.seeds)
         table = _table(
-            f"A new team's error (RMSLE) on {found.test_rides:,} held-out rides of its own, {found.seeds} training sets, ± 95%",
+            f"A new team's error (RMSLE) on {found.test_rides:,} held-out rides of its own, "
+            f"{found.seeds} training sets, ± 95%",
             "data",
             "rides",
             *ARMS,
@@ -154,7 +179,9 @@ class Demo:
             points = [found.point(arm, fraction) for arm in ARMS]
             mean, half = found.gain(fraction)
             errors = [f"{one.mean:.4f} ± {one.half_width:.4f}" for one in points]
-            table.add_row(f"{100 * fraction:g}%", f"{points[0].rides:,}", *errors, f"{mean:+.1%} ± {half:.1%}")
+            table.add_row(
+                f"{100 * fraction:g}%", f"{points[0].rides:,}", *errors, f"{mean:+.1%} ± {half:.1%}"
+            )
         self.console.print(table)
         return found
 
@@ -191,7 +218,9 @@ def run(options: Options, console: Console) -> int:
 
 
 def canary(number: int) -> tuple[str, float]:
-    """A note and a fare for one ride of a window, which are nowhere by chance: the fraction of the fare has 52 odd bits."""
+    """A note and a fare for one ride of a window, which are nowhere by chance: the fraction of the
+    fare has 52 odd bits.
+    """
     digest = hashlib.sha256(f"canary of window {number}".encode()).digest()
     return f"canary-{digest.hex()[:24]}", 64 + 64 * (int.from_bytes(digest[:8]) % 2**52) / 2**52
 
@@ -223,7 +252,9 @@ def _checks(
     oldest_ms = windows[-1].after.exposure.oldest_ms
     ended_ms = FIRST_DAY_MS + len(windows) * WINDOW_DAYS * DAY_MS
     small = [one for one in comparison.fractions if one <= SMALL]
-    gains = ", ".join("{:+.1%} ± {:.1%} at {:g}%".format(*comparison.gain(one), 100 * one) for one in small)
+    gains = ", ".join(
+        "{:+.1%} ± {:.1%} at {:g}%".format(*comparison.gain(one), 100 * one) for one in small
+    )
     return (
         Check(
             "only the PTK that asks for too much is refused, and is told what would fit",
@@ -232,7 +263,9 @@ def _checks(
             + (f", nearest target {nearest:.1%}" if nearest is not None else ""),
         ),
         Check(
-            "every other PTK has a new version after every window", published == due, f"{published} of {due} published"
+            "every other PTK has a new version after every window",
+            published == due,
+            f"{published} of {due} published",
         ),
         Check(
             "no raw ride is held after its window",
@@ -242,7 +275,8 @@ def _checks(
         Check(
             f"the doctor finds no error, and none of {canaries} canaries",
             not errors,
-            "; ".join(f"{one.what}: {one.detail}" for one in errors) or f"{len(findings)} findings, no error",
+            "; ".join(f"{one.what}: {one.detail}" for one in errors)
+            or f"{len(findings)} findings, no error",
         ),
         Check(
             "with little data, PTK features beat none",
@@ -256,16 +290,22 @@ def _budget_words(seen: WindowSeen, counts: Fraction) -> str:
     before, after = seen.before, seen.after
     expired = sum(block.status == "expired" for block in after.blocks)
     charges = [
-        sum((Fraction(line.epsilon) for line in seen.plan.lines if place in line.partitions), Fraction(0))
+        sum(
+            (Fraction(line.epsilon) for line in seen.plan.lines if place in line.partitions),
+            Fraction(0),
+        )
         for place in range(len(seen.plan.partitions))
     ]
     charged = max(charges, default=Fraction(0))
     return (
         f"  raw data: before the cycle everything since {_day(before.exposure.oldest_ms)} was held "
-        f"({before.exposure.blocks} blocks); now nothing before {_day(after.exposure.oldest_ms)} is, "
+        f"({before.exposure.blocks} blocks); now nothing before {_day(after.exposure.oldest_ms)} "
+        "is, "
         f"{expired} blocks have expired\n"
-        f"  budget: ({after.epsilon}, {after.delta})-DP for every single ride, {after.composition} composition; the plan "
-        f"charged at most {show(charged)} to a ride, the counts {show(counts)}; the blocks take no more"
+        f"  budget: ({after.epsilon}, {after.delta})-DP for every single ride, {after.composition} "
+        "composition; the plan "
+        f"charged at most {show(charged)} to a ride, the counts {show(counts)}; the blocks take no "
+        "more"
     )
 
 
@@ -276,7 +316,9 @@ def _day(ms: int | None) -> str:
 def _table(title: str, *heads: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold")
     for place, head in enumerate(heads):
-        table.add_column(head, justify="left" if place == 0 or head in ("answer", "outcome") else "right")
+        table.add_column(
+            head, justify="left" if place == 0 or head in ("answer", "outcome") else "right"
+        )
     return table
 
 

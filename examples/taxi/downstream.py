@@ -1,15 +1,20 @@
-"""A new team predicts how long a ride takes, with little data of its own: does it help to use the PTKs?
+"""A new team predicts how long a ride takes, with little data of its own: does it help to use the
+PTKs?
 
-Three ways to make features of the same rides of the new fleet, then the same ridge regression on the logarithm of the minutes:
+Three ways to make features of the same rides of the new fleet, then the same ridge regression on
+the logarithm of the minutes:
 
 * **no PTK**: distance, hour, weekday and both zones, as indicators;
-* **own statistics**: the same, and the statistics of the PTKs made from the team's own rides, without any noise (for training
-  rides from the other folds only, or a ride would see its own answer);
-* **PTK**: the same, and the features of the DP states of the other fleet: ``featurize(frame, states)``.
+* **own statistics**: the same, and the statistics of the PTKs made from the team's own rides,
+  without any noise (for training rides from the other folds only, or a ride would see its own
+  answer);
+* **PTK**: the same, and the features of the DP states of the other fleet: ``featurize(frame,
+  states)``.
 
-Each seed is another training set; a fraction of it is what the team has collected so far. All ways see the same rides and are
-tested on the same held-out ones, so they are compared pair by pair. The penalty is chosen by leave-one-out validation in every
-single case. Error: root mean squared error of log minutes (RMSLE); 0.30 means about 30% off.
+Each seed is another training set; a fraction of it is what the team has collected so far. All ways
+see the same rides and are tested on the same held-out ones, so they are compared pair by pair. The
+penalty is chosen by leave-one-out validation in every single case. Error: root mean squared error
+of log minutes (RMSLE); 0.30 means about 30% off.
 
 Nothing here reads the stream: the team's rides are its own, and states are DP.
 """
@@ -26,9 +31,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from examples.taxi.city import GREEN, ZONES, City
-from ptklib.featurize import featurize
+from ptklib.features import featurize
 from ptklib.ptk import Ptk
-from ptklib.ptks.keys import Categories, TimePart
+from ptklib.ptks.tables.keys import Categories, TimePart
 from ptklib.state import State
 
 __all__ = ["ARMS", "FRACTIONS", "NO_PTK", "OWN", "PTK", "SMALL", "Comparison", "Point", "compare"]
@@ -49,7 +54,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Point:
-    """One arm at one fraction: the error of each seed, their mean, and half the width of its 95% interval."""
+    """One arm at one fraction: the error of each seed, their mean, and half the width of its 95%
+    interval.
+    """
 
     arm: str
     fraction: float
@@ -86,7 +93,9 @@ class Comparison:
         return tuple(sorted({one.fraction for one in self.points}))
 
     def gain(self, fraction: float, *, over: str = NO_PTK) -> tuple[float, float]:
-        """By how much PTKs lower the error of ``over``, as a fraction of it: mean and half width of its paired 95% interval."""
+        """By how much PTKs lower the error of ``over``, as a fraction of it: mean and half width of
+        its paired 95% interval.
+        """
         other = np.array(self.point(over, fraction).errors)
         gains = 1 - np.array(self.point(PTK, fraction).errors) / other
         return float(gains.mean()), _half_width(gains)
@@ -112,13 +121,18 @@ def compare(
     seeds: int = 20,
     fractions: Sequence[float] = FRACTIONS,
 ) -> Comparison:
-    """Train and test all arms. The team's rides start on ``first_day``: after the windows that the states were trained on."""
+    """Train and test all arms.
+
+    The team's rides start on ``first_day``: after the windows that the states were trained on.
+    """
     test = city.rides(test_rides, first_day=first_day + 14, days=7, seed=30_000, fleet=GREEN)
     answer = _answer(test)
     plain, helped = _context(test), _helped(test, states)
     errors: dict[tuple[str, float], list[float]] = {}
     for seed in range(seeds):
-        rides = city.rides(train_rides, first_day=first_day, days=14, seed=40_000 + seed, fleet=GREEN)
+        rides = city.rides(
+            train_rides, first_day=first_day, days=14, seed=40_000 + seed, fleet=GREEN
+        )
         # A fraction is a prefix of one random order: more data is more of the same.
         order = np.random.default_rng([seed, 3]).permutation(train_rides)
         for fraction in fractions:
@@ -133,7 +147,9 @@ def compare(
             ):
                 model = _fit(np.hstack([context, train_part]), label)
                 guess = _predict(model, np.hstack([plain, test_part]))
-                errors.setdefault((arm, fraction), []).append(float(np.sqrt(np.mean((guess - answer) ** 2))))
+                errors.setdefault((arm, fraction), []).append(
+                    float(np.sqrt(np.mean((guess - answer) ** 2)))
+                )
     points = [
         Point(arm, fraction, _size(train_rides, fraction), tuple(errors[arm, fraction]))
         for arm in ARMS
@@ -152,8 +168,13 @@ def _answer(rides: pa.Table) -> Floats:
 
 
 def _context(rides: pa.Table) -> Floats:
-    """What is known when a ride is ordered: log distance, and indicators of hour, weekday and zones."""
-    columns = [np.log(rides["distance_km"].to_numpy())[:, None], rides["distance_km"].to_numpy()[:, None] / 10]
+    """What is known when a ride is ordered: log distance, and indicators of hour, weekday and
+    zones.
+    """
+    columns = [
+        np.log(rides["distance_km"].to_numpy())[:, None],
+        rides["distance_km"].to_numpy()[:, None] / 10,
+    ]
     for key in (
         TimePart(column="pickup_time", part="hour"),
         TimePart(column="pickup_time", part="weekday"),
@@ -174,9 +195,11 @@ def _helped(rides: pa.Table, states: Sequence[State]) -> Floats:
 def _own_statistics(
     own: pa.Table, fold: NDArray[np.int64], test: pa.Table, ptks: Sequence[Ptk]
 ) -> tuple[Floats, Floats]:
-    """Features of the same PTKs, made without noise from the team's rides: a training ride's from the other folds.
+    """Features of the same PTKs, made without noise from the team's rides: a training ride's from
+    the other folds.
 
-    A test ride gets the mean over the same folds, so that both kinds of rides have features of the same kind.
+    A test ride gets the mean over the same folds, so that both kinds of rides have features of the
+    same kind.
     """
     train, tested = [], []
     for ptk in ptks:
@@ -195,7 +218,9 @@ def _own_statistics(
 
 def _logs(features: pa.Table) -> Floats:
     """As logarithms: minutes are distance over speed, a sum of logarithms."""
-    found: Floats = np.log(np.maximum(np.stack([one.to_numpy() for one in features.columns], axis=1), 1.0))
+    found: Floats = np.log(
+        np.maximum(np.stack([one.to_numpy() for one in features.columns], axis=1), 1.0)
+    )
     return found
 
 
@@ -210,11 +235,13 @@ class _Model:
 def _fit(features: Floats, label: Floats) -> _Model:
     """Ridge regression with the penalty of least leave-one-out error, which has a closed form.
 
-    The first column, log distance, is scaled up so that it is hardly shrunk: everybody knows that it matters, and a model that
-    lacks PTKs must not look worse only because it may not trust the distance.
+    The first column, log distance, is scaled up so that it is hardly shrunk: everybody knows that
+    it matters, and a model that lacks PTKs must not look worse only because it may not trust the
+    distance.
 
-    With X = U S V', a ride's prediction by the model of all others is off by r / (1 - h), where r is its residual and h its
-    leverage, the sum of (x v)^2 / (s^2 + penalty) over the columns v of V, and 1/n for the intercept.
+    With X = U S V', a ride's prediction by the model of all others is off by r / (1 - h), where r
+    is its residual and h its leverage, the sum of (x v)^2 / (s^2 + penalty) over the columns v of
+    V, and 1/n for the intercept.
     """
     centre = features.mean(axis=0)
     scale = np.where(_indicator(features), 1.0, np.maximum(features.std(axis=0), 1e-9))
@@ -226,7 +253,9 @@ def _fit(features: Floats, label: Floats) -> _Model:
     turned = x @ vectors
     weights = (turned.T @ y)[:, None] * shrink
     leverage = np.square(turned) @ shrink + 1 / len(y)
-    losses = np.square((y[:, None] - turned @ weights) / np.maximum(1 - leverage, 1e-6)).mean(axis=0)
+    losses = np.square((y[:, None] - turned @ weights) / np.maximum(1 - leverage, 1e-6)).mean(
+        axis=0
+    )
     best = int(np.argmin(losses))
     return _Model(centre, scale, vectors @ weights[:, best], intercept)
 

@@ -1,7 +1,8 @@
 """Pictures for the report: plain SVG texts, drawn from DP or public values.
 
-Colours are CSS variables of the page (light and dark), and never the only sign: lines differ in dash and marker, bars are
-listed in the order they are stacked, expired blocks are crossed out. Every picture has a title and a description.
+Colours are CSS variables of the page (light and dark), and never the only sign: lines differ in
+dash and marker, bars are listed in the order they are stacked, expired blocks are crossed out.
+Every picture has a title and a description.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 from examples.taxi.downstream import ARMS, Comparison
-from ptkstore.views import BlockLine, BudgetView, PlanView
+from ptkstore.api.views import BlockLine, BudgetView, PlanView
 
 __all__ = ["budget_picture", "error_picture", "plan_picture"]
 
@@ -34,28 +35,44 @@ class _Frame:
 
     def x(self, value: float) -> float:
         """Where a value of the horizontal axis is."""
-        return self.left + (self.right - self.left) * (value - self.low[0]) / (self.high[0] - self.low[0])
+        return self.left + (self.right - self.left) * (value - self.low[0]) / (
+            self.high[0] - self.low[0]
+        )
 
     def y(self, value: float) -> float:
         """Where a value of the vertical axis is."""
-        return self.bottom - (self.bottom - self.top) * (value - self.low[1]) / (self.high[1] - self.low[1])
+        return self.bottom - (self.bottom - self.top) * (value - self.low[1]) / (
+            self.high[1] - self.low[1]
+        )
 
 
 def plan_picture(plan: PlanView, budget: BudgetView) -> str:
-    """The plan as stacks: partitions side by side, in each the PTKs that train there, as high as their epsilon; the box is
-    what there is."""
+    """The plan as stacks: partitions side by side, in each the PTKs that train there, as high as
+    their epsilon; the box is what there is.
+    """
     promised = float(budget.epsilon)
     width = max(plan.available_samples or 0, plan.total_samples or 0, 1)
     frame = _Frame(56, 20, 470, 300, (0, 0), (width, promised))
     parts = [
         _rect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top, "box"),
         *_vertical(frame, [promised * step / 4 for step in range(5)], "{:.2f}"),
-        *(_text(frame.x(value), frame.bottom + 18, f"{value:,.0f}", "middle") for value in _round_steps(0, width)),
-        _text((frame.left + frame.right) / 2, frame.bottom + 38, "rides of the window (DP number)", "middle"),
+        *(
+            _text(frame.x(value), frame.bottom + 18, f"{value:,.0f}", "middle")
+            for value in _round_steps(0, width)
+        ),
+        _text(
+            (frame.left + frame.right) / 2,
+            frame.bottom + 38,
+            "rides of the window (DP number)",
+            "middle",
+        ),
         _text(14, 160, "epsilon", "middle", turn=True),
     ]
     lines = sorted(plan.lines, key=lambda line: (-line.samples, line.ptk))
-    begins = [sum(one.samples for one in plan.partitions[:place]) for place in range(len(plan.partitions) + 1)]
+    begins = [
+        sum(one.samples for one in plan.partitions[:place])
+        for place in range(len(plan.partitions) + 1)
+    ]
     heights = [0.0] * len(plan.partitions)
     for place, line in enumerate(lines):
         epsilon = float(line.epsilon)
@@ -82,19 +99,31 @@ def plan_picture(plan: PlanView, budget: BudgetView) -> str:
         parts += [
             _rect(492, row - 11, 14, 14, f"bar {series}"),
             _text(514, row, line.ptk, strong=True),
-            _text(514, row + 15, f"ε {line.epsilon} · {line.samples:,} rides · error within {line.target:.1%}"),
+            _text(
+                514,
+                row + 15,
+                f"ε {line.epsilon} · {line.samples:,} rides · error within {line.target:.1%}",
+            ),
         ]
     described = (
-        f"{len(lines)} PTKs in {len(plan.partitions)} partitions use epsilon {max(heights, default=0.0):.3f} of "
+        f"{len(lines)} PTKs in {len(plan.partitions)} partitions use epsilon "
+        f"{max(heights, default=0.0):.3f} of "
         f"{promised:g} where most is used."
     )
-    return _svg("plan", max(350, 50 + 34 * len(lines)), "The plan of the last window", described, parts)
+    return _svg(
+        "plan", max(350, 50 + 34 * len(lines)), "The plan of the last window", described, parts
+    )
 
 
 def error_picture(found: Comparison) -> str:
-    """Error against the team's own data, one line for each way to make features, with 95% intervals over the seeds."""
+    """Error against the team's own data, one line for each way to make features, with 95% intervals
+    over the seeds.
+    """
     fractions = found.fractions
-    ends = [(one.mean - _finite(one.half_width), one.mean + _finite(one.half_width)) for one in found.points]
+    ends = [
+        (one.mean - _finite(one.half_width), one.mean + _finite(one.half_width))
+        for one in found.points
+    ]
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)
     margin = 0.06 * (high - low) or 0.01
     across = (math.log10(fractions[0]) - 0.1, math.log10(fractions[-1]) + 0.1)
@@ -111,10 +140,19 @@ def error_picture(found: Comparison) -> str:
             _text(x, frame.bottom + 33, f"{rides:,}", "middle", faint=True),
         ]
     parts.append(
-        _text((frame.left + frame.right) / 2, frame.bottom + 54, "share and number of the team's own rides", "middle")
+        _text(
+            (frame.left + frame.right) / 2,
+            frame.bottom + 54,
+            "share and number of the team's own rides",
+            "middle",
+        )
     )
     for place, arm in enumerate(ARMS):
-        line = [(frame.x(math.log10(one.fraction) + 0.02 * (place - 1)), one) for one in found.points if one.arm == arm]
+        line = [
+            (frame.x(math.log10(one.fraction) + 0.02 * (place - 1)), one)
+            for one in found.points
+            if one.arm == arm
+        ]
         path = " ".join(f"{x:.1f},{frame.y(one.mean):.1f}" for x, one in line)
         dash = f' stroke-dasharray="{_DASH[place]}"' if _DASH[place] else ""
         parts.append(f'<polyline class="line a{place}" points="{path}"{dash}/>')
@@ -130,14 +168,22 @@ def error_picture(found: Comparison) -> str:
             _marker(place, 726, row - 4, arm),
             _text(752, row, arm),
         ]
-    said = "; ".join(f"at {100 * one:g}% PTKs lower the error by {found.gain(one)[0]:.1%}" for one in fractions)
+    said = "; ".join(
+        f"at {100 * one:g}% PTKs lower the error by {found.gain(one)[0]:.1%}" for one in fractions
+    )
     return _svg(
-        "errors", 400, "Error of the new team's model against its own data", f"Compared with no PTK, {said}.", parts
+        "errors",
+        400,
+        "Error of the new team's model against its own data",
+        f"Compared with no PTK, {said}.",
+        parts,
     )
 
 
 def budget_picture(budgets: Sequence[tuple[str, BudgetView]]) -> str:
-    """What is left of every block's budget at each moment: darker is less, a cross is expired, blank is not there yet."""
+    """What is left of every block's budget at each moment: darker is less, a cross is expired,
+    blank is not there yet.
+    """
     names = sorted({block.name for _, budget in budgets for block in budget.blocks})
     size = min(30.0, (_WIDTH - 150) / max(1, len(names)))
     left = 144
@@ -148,14 +194,26 @@ def budget_picture(budgets: Sequence[tuple[str, BudgetView]]) -> str:
         known = {block.name: block for block in budget.blocks}
         for place, name in enumerate(names):
             if name in known:
-                parts += _cell(known[name], left + place * size, top, size - 2, float(budget.epsilon))
+                parts += _cell(
+                    known[name], left + place * size, top, size - 2, float(budget.epsilon)
+                )
     bottom = 16 + len(budgets) * (size + 4) + 14
     for place, name in enumerate(names):
         if place % 7 == 0:
             parts.append(_text(left + place * size, bottom, name.split("T")[0]))
     parts.append(_text(4, bottom + 32, "budget left"))
     for step in range(5):
-        parts.append(_rect(left + 26 * step, bottom + 18, 24, 18, "heat", f"{1 - step / 4:.0%}", _shade(step / 4)))
+        parts.append(
+            _rect(
+                left + 26 * step,
+                bottom + 18,
+                24,
+                18,
+                "heat",
+                f"{1 - step / 4:.0%}",
+                _shade(step / 4),
+            )
+        )
     parts.append(_text(left + 140, bottom + 32, "all to none;  × raw data expired, key destroyed"))
     described = f"{len(names)} blocks of one day at {len(budgets)} moments; each carries at most its own promise."
     return _svg("budget", bottom + 50, "Privacy budget left, block by block", described, parts)
@@ -194,11 +252,15 @@ def _svg(name: str, height: float, title: str, described: str, parts: Iterable[s
 
 
 def _rect(
-    x: float, y: float, width: float, height: float, kind: str, said: str = "", opacity: float | None = None
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    kind: str,
+    said: str = "",
+    opacity: float | None = None,
 ) -> str:
-    shape = (
-        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{max(height, 0.5):.1f}"'
-    )
+    shape = f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{max(height, 0.5):.1f}"'
     if opacity is not None:
         shape += f' fill-opacity="{opacity:.2f}"'
     return f"{shape}><title>{escape(said)}</title></rect>" if said else f"{shape}/>"
@@ -216,7 +278,9 @@ def _text(
 ) -> str:
     kind = ' class="strong"' if strong else ' class="faint"' if faint else ""
     turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}{turned}>{escape(said)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}{turned}>{escape(said)}</text>'
+    )
 
 
 def _vertical(frame: _Frame, values: Iterable[float], form: str) -> Iterable[str]:

@@ -1,7 +1,7 @@
 """The report: one HTML page with everything the demo saw, readable without a network.
 
-The page is well-formed XML as well as HTML, holds no scripts and points nowhere. Everything on it about the stream is DP or
-public; the errors are those of the new team on its own rides.
+The page is well-formed XML as well as HTML, holds no scripts and points nowhere. Everything on it
+about the stream is DP or public; the errors are those of the new team on its own rides.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from html import escape
 
 from examples.taxi.downstream import ARMS, OWN, SMALL, Comparison
 from examples.taxi.pictures import budget_picture, error_picture, plan_picture
-from ptkstore.streams.columns import iso
-from ptkstore.views import BudgetView, CycleView, Finding, PlanView, Registration
+from ptkstore.api.moments import iso
+from ptkstore.api.views import BudgetView, CycleView, Finding, PlanView, Registration
 
 __all__ = ["Check", "Story", "WindowSeen", "html"]
 
@@ -88,27 +88,34 @@ def html(story: Story) -> str:
         "<h2>What was promised, and what held</h2>",
         _checks(story.checks),
         "<h2>Does it help a new team?</h2>",
-        "<p>A second fleet in the same city has few rides of its own. It predicts durations from distance, hour, weekday and "
-        "zones, and may add the published PTK features, or statistics of its own rides. Lower is better; the bars are 95% "
+        "<p>A second fleet in the same city has few rides of its own. It predicts durations from "
+        "distance, hour, weekday and "
+        "zones, and may add the published PTK features, or statistics of its own rides. Lower is "
+        "better; the bars are 95% "
         f"intervals over {story.comparison.seeds} training sets, all tested on the same "
         f"{story.comparison.test_rides:,} rides.</p>",
         error_picture(story.comparison),
         _errors(story.comparison),
         "<h2>The plan</h2>",
-        "<p>Width is the number of rides a PTK trains on, height its epsilon. Where bars lie on each other, the same rides are "
+        "<p>Width is the number of rides a PTK trains on, height its epsilon. Where bars lie on "
+        "each other, the same rides are "
         "used by several PTKs and their epsilons add up; the box is the promise.</p>",
         plan_picture(last.plan, last.before),
         _plan(last.plan),
         "<h2>Who asked</h2>",
         _registrations(story),
         "<h2>Budget and exposure</h2>",
-        "<p>Each row is a moment: on the last day of a window its blocks are held and unused; after the cycle their budget is "
+        "<p>Each row is a moment: on the last day of a window its blocks are held and unused; "
+        "after the cycle their budget is "
         "spent and their raw rides are gone. New days bring fresh budget.</p>",
         budget_picture(
             [
                 moment
                 for number, one in enumerate(story.windows, start=1)
-                for moment in ((f"window {number}, last day", one.before), (f"window {number}, done", one.after))
+                for moment in (
+                    (f"window {number}, last day", one.before),
+                    (f"window {number}, done", one.after),
+                )
             ]
         ),
         _exposure(story.windows),
@@ -127,13 +134,19 @@ def _lead(story: Story) -> str:
     last = story.windows[-1].after
     expired = sum(block.status == "expired" for block in last.blocks)
     rides = sum(one.cycle.dp_records for one in story.windows)
-    best, half = story.comparison.gain(max(one for one in story.comparison.fractions if one <= SMALL))
+    best, half = story.comparison.gain(
+        max(one for one in story.comparison.fractions if one <= SMALL)
+    )
     states = sum(line.outcome == "PUBLISHED" for one in story.windows for line in one.cycle.trained)
     return (
-        f"<p>About {rides:,} rides went in over {len(story.windows)} windows; {states} differentially private states came "
-        f"out; {expired} of {len(last.blocks)} blocks of raw rides have expired. Everything published about any single ride is "
-        f"({escape(last.epsilon)}, {escape(last.delta)})-DP. With 1% of its training data, the new team's error is "
-        f"{best:.1%} ± {half:.1%} lower with the PTKs. The whole run took {story.seconds:.0f} seconds.</p>"
+        f"<p>About {rides:,} rides went in over {len(story.windows)} windows; {states} "
+        "differentially private states came "
+        f"out; {expired} of {len(last.blocks)} blocks of raw rides have expired. Everything "
+        "published about any single ride is "
+        f"({escape(last.epsilon)}, {escape(last.delta)})-DP. With 1% of its training data, the new "
+        "team's error is "
+        f"{best:.1%} ± {half:.1%} lower with the PTKs. The whole run took {story.seconds:.0f} "
+        "seconds.</p>"
     )
 
 
@@ -163,28 +176,53 @@ def _errors(found: Comparison) -> str:
             ]
         )
     heads = ["data", "rides", *ARMS, "gain over no PTK", "gain over own"]
-    return _table("RMSLE on held-out rides, mean ± half of the 95% interval; gains are paired", heads, rows, numbers=7)
+    return _table(
+        "RMSLE on held-out rides, mean ± half of the 95% interval; gains are paired",
+        heads,
+        rows,
+        numbers=7,
+    )
 
 
 def _plan(plan: PlanView) -> str:
     rows = [
-        [escape(one.ptk), escape(one.epsilon), f"{one.samples:,}", f"{one.share:.0%}", f"{one.target:.1%}"]
+        [
+            escape(one.ptk),
+            escape(one.epsilon),
+            f"{one.samples:,}",
+            f"{one.share:.0%}",
+            f"{one.target:.1%}",
+        ]
         for one in plan.lines
     ]
     caption = (
-        f"{plan.status}: {plan.total_samples or 0:,} rides needed, {plan.available_samples or 0:,} there (DP); "
+        f"{plan.status}: {plan.total_samples or 0:,} rides needed, {plan.available_samples or 0:,} "
+        "there (DP); "
         f"solved by {plan.solver} in {plan.seconds:.2f} s"
     )
-    return _table(caption, ["PTK", "epsilon", "rides", "of the window", "promised error"], rows, numbers=4, first=1)
+    return _table(
+        caption,
+        ["PTK", "epsilon", "rides", "of the window", "promised error"],
+        rows,
+        numbers=4,
+        first=1,
+    )
 
 
 def _registrations(story: Story) -> str:
     rows = []
     for one, target in zip(story.registrations, story.targets, strict=True):
-        nearest = "" if one.nearest_target is None else f"nearest feasible target {one.nearest_target:.1%}. "
-        rows.append([escape(one.name), f"{target:.1%}", escape(one.status), escape(nearest + one.reason)])
+        nearest = (
+            ""
+            if one.nearest_target is None
+            else f"nearest feasible target {one.nearest_target:.1%}. "
+        )
+        rows.append(
+            [escape(one.name), f"{target:.1%}", escape(one.status), escape(nearest + one.reason)]
+        )
     return _table(
-        "An error is a fraction of the value's range, of a count: of all rides; it is kept with 95% probability",
+        "An error is a fraction of the value's range, of a count: of all rides; it is kept with "
+        "95% probability",
         ["PTK", "asked error", "answer", "why"],
         rows,
     )
@@ -205,7 +243,14 @@ def _exposure(windows: Sequence[WindowSeen]) -> str:
                 str(published),
             ]
         )
-    heads = ["window", "rides (DP)", "raw data since, before", "and after", "blocks expired", "states published"]
+    heads = [
+        "window",
+        "rides (DP)",
+        "raw data since, before",
+        "and after",
+        "blocks expired",
+        "states published",
+    ]
     return _table("Raw data held, window by window", heads, rows, numbers=6)
 
 
@@ -215,7 +260,11 @@ def _day(ms: int | None) -> str:
 
 def _findings(findings: Sequence[Finding]) -> str:
     rows = [
-        [f'<span class="{_mood(one.level)}">{escape(one.level)}</span>', escape(one.what), escape(one.detail)]
+        [
+            f'<span class="{_mood(one.level)}">{escape(one.level)}</span>',
+            escape(one.what),
+            escape(one.detail),
+        ]
         for one in findings
     ]
     return _table("After the last window expired", ["", "looked at", "found"], rows)
@@ -226,16 +275,26 @@ def _mood(level: str) -> str:
 
 
 def _table(
-    caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0, first: int = 0
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: int = 0,
+    first: int = 0,
 ) -> str:
-    """A table whose cells are markup already; columns ``first`` to ``first + numbers`` hold numbers."""
+    """A table whose cells are markup already; columns ``first`` to ``first + numbers`` hold
+    numbers.
+    """
 
     def kind(place: int) -> str:
         return ' class="n"' if first <= place < first + numbers else ""
 
-    head = "".join(f'<th scope="col"{kind(place)}>{escape(one)}</th>' for place, one in enumerate(heads))
+    head = "".join(
+        f'<th scope="col"{kind(place)}>{escape(one)}</th>' for place, one in enumerate(heads)
+    )
     body = "\n".join(
-        "<tr>" + "".join(f"<td{kind(place)}>{one}</td>" for place, one in enumerate(row)) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td{kind(place)}>{one}</td>" for place, one in enumerate(row)) + "</tr>"
+        for row in rows
     )
     return (
         f'<div class="scroll"><table><caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n'

@@ -1,6 +1,8 @@
-"""What the taxi company declares: its stream, the PTKs it keeps trained, and one that asks for too much.
+"""What the taxi company declares: its stream, the PTKs it keeps trained, and one that asks for too
+much.
 
-Everything here is public: bounds and domains come from the street map and the tariff, not from the rides.
+Everything here is public: bounds and domains come from the street map and the tariff, not from the
+rides.
 """
 
 from __future__ import annotations
@@ -12,12 +14,23 @@ import pyarrow as pa
 
 from examples.taxi.city import FIRST_DAY_MS, ZONES
 from ptklib.ledger.policy import Policy
-from ptklib.ptks.keys import Categories, Key, TimePart
 from ptklib.ptks.statistics import Statistics
-from ptkstore.streams.columns import Column, iso
-from ptkstore.streams.spec import StreamSpec
+from ptklib.ptks.tables.keys import Categories, Key, TimePart
+from ptkstore.api.columns import Column
+from ptkstore.api.moments import iso
+from ptkstore.api.stream_spec import StreamSpec
 
-__all__ = ["DEFAULT_ROWS", "HELPFUL", "STREAM", "TOO_AMBITIOUS", "WINDOW_DAYS", "Wanted", "plant", "spec", "wanted"]
+__all__ = [
+    "DEFAULT_ROWS",
+    "HELPFUL",
+    "STREAM",
+    "TOO_AMBITIOUS",
+    "WINDOW_DAYS",
+    "Wanted",
+    "plant",
+    "spec",
+    "wanted",
+]
 
 STREAM = "rides"
 WINDOW_DAYS = 7
@@ -38,7 +51,9 @@ _DROPOFF = Categories(column="dropoff_zone", values=ZONES)
 
 @dataclass(frozen=True)
 class Wanted:
-    """A PTK somebody asks for: its configuration and the error that is promised, as a fraction of the value's range."""
+    """A PTK somebody asks for: its configuration and the error that is promised, as a fraction of
+    the value's range.
+    """
 
     name: str
     ptk: Statistics
@@ -56,7 +71,10 @@ class Wanted:
 
 
 def wanted(rows: int = DEFAULT_ROWS) -> tuple[Wanted, ...]:
-    """The PTKs for windows of ``rows`` rides; `TOO_AMBITIOUS` comes last. The longer, the more can be promised."""
+    """The PTKs for windows of ``rows`` rides; `TOO_AMBITIOUS` comes last.
+
+    The longer, the more can be promised.
+    """
 
     def one(name: str, target: float, keys: tuple[Key, ...], **more: Any) -> Wanted:
         scaled = round(target * DEFAULT_ROWS / rows, 4)
@@ -102,7 +120,9 @@ def spec(rows: int = DEFAULT_ROWS) -> StreamSpec:
 
 
 def plant(rides: pa.Table, *, note: str, fare: float) -> pa.Table:
-    """The rides with a canary in the middle: a note and a fare that must be nowhere once the window has expired."""
+    """The rides with a canary in the middle: a note and a fare that must be nowhere once the window
+    has expired.
+    """
     place = len(rides) // 2
     notes = pa.array([None] * place + [note] + [None] * (len(rides) - place - 1), pa.string())
     fares = rides["fare"].to_numpy().copy()

@@ -1,8 +1,9 @@
-"""The empirical audit: run every mechanism on worst-case neighbouring inputs and bound its epsilon from below.
+"""The empirical audit: run every mechanism on worst-case neighbouring inputs and bound its epsilon
+from below.
 
-Everything here runs on inputs that are invented from public parameters. No function takes data of a stream, and none opens a
-store, a file or a grant. Noise is that of production (the system's source), drawn by the code that production runs. Import
-from the modules:
+Everything here runs on inputs that are invented from public parameters. No function takes data of a
+stream, and none opens a store, a file or a grant. Noise is that of production (the system's
+source), drawn by the code that production runs. Import from the modules:
 
 ``tape``         records what a training releases, and runs another training that is told the same
 ``likelihood``   what a release tells apart: log-likelihood ratios and residues

@@ -13,10 +13,10 @@ from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.keys import Bins, IntegerRange
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import Bins, IntegerRange
 from ptklib.ptks.vectors import Bounded
 
 __all__ = ["example_ptks"]
@@ -34,23 +34,42 @@ def example_ptks() -> dict[str, Ptk]:
     }
     return {
         "statistics, laplace": Statistics(keys=(zone,), statistics=("mean",), **value),
-        "statistics, gaussian": Statistics(keys=(zone,), statistics=("mean",), mechanism="gaussian", **value),
+        "statistics, gaussian": Statistics(
+            keys=(zone,), statistics=("mean",), mechanism="gaussian", **value
+        ),
         "quantiles, laplace": Quantiles(keys=(zone,), quantiles=(0.5,), bins=8, **value),
-        "quantiles, gaussian": Quantiles(keys=(zone,), quantiles=(0.5,), bins=8, mechanism="gaussian", **value),
-        "ratios": Ratios(keys=(zone,), numerator="tip", denominator="fare", denominator_upper=50.0, ratio_upper=1.0),
+        "quantiles, gaussian": Quantiles(
+            keys=(zone,), quantiles=(0.5,), bins=8, mechanism="gaussian", **value
+        ),
+        "ratios": Ratios(
+            keys=(zone,),
+            numerator="tip",
+            denominator="fare",
+            denominator_upper=50.0,
+            ratio_upper=1.0,
+        ),
         "counts": Counts(keys=(zone,), label=IntegerRange(column="click", first=0, last=1)),
         "covariance, wishart": Covariance(values=plane, components=1),
         "covariance, gaussian": Covariance(values=plane, components=1, mechanism="gaussian"),
         "clusters, grid": Clusters(values=plane, clusters=2, method="grid", nodes=3),
         "clusters, lloyd": Clusters(values=plane, clusters=2, method="lloyd", iterations=2),
-        "clusters, gaussian": Clusters(values=plane, clusters=2, method="lloyd", iterations=2, mechanism="gaussian"),
+        "clusters, gaussian": Clusters(
+            values=plane, clusters=2, method="lloyd", iterations=2, mechanism="gaussian"
+        ),
         "forest, guided": Forest(
             inputs=inputs[:1], label="c", classes=("no", "yes"), trees=2, depth=1, splits="guided"
         ),
+        # Most of the budget for the leaves: an index tells less than numbers do, and of the large
+        # margin mechanism only a third of a third can be seen in it.
         "forest, exponential": Forest(
-            inputs=inputs, label="c", classes=("no", "yes"), trees=1, depth=1, splits="exponential"
+            inputs=inputs,
+            label="c",
+            classes=("no", "yes"),
+            trees=1,
+            depth=1,
+            splits="exponential",
+            split_share=0.25,
         ),
-        # Most of the budget for the leaves: of the large margin mechanism only a third of a third can be seen in the index.
         "forest, margin": Forest(
             inputs=inputs,
             label="c",
@@ -60,5 +79,7 @@ def example_ptks() -> dict[str, Ptk]:
             splits="margin",
             split_share=0.25,
         ),
-        "embeddings": Embeddings(**people, value="rating", lower=0.0, upper=5.0, factors=2, rounds=1),
+        "embeddings": Embeddings(
+            **people, value="rating", lower=0.0, upper=5.0, factors=2, rounds=1
+        ),
     }

@@ -1,12 +1,14 @@
-"""What releases tell apart: for inputs x and x' and an answer, how much likelier the answer is on x.
+"""What releases tell apart: for inputs x and x' and an answer, how much likelier the answer is on
+x.
 
 `ratio` is the log-likelihood ratio ln P(answer | x) - ln P(answer | x') by the law that the mechanism claims. It is exact for
 Laplace, Gaussian, cube and exponential releases. For the others it is a number that rises with it: by an integral for noisy
 max, by the exponential rates of its last step for large margin, by the projection on what the record adds for Wishart. Any
 function of the answers makes a valid audit; these make a strong one.
 
-`matches` counts remainders: of the numbers whose inputs differ modulo m, how many answers agree with x, minus how many agree
-with x'. Noise that does its work makes it as good as blind; noise that leaves low bits alone makes it tell everything.
+`matches` counts remainders: of the numbers whose inputs differ modulo m, how many answers agree
+with x, minus how many agree with x'. Noise that does its work makes it as good as blind; noise that
+leaves low bits alone makes it tell everything.
 """
 
 from __future__ import annotations
@@ -16,40 +18,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.auditing.tape import Entry
+from ptklib.auditing.tape import TapeEntry
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import CountRelease, GaussianRelease, LaplaceRelease
 from ptklib.privacy.mechanisms.selection import ExponentialMechanism, NoisyMax
-from ptklib.ptks.clusters_noise import CubeRelease
-from ptklib.ptks.covariance_noise import WishartRelease
+from ptklib.ptks.clusters.noise import CubeRelease
+from ptklib.ptks.covariance.noise import WishartRelease
+from ptklib.testing.audit import MODULI
 
 __all__ = ["distance", "matches", "ratio", "ratio_of_rows"]
 
 Floats = NDArray[np.float64]
 
 _STEPS = 256
+_MODULI = np.array(MODULI)[:, None]
 
 
-def ratio(entry: Entry, other: NDArray[Any]) -> float:
+def ratio(entry: TapeEntry, other: NDArray[Any]) -> float:
     """Of one release; ``entry.given`` is x and ``other`` is x'."""
     mechanism, told = entry.mechanism, entry.told
     if isinstance(mechanism, LaplaceRelease | CountRelease | GaussianRelease):
-        return float(ratio_of_rows(mechanism, np.ravel(told)[None], np.ravel(entry.given), np.ravel(other))[0])
+        return float(
+            ratio_of_rows(mechanism, np.ravel(told)[None], np.ravel(entry.given), np.ravel(other))[
+                0
+            ]
+        )
     if isinstance(mechanism, CubeRelease):
         far = [np.abs(told - one).max(axis=1) for one in (entry.given, other)]
         return float((far[1] - far[0]).sum() / float(mechanism.scale))
     if isinstance(mechanism, WishartRelease):
         return _projected(entry, other)
-    chances = [_chance(mechanism, np.asarray(one, dtype=np.float64), int(told[0])) for one in (entry.given, other)]
+    chances = [
+        _chance(mechanism, np.asarray(one, dtype=np.float64), int(told[0]))
+        for one in (entry.given, other)
+    ]
     return float(np.log(chances[0]) - np.log(chances[1]))
 
 
-def ratio_of_rows(mechanism: Any, told: NDArray[Any], given: NDArray[Any], other: NDArray[Any]) -> Floats:
-    """Of many answers at once, one in each row, of a Laplace, count, cube or Gaussian release of one row."""
+def ratio_of_rows(
+    mechanism: Any, told: NDArray[Any], given: NDArray[Any], other: NDArray[Any]
+) -> Floats:
+    """Of many answers at once, one in each row, of a Laplace, count, cube or Gaussian release of
+    one row.
+    """
     # Whole numbers first: a shift of one must not be lost in a large total.
     first, second = (told - given).astype(np.float64), (told - other).astype(np.float64)
     if isinstance(mechanism, GaussianRelease):
-        found: Floats = ((second - first) * (second + first)).sum(axis=1) / (2 * float(mechanism.sigma) ** 2)
+        found: Floats = ((second - first) * (second + first)).sum(axis=1) / (
+            2 * float(mechanism.sigma) ** 2
+        )
     elif isinstance(mechanism, CubeRelease):
         found = (np.abs(second).max(axis=1) - np.abs(first).max(axis=1)) / float(mechanism.scale)
     else:
@@ -57,7 +74,7 @@ def ratio_of_rows(mechanism: Any, told: NDArray[Any], given: NDArray[Any], other
     return found
 
 
-def distance(entry: Entry, other: NDArray[Any]) -> float:
+def distance(entry: TapeEntry, other: NDArray[Any]) -> float:
     """How far apart the inputs are, in units of the noise: what pairs are chosen by."""
     mechanism = entry.mechanism
     apart = np.asarray(entry.given - other, dtype=np.float64)
@@ -74,19 +91,23 @@ def distance(entry: Entry, other: NDArray[Any]) -> float:
     return float(np.ptp(apart) * float(rate))
 
 
-def matches(entry: Entry, other: NDArray[Any], modulus: int) -> int:
-    """Answers that agree with x modulo ``modulus``, minus those that agree with x', where the two differ."""
+def matches(entry: TapeEntry, other: NDArray[Any]) -> NDArray[np.int64]:
+    """By modulus of `MODULI`: answers that agree with x, minus those that agree with x', where the
+    two differ.
+    """
     if isinstance(entry.mechanism, NoisyMax | LargeMargin | ExponentialMechanism):
-        return 0
+        return np.zeros(len(MODULI), dtype=np.int64)
     given, told = np.asarray(entry.given), entry.told
     if isinstance(entry.mechanism, WishartRelease):
         grain = entry.mechanism.grain
         given, other, told = ((2 * one + grain) // (2 * grain) for one in (given, other, told))
-    first, second = (np.asarray((told - one) % modulus == 0).astype(np.int64) for one in (given, other))
-    return int((first - second).sum())
+    first, second = (
+        np.count_nonzero(np.ravel(told - one) % _MODULI == 0, axis=1) for one in (given, other)
+    )
+    return np.asarray(first - second, dtype=np.int64)
 
 
-def _projected(entry: Entry, other: NDArray[Any]) -> float:
+def _projected(entry: TapeEntry, other: NDArray[Any]) -> float:
     """The answer along what the record adds, in units of the noise."""
     apart = np.asarray(entry.given - other, dtype=np.float64)
     values, axes = np.linalg.eigh(apart)

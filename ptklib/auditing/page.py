@@ -1,11 +1,13 @@
-"""The report as one page of HTML: readable without a network, a script or another file, on screen and on paper."""
+"""The report as one page of HTML: readable without a network, a script or another file, on screen
+and on paper.
+"""
 
 from __future__ import annotations
 
 from html import escape
 
-from ptklib.auditing.report import METHOD, RANDOMNESS, Report
-from ptklib.auditing.running import EXCEEDS, FAILED, Finding
+from ptklib.auditing.report import METHOD, RANDOMNESS, AuditReport
+from ptklib.auditing.running import EXCEEDS, FAILED, AuditFinding
 
 __all__ = ["page"]
 
@@ -23,44 +25,59 @@ background: #0969da; } .bad .bar span { background: #b3261e; } dt { font-weight:
 """
 
 
-def page(report: Report, *, title: str = "Empirical privacy audit") -> str:
+def page(report: AuditReport, *, title: str = "Empirical privacy audit") -> str:
     """A whole document."""
-    groups = list(dict.fromkeys(one.group for one in report.findings))
+    groups = list(dict.fromkeys(finding.group for finding in report.findings))
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict{"" if report.passed else " bad"}">{escape(report.verdict.capitalize())}.</p>',
         _facts(report),
-        *(_group(name, [one for one in report.findings if one.group == name]) for name in groups),
+        *(
+            _group(name, [finding for finding in report.findings if finding.group == name])
+            for name in groups
+        ),
         f"<h2>Method</h2><p>{escape(METHOD)}</p><p>{escape(RANDOMNESS)}</p>",
     ]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+    return (
+        f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+    )
 
 
-def _facts(report: Report) -> str:
+def _facts(report: AuditReport) -> str:
     facts = {
         "Scope": report.scope,
         "Confidence": f"{report.confidence:.6g} for all {report.tests} tests together",
         "Time": f"{report.seconds:.0f} s",
         "Versions": ", ".join(f"{name} {version}" for name, version in report.versions.items()),
     }
-    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items()) + "</dl>"
-
-
-def _group(name: str, findings: list[Finding]) -> str:
-    heads = ("subject", "claim", "lower bound", "share", "verdict", "runs a side", "pair and event")
-    rows = "".join(_row(one) for one in findings)
-    return f"<h2>{escape(name.capitalize())}</h2><table><tr>{''.join(f'<th>{one}</th>' for one in heads)}</tr>{rows}</table>"
-
-
-def _row(one: Finding) -> str:
-    bad = ' class="bad"' if one.verdict in (EXCEEDS, FAILED) else ""
-    claim = f"{one.claim.epsilon:.4g}" + (f", delta {one.claim.delta:g}" if one.claim.delta else "")
-    width = min(100, round(100 * one.share))
-    about = "".join(f"{escape(name)}: {escape(text)}. " for name, text in one.about.items())
-    told = one.problem or f"Pair: {one.pair}. Event: {one.event}."
     return (
-        f"<tr{bad}><td>{escape(one.name)}</td><td class=number>{claim}</td><td class=number>{one.bound:.4g}</td>"
-        f'<td><div class=bar><span style="width:{width}%"></span></div><span class=small>{one.share:.0%}</span></td>'
-        f"<td>{one.verdict}</td><td class=number>{one.runs}</td><td class=small>{about}{escape(told)}</td></tr>"
+        "<dl>"
+        + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
+        + "</dl>"
+    )
+
+
+def _group(name: str, findings: list[AuditFinding]) -> str:
+    heads = ("subject", "claim", "lower bound", "share", "verdict", "runs a side", "pair and event")
+    rows = "".join(_row(finding) for finding in findings)
+    return f"<h2>{escape(name.capitalize())}</h2><table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{rows}</table>"
+
+
+def _row(audit_finding: AuditFinding) -> str:
+    bad = ' class="bad"' if audit_finding.verdict in (EXCEEDS, FAILED) else ""
+    claim = f"{audit_finding.claim.epsilon:.4g}" + (
+        f", delta {audit_finding.claim.delta:g}" if audit_finding.claim.delta else ""
+    )
+    width = min(100, round(100 * audit_finding.share))
+    about = "".join(
+        f"{escape(name)}: {escape(text)}. " for name, text in audit_finding.about.items()
+    )
+    told = audit_finding.problem or f"Pair: {audit_finding.pair}. Event: {audit_finding.event}."
+    return (
+        f"<tr{bad}><td>{escape(audit_finding.name)}</td><td class=number>{claim}</td><td "
+        f"class=number>{audit_finding.bound:.4g}</td>"
+        f'<td><div class=bar><span style="width:{width}%"></span></div><span class=small>{audit_finding.share:.0%}</span></td>'
+        f"<td>{audit_finding.verdict}</td><td class=number>{audit_finding.runs}</td><td "
+        f"class=small>{about}{escape(told)}</td></tr>"
     )

@@ -1,7 +1,8 @@
-"""The report of an audit: what was run, on what, with which confidence, and what was found; for people and for programs.
+"""The report of an audit: what was run, on what, with which confidence, and what was found; for
+people and for programs.
 
-Everything in it is public: mechanisms, configurations, invented records, bounds. `Report.as_json` is stable: keys are added,
-never renamed.
+Everything in it is public: mechanisms, configurations, invented records, bounds. `Report.as_json`
+is stable: keys are added, never renamed.
 """
 
 from __future__ import annotations
@@ -10,31 +11,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptklib.auditing.running import EXCEEDS, FAILED, WEAK, Finding
+from ptklib.auditing.running import EXCEEDS, FAILED, WEAK, AuditFinding
 
-__all__ = ["METHOD", "RANDOMNESS", "Report"]
+__all__ = ["METHOD", "RANDOMNESS", "AuditReport"]
 
 METHOD = (
-    "Every subject was run many times on two neighbouring inputs. On a quarter of the runs the event was chosen that tells the "
-    "inputs apart best: a threshold of the log-likelihood ratio of everything that was released, a remainder of the released "
-    "numbers modulo 2, 3, 4, 5, 8, 10 or 16, a single value or a set of values. On the other runs its probability was bounded "
-    "on both inputs (Clopper-Pearson), which gives a lower bound on epsilon at the delta of the claim. Each view of a subject "
-    "is one test, and the confidence is that of all tests together (Bonferroni): if every claim holds, some bound exceeds its "
-    "claim with probability of at most one minus the confidence. A bound below the claim proves nothing; how near it comes "
+    "Every subject was run many times on two neighbouring inputs. On a quarter of the runs the "
+    "event was chosen that tells the "
+    "inputs apart best: a threshold of the log-likelihood ratio of everything that was released, a "
+    "remainder of the released "
+    "numbers modulo 2, 3, 4, 5, 8, 10 or 16, a single value or a set of values. On the other runs "
+    "its probability was bounded "
+    "on both inputs (Clopper-Pearson), which gives a lower bound on epsilon at the delta of the "
+    "claim. Each view of a subject "
+    "is one test, and the confidence is that of all tests together (Bonferroni): if every claim "
+    "holds, some bound exceeds its "
+    "claim with probability of at most one minus the confidence. A bound below the claim proves "
+    "nothing; how near it comes "
     "says how strong the audit was."
 )
 RANDOMNESS = (
-    "Noise: the system's cryptographic source (AES-256 in counter mode, keyed by the operating system), as in production; runs "
-    "are not repeatable. Records: invented from public configurations with a fixed seed. No stream, block, key or "
+    "Noise: the system's cryptographic source (AES-256 in counter mode, keyed by the operating "
+    "system), as in production; runs "
+    "are not repeatable. Records: invented from public configurations with a fixed seed. No "
+    "stream, block, key or "
     "grant was used."
 )
 
 
 @dataclass(frozen=True)
-class Report:
-    """Findings, and what they rest on. ``versions`` names the code; ``scope`` says what was asked for."""
+class AuditReport:
+    """Findings, and what they rest on.
 
-    findings: Sequence[Finding]
+    ``versions`` names the code; ``scope`` says what was asked for.
+    """
+
+    findings: Sequence[AuditFinding]
     confidence: float
     scope: str
     versions: dict[str, str] = field(default_factory=dict)
@@ -43,7 +55,7 @@ class Report:
     @property
     def tests(self) -> int:
         """How many tests share the confidence."""
-        return sum(one.tests for one in self.findings)
+        return sum(finding.tests for finding in self.findings)
 
     @property
     def passed(self) -> bool:
@@ -55,19 +67,19 @@ class Report:
         """In one sentence."""
         wrong, failed, weak = (self.of(one) for one in (EXCEEDS, FAILED, WEAK))
         if wrong:
-            return (
-                f"{len(wrong)} of {len(self.findings)} claims are contradicted: {', '.join(one.name for one in wrong)}"
-            )
+            return f"{len(wrong)} of {len(self.findings)} claims are contradicted: {', '.join(one.name for one in wrong)}"
         if failed:
-            return (
-                f"{len(failed)} of {len(self.findings)} could not be audited: {', '.join(one.name for one in failed)}"
-            )
+            return f"{len(failed)} of {len(self.findings)} could not be audited: {', '.join(one.name for one in failed)}"
         told = f"no claim is contradicted, of {len(self.findings)}"
-        return f"{told}; weak (more runs would say more): {', '.join(one.name for one in weak)}" if weak else told
+        return (
+            f"{told}; weak (more runs would say more): {', '.join(one.name for one in weak)}"
+            if weak
+            else told
+        )
 
-    def of(self, verdict: str) -> list[Finding]:
+    def of(self, verdict: str) -> list[AuditFinding]:
         """The findings with this verdict."""
-        return [one for one in self.findings if one.verdict == verdict]
+        return [finding for finding in self.findings if finding.verdict == verdict]
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -82,22 +94,22 @@ class Report:
             "versions": dict(self.versions),
             "method": METHOD,
             "randomness": RANDOMNESS,
-            "findings": [_finding(one) for one in self.findings],
+            "findings": [_finding(finding) for finding in self.findings],
         }
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _finding(audit_finding: AuditFinding) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "group": one.group,
-        "claim": {"epsilon": one.claim.epsilon, "delta": one.claim.delta},
-        "lower_bound": one.bound,
-        "share_of_claim": one.share,
-        "verdict": one.verdict,
-        "event": one.event,
-        "pair": one.pair,
-        "runs_per_side": one.runs,
-        "tests": one.tests,
-        "problem": one.problem,
-        "about": dict(one.about),
+        "name": audit_finding.name,
+        "group": audit_finding.group,
+        "claim": {"epsilon": audit_finding.claim.epsilon, "delta": audit_finding.claim.delta},
+        "lower_bound": audit_finding.bound,
+        "share_of_claim": audit_finding.share,
+        "verdict": audit_finding.verdict,
+        "event": audit_finding.event,
+        "pair": audit_finding.pair,
+        "runs_per_side": audit_finding.runs,
+        "tests": audit_finding.tests,
+        "problem": audit_finding.problem,
+        "about": dict(audit_finding.about),
     }

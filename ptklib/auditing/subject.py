@@ -1,10 +1,13 @@
-"""Something to audit: what it claims, the neighbouring inputs it is run on, and its outputs on both.
+"""Something to audit: what it claims, the neighbouring inputs it is run on, and its outputs on
+both.
 
-A `Subject` gives `View`s: the same runs seen in several ways (by likelihood ratio, by remainders), each an array of numbers for
-either side. Every view is a test of its own, so all of them are counted when confidence is shared out.
+A `Subject` gives `OutputView`s: the same runs seen in several ways (by likelihood ratio, by remainders),
+each an array of numbers for either side. Every view is a test of its own, so all of them are
+counted when confidence is shared out.
 
-**What makes a view valid**: it is a function of what is released, and of randomness that is independent of the data; the
-mechanism's claim then holds for it too, and a bound above the claim contradicts the claim.
+**What makes a view valid**: it is a function of what is released, and of randomness that is
+independent of the data; the mechanism's claim then holds for it too, and a bound above the claim
+contradicts the claim.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 from ptklib.errors import SageError
 from ptklib.privacy.costs import Cost
 
-__all__ = ["Claim", "Subject", "View", "joined", "refused"]
+__all__ = ["Claim", "OutputView", "Subject", "joined", "refused"]
 
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -37,8 +40,10 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class View:
-    """One way to look at the outputs of runs on the data and on its neighbour, in the order of the runs."""
+class OutputView:
+    """One way to look at the outputs of runs on the data and on its neighbour, in the order of the
+    runs.
+    """
 
     name: str
     data: Numbers
@@ -49,31 +54,38 @@ class View:
 class Subject:
     """One mechanism, PTK or step of the profiler, with the pair that it is audited on.
 
-    ``sample`` runs both sides so many times, afresh at every call, and gives the same views each time. ``runs`` is how
-    many show half of the noise; ``about`` are further public facts for the report.
+    ``sample`` runs both sides so many times, afresh at every call, and gives the same views each
+    time. ``runs`` is how many show half of the noise; ``about`` are further public facts for the
+    report.
     """
 
     name: str
     group: str
     claim: Claim
     pair: str
-    sample: Callable[[int], Sequence[View]]
+    sample: Callable[[int], Sequence[OutputView]]
     runs: int
     about: dict[str, str] = field(default_factory=dict)
 
 
 def refused(name: str, group: str, error: SageError) -> Subject:
-    """A subject that cannot be audited, or is wrong before anything is measured: it says so when it is run."""
+    """A subject that cannot be audited, or is wrong before anything is measured: it says so when it
+    is run.
+    """
 
-    def sample(_: int) -> list[View]:
+    def sample(_: int) -> list[OutputView]:
         raise error
 
     return Subject(name, group, Claim(0.0), "", sample, 1)
 
 
-def joined(parts: Sequence[Sequence[View]]) -> list[View]:
+def joined(parts: Sequence[Sequence[OutputView]]) -> list[OutputView]:
     """The views of several samples as those of one."""
     return [
-        View(same[0].name, np.concatenate([one.data for one in same]), np.concatenate([one.neighbour for one in same]))
+        OutputView(
+            same[0].name,
+            np.concatenate([one.data for one in same]),
+            np.concatenate([one.neighbour for one in same]),
+        )
         for same in zip(*parts, strict=True)
     ]

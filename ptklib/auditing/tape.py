@@ -1,20 +1,24 @@
-"""What a training releases, call by call, and the same training on other data that is told the same.
+"""What a training releases, call by call, and the same training on other data that is told the
+same.
 
-`record` runs a function and keeps every release that it makes: the mechanism, what it was given and what it told, and the words
-that were drawn besides (random starts, trees of records). `replay` runs a function on other data **with those answers and
-words in place of fresh ones**, and keeps what the mechanisms were given this time. So for an adaptive chain of releases one
-learns what the other data would have put behind each answer: the exact log-likelihood ratio of the whole chain is the sum of
+`record` runs a function and keeps every release that it makes: the mechanism, what it was given and
+what it told, and the words that were drawn besides (random starts, trees of records). `replay` runs
+a function on other data **with those answers and words in place of fresh ones**, and keeps what the
+mechanisms were given this time. So for an adaptive chain of releases one learns what the other data
+would have put behind each answer: the exact log-likelihood ratio of the whole chain is the sum of
 those of its links (`likelihood`).
 
-Words drawn besides are the same whatever the data: they may be given away with the releases without telling anything. Where
-the other data asks for more words than were recorded (one record more needs a tree of its own), fresh ones follow.
+Words drawn besides are the same whatever the data: they may be given away with the releases without
+telling anything. Where the other data asks for more words than were recorded (one record more needs
+a tree of its own), fresh ones follow.
 
-*How.* While a tape runs, the ``release`` of the mechanisms in `TAPPED` and `SystemSource.words` are replaced by ones that
-look for a tape in their own context; every other thread and task of the process goes straight through. Raw inputs are kept
-in memory, so this must see invented data only: it is not used by anything that opens a stream.
+*How.* While a tape runs, the ``release`` of the mechanisms in `TAPPED` and `SystemSource.words` are
+replaced by ones that look for a tape in their own context; every other thread and task of the
+process goes straight through. Raw inputs are kept in memory, so this must see invented data only:
+it is not used by anything that opens a stream.
 
-Reason of `InvalidInput`: RELEASES_DIFFER (how many releases there are, or of which mechanisms, depends on the data: an
-unnoised answer by itself).
+Reason of `InvalidInput`: RELEASES_DIFFER (how many releases there are, or of which mechanisms,
+depends on the data: an unnoised answer by itself).
 """
 
 from __future__ import annotations
@@ -33,11 +37,11 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import CountRelease, GaussianRelease, LaplaceRelease
 from ptklib.privacy.mechanisms.selection import ExponentialMechanism, NoisyMax
-from ptklib.privacy.source import SystemSource
-from ptklib.ptks.clusters_noise import CubeRelease
-from ptklib.ptks.covariance_noise import WishartRelease
+from ptklib.privacy.noise.source import SystemSource
+from ptklib.ptks.clusters.noise import CubeRelease
+from ptklib.ptks.covariance.noise import WishartRelease
 
-__all__ = ["TAPPED", "Entry", "Tape", "record", "replay"]
+__all__ = ["TAPPED", "Tape", "TapeEntry", "record", "replay"]
 
 TAPPED = (
     CountRelease,
@@ -54,7 +58,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Entry:
+class TapeEntry:
     """One release: the mechanism, its exact input (whole numbers) and its answer."""
 
     mechanism: Any
@@ -74,7 +78,7 @@ class Entry:
 class Tape:
     """The releases of one run, in order, and the words drawn besides."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[TapeEntry] = field(default_factory=list)
     words: list[NDArray[np.uint64]] = field(default_factory=list)
 
 
@@ -86,7 +90,9 @@ class _Run:
     heard: Tape | None = None
     inside: bool = False
 
-    def release(self, original: Callable[..., Any], mechanism: Any, values: Any, source: Any) -> Any:
+    def release(
+        self, original: Callable[..., Any], mechanism: Any, values: Any, source: Any
+    ) -> Any:
         given = np.array(values)
         if self.heard is None:
             self.inside = True
@@ -96,7 +102,9 @@ class _Run:
                 self.inside = False
         else:
             answer = self._heard(mechanism, given)
-        self.made.entries.append(Entry(mechanism, given, answer.copy() if isinstance(answer, np.ndarray) else answer))
+        self.made.entries.append(
+            TapeEntry(mechanism, given, answer.copy() if isinstance(answer, np.ndarray) else answer)
+        )
         return answer
 
     def _heard(self, mechanism: Any, given: NDArray[Any]) -> Any:
@@ -104,10 +112,14 @@ class _Run:
         place = len(self.made.entries)
         if place >= len(self.heard.entries):
             raise _differ(f"release number {place + 1} is made on one side only")
-        one = self.heard.entries[place]
-        if one.mechanism != mechanism or one.given.shape != given.shape:
+        tape_entry = self.heard.entries[place]
+        if tape_entry.mechanism != mechanism or tape_entry.given.shape != given.shape:
             raise _differ(f"release number {place + 1} is another one on the other side")
-        return one.answer.copy() if isinstance(one.answer, np.ndarray) else one.answer
+        return (
+            tape_entry.answer.copy()
+            if isinstance(tape_entry.answer, np.ndarray)
+            else tape_entry.answer
+        )
 
     def words(self, original: Callable[..., Any], source: Any, count: int) -> NDArray[np.uint64]:
         place, found = len(self.made.words), original(source, count)
@@ -130,10 +142,15 @@ def record(run: Callable[[], Result]) -> tuple[Tape, Result]:
 
 
 def replay(tape: Tape, run: Callable[[], Result]) -> tuple[Tape, Result]:
-    """The tape of a run that is told what ``tape`` has, and what the run gave. Raises RELEASES_DIFFER."""
+    """The tape of a run that is told what ``tape`` has, and what the run gave.
+
+    Raises RELEASES_DIFFER.
+    """
     made = _taped(_Run(Tape(), tape), run)
     if len(made[0].entries) != len(tape.entries):
-        raise _differ(f"one side makes {len(tape.entries)} releases and the other {len(made[0].entries)}")
+        raise _differ(
+            f"one side makes {len(tape.entries)} releases and the other {len(made[0].entries)}"
+        )
     return made
 
 
@@ -191,4 +208,6 @@ def _words_of(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _differ(words: str) -> InvalidInput:
-    return InvalidInput("RELEASES_DIFFER", f"the releases of a training must not depend on its data: {words}")
+    return InvalidInput(
+        "RELEASES_DIFFER", f"the releases of a training must not depend on its data: {words}"
+    )

@@ -1,9 +1,11 @@
-"""The ledger: the append-only book of charges, as a pure state machine. No I/O, no clock, no randomness.
+"""The ledger: the append-only book of charges, as a pure state machine. No I/O, no clock, no
+randomness.
 
-A *stream* has a policy and blocks. A *slice* is blocks x a range of tags. A *charge* lays a cost on slices; the loss at a
-point (block, tag) is the sum of the charges that cover it. One rule serves all: **a charge is admitted only if no point
-it covers would exceed the policy.** Disjoint slices hold disjoint records whatever the data (tags never depend on
-other records), so charges on them compose in parallel.
+A *stream* has a policy and blocks. A *slice* is blocks x a range of tags. A *charge* lays a cost on
+slices; the loss at a point (block, tag) is the sum of the charges that cover it. One rule serves
+all: **a charge is admitted only if no point it covers would exceed the policy.** Disjoint slices
+hold disjoint records whatever the data (tags never depend on other records), so charges on them
+compose in parallel.
 
 Life of a charge::
 

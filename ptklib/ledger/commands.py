@@ -1,4 +1,5 @@
-"""What can be asked of the ledger. Values only, checked at construction; times come in as arguments, never from a clock.
+"""What can be asked of the ledger. Values only, checked at construction; times come in as
+arguments, never from a clock.
 
 Reasons: NAME_INVALID, COMMAND_INVALID, and those of slices and costs.
 """
@@ -63,12 +64,17 @@ class AddBlocks:
         check_name(self.stream, "stream")
         for block in self.blocks:
             check_name(block, "block")
-        _require(0 < len(self.blocks) <= MAX_BLOCKS, f"blocks must be 1 to {MAX_BLOCKS}, got {len(self.blocks)}")
+        _require(
+            0 < len(self.blocks) <= MAX_BLOCKS,
+            f"blocks must be 1 to {MAX_BLOCKS}, got {len(self.blocks)}",
+        )
 
 
 @dataclass(frozen=True)
 class SetQuota:
-    """Let a context (a team, a door, a geography) use at most a share of the capacity at every point."""
+    """Let a context (a team, a door, a geography) use at most a share of the capacity at every
+    point.
+    """
 
     stream: str
     context: str
@@ -79,16 +85,19 @@ class SetQuota:
         check_name(self.stream, "stream")
         check_name(self.context, "context")
         object.__setattr__(self, "share", exact(self.share, name="share"))
-        _require(0 < Fraction(self.share) <= 1, f"share must be above 0 and at most 1, got {self.share}")
+        _require(
+            0 < Fraction(self.share) <= 1, f"share must be above 0 and at most 1, got {self.share}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reserve:
     """Lay ``cost`` on every point of ``slices``, which must not overlap; the work has not started.
 
-    ``contexts`` name whose quotas it counts against. ``key`` makes the request idempotent: asked again with the same key
-    while RESERVED it is the same charge. From ``expires_at_ms`` on it can no longer be spent. With ``spend_at_ms`` the work
-    starts at once: the charge is SPENT from the beginning.
+    ``contexts`` name whose quotas it counts against. ``key`` makes the request idempotent: asked
+    again with the same key while RESERVED it is the same charge. From ``expires_at_ms`` on it can
+    no longer be spent. With ``spend_at_ms`` the work starts at once: the charge is SPENT from the
+    beginning.
     """
 
     stream: str
@@ -105,23 +114,32 @@ class Reserve:
             object.__setattr__(self, "slices", tuple(self.slices))
         check_name(self.stream, "stream")
         if self.contexts:
-            object.__setattr__(self, "contexts", tuple(sorted(set(names_of(self.contexts, "contexts")))))
+            object.__setattr__(
+                self, "contexts", tuple(sorted(set(names_of(self.contexts, "contexts"))))
+            )
             for context in self.contexts:
                 check_name(context, "context")
             _require(len(self.contexts) <= MAX_CONTEXTS, f"contexts must be at most {MAX_CONTEXTS}")
         if self.key is not None:
             check_name(self.key, "key")
-        _require(0 < len(self.slices) <= MAX_SLICES, f"slices must be 1 to {MAX_SLICES}, got {len(self.slices)}")
+        _require(
+            0 < len(self.slices) <= MAX_SLICES,
+            f"slices must be 1 to {MAX_SLICES}, got {len(self.slices)}",
+        )
         blocks = 0
-        for one in self.slices:
-            _require(isinstance(one, Slice), "slices must be Slice values")
-            blocks += len(one.blocks)
-        _require(blocks <= MAX_BLOCKS, f"slices must name at most {MAX_BLOCKS} blocks, got {blocks}")
+        for slice_ in self.slices:
+            _require(isinstance(slice_, Slice), "slices must be Slice values")
+            blocks += len(slice_.blocks)
+        _require(
+            blocks <= MAX_BLOCKS, f"slices must name at most {MAX_BLOCKS} blocks, got {blocks}"
+        )
         _require(isinstance(self.cost, Cost), "cost must be a Cost")
         _require_time(self.expires_at_ms, "expires_at_ms")
         if self.spend_at_ms is not None:
             _require_time(self.spend_at_ms, "spend_at_ms")
-            _require(self.spend_at_ms < self.expires_at_ms, "spend_at_ms must be before expires_at_ms")
+            _require(
+                self.spend_at_ms < self.expires_at_ms, "spend_at_ms must be before expires_at_ms"
+            )
 
 
 @dataclass(frozen=True)
@@ -134,8 +152,14 @@ class ReserveAll:
         """Check shape and limit."""
         object.__setattr__(self, "requests", tuple(self.requests))
         _require(0 < len(self.requests) <= MAX_RESERVES, f"requests must be 1 to {MAX_RESERVES}")
-        _require(all(isinstance(one, Reserve) for one in self.requests), "requests must be Reserve values")
-        _require(all(one.spend_at_ms is None for one in self.requests), "requests of a batch are reserved, not spent")
+        _require(
+            all(isinstance(request, Reserve) for request in self.requests),
+            "requests must be Reserve values",
+        )
+        _require(
+            all(request.spend_at_ms is None for request in self.requests),
+            "requests of a batch are reserved, not spent",
+        )
 
 
 @dataclass(frozen=True)
@@ -186,11 +210,16 @@ class Retire:
         object.__setattr__(self, "blocks", names_of(self.blocks, "blocks"))
         check_name(self.stream, "stream")
         check_name(self.why, "why")
-        _require(0 < len(self.blocks) <= MAX_BLOCKS, f"blocks must be 1 to {MAX_BLOCKS}, got {len(self.blocks)}")
+        _require(
+            0 < len(self.blocks) <= MAX_BLOCKS,
+            f"blocks must be 1 to {MAX_BLOCKS}, got {len(self.blocks)}",
+        )
         _require(len(set(self.blocks)) == len(self.blocks), "blocks must be named once each")
 
 
-Command = CreateStream | AddBlocks | SetQuota | Reserve | ReserveAll | Spend | Release | Expire | Retire
+Command = (
+    CreateStream | AddBlocks | SetQuota | Reserve | ReserveAll | Spend | Release | Expire | Retire
+)
 
 
 def _is_charge(value: object) -> bool:
@@ -199,7 +228,8 @@ def _is_charge(value: object) -> bool:
 
 def _require_time(value: object, name: str) -> None:
     _require(
-        isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53, f"{name} must be milliseconds"
+        isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53,
+        f"{name} must be milliseconds",
     )
 
 

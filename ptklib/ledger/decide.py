@@ -1,11 +1,12 @@
 """Which entries a command leads to, or why it is refused.
 
-`apply` checks a command against the state, folds the entries it leads to, and returns them for the journal. A command
-that is refused changes nothing. Refusals are checked in this order; the first that applies is the one reported:
+`apply` checks a command against the state, folds the entries it leads to, and returns them for the
+journal. A command that is refused changes nothing. Refusals are checked in this order; the first
+that applies is the one reported:
 
-======================  =========================  ==============================================================
+======================  =========================  =================================================
 reason                  raised as                  when
-======================  =========================  ==============================================================
+======================  =========================  =================================================
 (see `commands`)        InvalidInput               the command itself is malformed (at construction)
 STREAM_UNKNOWN          Refused                    no such stream
 STREAM_EXISTS           Refused                    `CreateStream` of a name in use
@@ -23,7 +24,7 @@ GRANT_USED              GrantRefused               the charge was spent before
 GRANT_RELEASED          GrantRefused               the charge was released before
 GRANT_EXPIRED           GrantRefused               spend at or after its expiry
 BLOCK_RETIRED           Refused                    spend after a block of the charge was closed
-======================  =========================  ==============================================================
+======================  =========================  =================================================
 
 Every refusal depends on the book alone, never on the records, so it tells nothing about them.
 """
@@ -59,14 +60,17 @@ from ptklib.privacy.filters import Filter
 
 __all__ = ["MAX_RANGES", "apply", "check_spend"]
 
-# A block is cut only where charges begin and end; this many ranges mean that somebody cuts at random.
+# A block is cut only where charges begin and end; this many ranges mean that somebody cuts at
+# random.
 MAX_RANGES = 4096
 # From so many blocks on a first look at their ceilings pays.
 _MANY = 8
 
 
 def apply(state: LedgerState, command: Command) -> list[Entry]:
-    """Fold what ``command`` leads to into ``state`` and return the entries, or refuse and change nothing."""
+    """Fold what ``command`` leads to into ``state`` and return the entries, or refuse and change
+    nothing.
+    """
     return _HANDLERS[type(command)](command, state)
 
 
@@ -77,17 +81,28 @@ def _fold(state: LedgerState, entry: Entry) -> list[Entry]:
 
 def _create_stream(command: CreateStream, state: LedgerState) -> list[Entry]:
     if command.stream in state.streams:
-        raise Refused("STREAM_EXISTS", f"stream {command.stream!r} exists already", stream=command.stream)
+        raise Refused(
+            "STREAM_EXISTS", f"stream {command.stream!r} exists already", stream=command.stream
+        )
     policy = command.policy
     filters = policy.filter().as_json()
-    return _fold(state, {"kind": "stream", "stream": command.stream, "policy": policy.as_json(), "filter": filters})
+    return _fold(
+        state,
+        {"kind": "stream", "stream": command.stream, "policy": policy.as_json(), "filter": filters},
+    )
 
 
 def _set_quota(command: SetQuota, state: LedgerState) -> list[Entry]:
     stream = stream_of(state, command.stream)
     share = Fraction(command.share)
     quota = stream.filter.scaled(share).as_json()
-    entry = {"kind": "quota", "stream": stream.name, "context": command.context, "share": show(share), "filter": quota}
+    entry = {
+        "kind": "quota",
+        "stream": stream.name,
+        "context": command.context,
+        "share": show(share),
+        "filter": quota,
+    }
     return _fold(state, entry)
 
 
@@ -95,7 +110,11 @@ def _add_blocks(command: AddBlocks, state: LedgerState) -> list[Entry]:
     stream = stream_of(state, command.stream)
     taken = [name for name in command.blocks if name in stream.by_name]
     if taken or len(set(command.blocks)) != len(command.blocks):
-        raise Refused("BLOCK_EXISTS", f"blocks must have new names: {named(taken or command.blocks)}", blocks=taken)
+        raise Refused(
+            "BLOCK_EXISTS",
+            f"blocks must have new names: {named(taken or command.blocks)}",
+            blocks=taken,
+        )
     return _fold(state, {"kind": "blocks", "stream": stream.name, "blocks": list(command.blocks)})
 
 
@@ -162,7 +181,9 @@ def _release(command: Release, state: LedgerState) -> list[Entry]:
 
 def _expire(command: Expire, state: LedgerState) -> list[Entry]:
     entries: list[Entry] = []
-    for charge in [one for one in state.reserved.values() if one.expires_at_ms <= command.at_ms]:
+    for charge in [
+        charge for charge in state.reserved.values() if charge.expires_at_ms <= command.at_ms
+    ]:
         entries += _fold(state, {"kind": "release", "charge": charge.number, "why": "expired"})
     return entries
 
@@ -187,8 +208,12 @@ def _reserved(state: LedgerState, number: int) -> Charge:
     if number >= len(state.fates):
         raise GrantRefused("CHARGE_UNKNOWN", f"there is no charge {number}", charge=number)
     if state.fates[number] == SPENT:
-        raise GrantRefused("GRANT_USED", f"charge {number} was spent before: a grant serves once", charge=number)
-    raise GrantRefused("GRANT_RELEASED", f"charge {number} was released: reserve again", charge=number)
+        raise GrantRefused(
+            "GRANT_USED", f"charge {number} was spent before: a grant serves once", charge=number
+        )
+    raise GrantRefused(
+        "GRANT_RELEASED", f"charge {number} was released: reserve again", charge=number
+    )
 
 
 def _check_same(state: LedgerState, number: int, entry: Entry) -> None:
@@ -197,7 +222,11 @@ def _check_same(state: LedgerState, number: int, entry: Entry) -> None:
     wanted = ("slices", "cost", "contexts", "spent_at_ms")
     if not asked or any(asked.get(part) != entry.get(part) for part in wanted):
         fate = "reserved for another request" if state.fates[number] == RESERVED else "spent"
-        raise Refused("KEY_REUSED", f"key {entry['key']!r} belongs to charge {number}, which is {fate}", charge=number)
+        raise Refused(
+            "KEY_REUSED",
+            f"key {entry['key']!r} belongs to charge {number}, which is {fate}",
+            charge=number,
+        )
 
 
 def _check_ranges(slices: list[tuple[list[Block], TagRange]]) -> None:
@@ -212,13 +241,16 @@ def _check_ranges(slices: list[tuple[list[Block], TagRange]]) -> None:
         if cuts and len(block.loss.starts) + len(cuts) > MAX_RANGES:
             raise Refused(
                 "TOO_MANY_RANGES",
-                f"block {block.name!r} is cut into {len(block.loss.starts)} tag ranges, at most {MAX_RANGES} are kept: "
+                f"block {block.name!r} is cut into {len(block.loss.starts)} tag ranges, at most "
+                f"{MAX_RANGES} are kept: "
                 "use the ranges that exist",
                 blocks=[block.name],
             )
 
 
-def _check_room(stream: Stream, command: Reserve, blocks: list[Block], tags: TagRange, row: Rows) -> None:
+def _check_room(
+    stream: Stream, command: Reserve, blocks: list[Block], tags: TagRange, row: Rows
+) -> None:
     if len(blocks) > _MANY and _surely_fits(stream.filter, blocks, row):
         return
     full = _full(stream.filter, [block.loss.within(tags) for block in blocks], row)
@@ -232,10 +264,14 @@ def _check_room(stream: Stream, command: Reserve, blocks: list[Block], tags: Tag
         )
 
 
-def _surely_fits(judge: Filter, blocks: list[Block], row: Rows) -> bool:
-    """One look at the ceilings of many blocks; where that is not enough, they are made exact for the next time."""
-    ceilings = np.concatenate([block.loss.ceiling for block in blocks]).reshape(len(blocks), judge.width)
-    if judge.judge(ceilings, row).all():
+def _surely_fits(privacy_filter: Filter, blocks: list[Block], row: Rows) -> bool:
+    """One look at the ceilings of many blocks; where that is not enough, they are made exact for
+    the next time.
+    """
+    ceilings = np.concatenate([block.loss.ceiling for block in blocks]).reshape(
+        len(blocks), privacy_filter.width
+    )
+    if privacy_filter.judge(ceilings, row).all():
         return True
     for block in blocks:
         block.loss.tighten()
@@ -247,11 +283,14 @@ def _check_quota(
 ) -> None:
     quota = stream.quotas[context]
     nothing = LossMap.empty(quota.width)
-    full = _full(quota, [block.contexts.get(context, nothing).within(tags) for block in blocks], row)
+    full = _full(
+        quota, [block.contexts.get(context, nothing).within(tags) for block in blocks], row
+    )
     if full:
         raise _exceeded(
             "QUOTA_EXCEEDED",
-            f"the quota of context {context!r} ({stream.shares[context]} of stream {stream.name!r})",
+            f"the quota of context {context!r} ({stream.shares[context]} of stream "
+            f"{stream.name!r})",
             quota,
             command,
             [(blocks[at].name, loss) for at, loss in full],
@@ -259,12 +298,18 @@ def _check_quota(
         )
 
 
-def _full(judge: Filter, losses: list[Rows], row: Rows) -> list[tuple[int, Rows]]:
-    """The positions whose points cannot all carry ``row`` more, each with the loss of one such point."""
+def _full(privacy_filter: Filter, losses: list[Rows], row: Rows) -> list[tuple[int, Rows]]:
+    """The positions whose points cannot all carry ``row`` more, each with the loss of one such
+    point.
+    """
     if len(losses) == 1 and len(losses[0]) == 1:
-        return [] if judge.judge_one(losses[0][0].tolist(), row.tolist()) else [(0, losses[0][0])]
+        return (
+            []
+            if privacy_filter.judge_one(losses[0][0].tolist(), row.tolist())
+            else [(0, losses[0][0])]
+        )
     stacked = losses[0] if len(losses) == 1 else np.concatenate(losses)
-    admitted = judge.judge(stacked, row)
+    admitted = privacy_filter.judge(stacked, row)
     if admitted.all():
         return []
     ends = np.cumsum([len(rows) for rows in losses])
@@ -274,12 +319,18 @@ def _full(judge: Filter, losses: list[Rows], row: Rows) -> list[tuple[int, Rows]
 
 
 def _exceeded(
-    reason: str, whose: str, judge: Filter, command: Reserve, full: list[tuple[str, Rows]], **details: object
+    reason: str,
+    whose: str,
+    privacy_filter: Filter,
+    command: Reserve,
+    full: list[tuple[str, Rows]],
+    **details: object,
 ) -> BudgetExceeded:
-    left = {name: show(judge.left(loss.tolist())) for name, loss in full[:MAX_SHOWN]}
+    left = {name: show(privacy_filter.left(loss.tolist())) for name, loss in full[:MAX_SHOWN]}
     return BudgetExceeded(
         reason,
-        f"{whose} has no room for {command.cost} on {len(full)} block(s): left for one more pure charge: "
+        f"{whose} has no room for {command.cost} on {len(full)} block(s): left for one more pure "
+        "charge: "
         + ", ".join(f"{name} {epsilon}" for name, epsilon in left.items())
         + (" …" if len(full) > MAX_SHOWN else ""),
         stream=command.stream,

@@ -1,11 +1,12 @@
 """What of a reservation can be worked out before its turn.
 
-Which blocks are meant, what is demanded of them and how most of the entry is spelled is the same whenever a request is
-decided, as long as its blocks live: a draft holds all of that. Whether there is room is not in it; that is decided in the
-turn, on the state of the turn. Where several servers share a book everybody waits for whoever has the turn, so callers draft
-while they wait.
+Which blocks are meant, what is demanded of them and how most of the entry is spelled is the same
+whenever a request is decided, as long as its blocks live: a draft holds all of that. Whether there
+is room is not in it; that is decided in the turn, on the state of the turn. Where several servers
+share a book everybody waits for whoever has the turn, so callers draft while they wait.
 
-A draft is kept with its request and used again only on the very state it was made of, while all its blocks live.
+A draft is kept with its request and used again only on the very state it was made of, while all its
+blocks live.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ptklib.encoding.canonical import ReserveEntry, spelled_reserve
 from ptklib.errors import Refused
-from ptklib.ledger.canonical import ReserveEntry, spelled_reserve
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.lookup import missing, stream_of
 from ptklib.ledger.loss_map import Rows
@@ -31,7 +32,9 @@ _KEPT = "_draft"
 
 @dataclass(slots=True)
 class Draft:
-    """A request on one state: its blocks, what it demands, and the fields of its entry but for the charge's number."""
+    """A request on one state: its blocks, what it demands, and the fields of its entry but for the
+    charge's number.
+    """
 
     stream: Stream
     slices: list[tuple[list[Block], TagRange]]
@@ -72,16 +75,23 @@ class Draft:
 
 
 def drafted(request: Reserve, state: LedgerState) -> Draft:
-    """The draft of a request, made now or before. Refused: STREAM_UNKNOWN, BLOCK_UNKNOWN, BLOCK_RETIRED, SLICES_OVERLAP."""
+    """The draft of a request, made now or before.
+
+    Refused: STREAM_UNKNOWN, BLOCK_UNKNOWN, BLOCK_RETIRED, SLICES_OVERLAP.
+    """
     known: Draft | None = request.__dict__.get(_KEPT)
     if known is not None and known.holds(state):
         return known
     stream = stream_of(state, request.stream)
     alive = stream.alive
     try:
-        slices = [([alive[name] for name in one.blocks], one.tags) for one in request.slices]
+        slices = [
+            ([alive[name] for name in slice_.blocks], slice_.tags) for slice_ in request.slices
+        ]
     except KeyError:
-        raise missing(stream, [name for one in request.slices for name in one.blocks]) from None
+        raise missing(
+            stream, [name for slice_ in request.slices for name in slice_.blocks]
+        ) from None
     _check_overlap(slices)
     row = stream.filter.demand_row(request.cost)
     runs = [runs_of(block.index for block in blocks) for blocks, _ in slices]
@@ -120,7 +130,8 @@ def _check_overlap(slices: list[tuple[list[Block], TagRange]]) -> None:
             if any(tags.overlaps(other) for other in ranges):
                 raise Refused(
                     "SLICES_OVERLAP",
-                    f"the slices of one request must be disjoint, two share tags of block {block.name!r}",
+                    "the slices of one request must be disjoint, two share tags of block "
+                    f"{block.name!r}",
                     blocks=[block.name],
                 )
             ranges.append(tags)
@@ -130,7 +141,10 @@ _LISTED: dict[int, tuple[Rows, list[int]]] = {}
 
 
 def _listed(row: Rows) -> list[int]:
-    """A demand as a list. Rows are shared by all charges of one cost, and so are these; nobody writes to them."""
+    """A demand as a list.
+
+    Rows are shared by all charges of one cost, and so are these; nobody writes to them.
+    """
     recent = _LISTED.get(id(row))
     if recent is not None and recent[0] is row:
         return recent[1]

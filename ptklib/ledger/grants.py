@@ -1,8 +1,9 @@
 """Grants: unforgeable receipts for charges, the only keys that open raw data.
 
-A grant names its charge, the slices it opens and when it expires, and carries a MAC under the ledger's key. Whoever
-does not hold the key cannot make or alter one; the ledger lets each be used once (`GRANT_USED`), before it expires
-(`GRANT_EXPIRED`). The text form (`Grant.token`) travels through files and wires. Reason: GRANT_FORGED.
+A grant names its charge, the slices it opens and when it expires, and carries a MAC under the
+ledger's key. Whoever does not hold the key cannot make or alter one; the ledger lets each be used
+once (`GRANT_USED`), before it expires (`GRANT_EXPIRED`). The text form (`Grant.token`) travels
+through files and wires. Reason: GRANT_FORGED.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import hmac
 import json
 from dataclasses import dataclass
 
+from ptklib.encoding.canonical import canonical
+from ptklib.encoding.mac import mac_of
 from ptklib.errors import GrantRefused, InvalidInput
-from ptklib.ledger.canonical import canonical
-from ptklib.ledger.mac import mac_of
 from ptklib.ledger.slices import Slice, TagRange, check_name
 from ptklib.ledger.state import Charge, LedgerState
 
@@ -52,7 +53,9 @@ class Grant:
                 raise ValueError
             raw = base64.urlsafe_b64decode(token.encode())
             charge, stream, slices, expires_at_ms = json.loads(raw[32:])
-            parsed = tuple(Slice(tuple(blocks), TagRange(start, stop)) for blocks, start, stop in slices)
+            parsed = tuple(
+                Slice(tuple(blocks), TagRange(start, stop)) for blocks, start, stop in slices
+            )
             for name in (stream, *(name for one in parsed for name in one.blocks)):
                 check_name(name, "name")
             if type(charge) is not int or charge < 0 or type(expires_at_ms) is not int:
@@ -66,7 +69,10 @@ def issue(key: bytes, state: LedgerState, charge: Charge) -> Grant:
     """The grant for a reserved charge; the same charge always gives the same grant."""
     blocks = state.streams[charge.stream].blocks
     slices = tuple(
-        Slice(tuple(block.name for first, count in runs for block in blocks[first : first + count]), tags)
+        Slice(
+            tuple(block.name for first, count in runs for block in blocks[first : first + count]),
+            tags,
+        )
         for runs, tags in charge.slices
     )
     mac = _mac(key, _body(charge.number, charge.stream, slices, charge.expires_at_ms))
@@ -76,7 +82,9 @@ def issue(key: bytes, state: LedgerState, charge: Charge) -> Grant:
 def verify(key: bytes, grant: Grant) -> None:
     """Refuse a grant that this ledger did not issue as it stands."""
     if not isinstance(grant, Grant) or not hmac.compare_digest(_mac(key, grant.body), grant.mac):
-        raise GrantRefused("GRANT_FORGED", "the grant was not issued by this ledger, or was altered")
+        raise GrantRefused(
+            "GRANT_FORGED", "the grant was not issued by this ledger, or was altered"
+        )
 
 
 def _mac(key: bytes, body: bytes) -> bytes:
@@ -84,4 +92,11 @@ def _mac(key: bytes, body: bytes) -> bytes:
 
 
 def _body(charge: int, stream: str, slices: tuple[Slice, ...], expires_at_ms: int) -> bytes:
-    return canonical([charge, stream, [[one.blocks, one.tags.start, one.tags.stop] for one in slices], expires_at_ms])
+    return canonical(
+        [
+            charge,
+            stream,
+            [[slice_.blocks, slice_.tags.start, slice_.tags.stop] for slice_ in slices],
+            expires_at_ms,
+        ]
+    )

@@ -20,7 +20,9 @@ def stream_of(state: LedgerState, name: str) -> Stream:
     """The stream of this name."""
     stream = state.streams.get(name)
     if stream is None:
-        raise Refused("STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name)
+        raise Refused(
+            "STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name
+        )
     return stream
 
 
@@ -57,4 +59,6 @@ def retired(stream: str, names: list[str]) -> Refused:
 
 def named(names: Sequence[str]) -> str:
     """Some of the names, for a message."""
-    return ", ".join(repr(name) for name in names[:MAX_SHOWN]) + (" …" if len(names) > MAX_SHOWN else "")
+    return ", ".join(repr(name) for name in names[:MAX_SHOWN]) + (
+        " …" if len(names) > MAX_SHOWN else ""
+    )

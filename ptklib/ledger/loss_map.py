@@ -1,8 +1,9 @@
 """The loss of one block: piecewise constant over the line of tags, in a canonical form.
 
-A loss map is a list of segments, each with a vector of integers (one per component of the stream's filter). It is always
-canonical: segments are maximal, so neighbours differ. Hence the map is a function of the multiset of charges that
-cover the block, not of their order or history; adding a charge and taking it back restores it bit for bit.
+A loss map is a list of segments, each with a vector of integers (one per component of the stream's
+filter). It is always canonical: segments are maximal, so neighbours differ. Hence the map is a
+function of the multiset of charges that cover the block, not of their order or history; adding a
+charge and taking it back restores it bit for bit.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from numpy.typing import NDArray
 
 from ptklib.ledger.slices import TAG_SPACE, TagRange
 
-__all__ = ["LossMap"]
+__all__ = ["LossMap", "Rows"]
 
 Rows = NDArray[np.int64]
 
 
 class LossMap:
-    """Segments ``starts[i] <= tag < starts[i + 1]`` (the last ends the line) with losses ``rows[i]``."""
+    """Segments ``starts[i] <= tag < starts[i + 1]`` (the last ends the line) with losses
+    ``rows[i]``.
+    """
 
     __slots__ = ("_ceiling", "rows", "starts")
 
@@ -44,7 +47,9 @@ class LossMap:
 
     @property
     def ceiling(self) -> Rows:
-        """At least the loss at every tag, component by component: enough to say yes at once, never to say no."""
+        """At least the loss at every tag, component by component: enough to say yes at once, never
+        to say no.
+        """
         if self._ceiling is None:
             self._ceiling = self.peak()
         return self._ceiling
@@ -61,7 +66,10 @@ class LossMap:
         self._lay(tags, demand)
 
     def take_back(self, tags: TagRange, demand: Rows) -> None:
-        """Undo an `add`. The ceiling stays: whether it may come down, only a look at all segments could tell."""
+        """Undo an `add`.
+
+        The ceiling stays: whether it may come down, only a look at all segments could tell.
+        """
         self._lay(tags, -demand)
 
     def _lay(self, tags: TagRange, demand: Rows) -> None:
@@ -104,6 +112,10 @@ class LossMap:
         """Merge segment ``at`` into the one before it where they are equal."""
         rows = self.rows
         # Looking at one component first spares the comparison of whole vectors nearly always.
-        if 0 < at < len(self.starts) and rows[at - 1, 0] == rows[at, 0] and (rows[at - 1] == rows[at]).all():
+        if (
+            0 < at < len(self.starts)
+            and rows[at - 1, 0] == rows[at, 0]
+            and (rows[at - 1] == rows[at]).all()
+        ):
             del self.starts[at]
             self.rows = np.delete(rows, at, axis=0)

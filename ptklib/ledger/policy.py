@@ -1,7 +1,8 @@
 """What a stream promises, fixed when it is created: unit, epsilon, delta, composition.
 
-Everything that ever leaves the service about the stream is jointly (epsilon, delta)-DP, for adding or removing one record
-(``unit="event"``) or everything of one user (``unit="user"``). Reasons: POLICY_INVALID, and those of the amounts.
+Everything that ever leaves the service about the stream is jointly (epsilon, delta)-DP, for adding
+or removing one record (``unit="event"``) or everything of one user (``unit="user"``). Reasons:
+POLICY_INVALID, and those of the amounts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ UNITS = ("event", "user")
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The promise of one stream. ``composition`` defaults to renyi where delta is positive, else to pure."""
+    """The promise of one stream.
+
+    ``composition`` defaults to renyi where delta is positive, else to pure.
+    """
 
     unit: str = "event"
     epsilon: Number = 1
@@ -29,9 +33,15 @@ class Policy:
     composition: str = ""
 
     def __post_init__(self) -> None:
-        """Make amounts exact, choose the default composition, and refuse what no filter can keep."""
+        """Make amounts exact, choose the default composition, and refuse what no filter can
+        keep.
+        """
         if self.unit not in UNITS:
-            raise InvalidInput("POLICY_INVALID", f"unit must be one of {', '.join(UNITS)}, got {self.unit!r:.60}")
+            raise InvalidInput(
+                "POLICY_INVALID",
+                f"unit must be one of {', '.join(UNITS)}, got {self.unit!r:.60}",
+                field="unit",
+            )
         object.__setattr__(self, "epsilon", epsilon_exact(self.epsilon))
         object.__setattr__(self, "delta", delta_exact(self.delta))
         if not self.composition:

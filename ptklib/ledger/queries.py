@@ -1,4 +1,7 @@
-"""What is left, where. Pure reads of the state; every answer is public, for the book never depends on the records."""
+"""What is left, where.
+
+Pure reads of the state; every answer is public, for the book never depends on the records.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ _FATES = ("RESERVED", "SPENT", "RELEASED")
 
 @dataclass(frozen=True)
 class BlockView:
-    """One block as the book has it. ``left`` is for one more pure charge at the worst tag; ``losses`` per tag range."""
+    """One block as the book has it.
+
+    ``left`` is for one more pure charge at the worst tag; ``losses`` per tag range.
+    """
 
     name: str
     retired: str | None
@@ -31,35 +37,51 @@ class BlockView:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is left of one block for one more pure charge, and why it takes none where it was closed."""
+    """What is left of one block for one more pure charge, and why it takes none where it was
+    closed.
+    """
 
     left: Fraction
     retired: str | None
 
 
 def left(state: LedgerState, stream: str, one: Slice) -> Fraction:
-    """The largest pure epsilon that one more charge on the whole slice could have; 0 where a block is retired."""
+    """The largest pure epsilon that one more charge on the whole slice could have; 0 where a block
+    is retired.
+    """
     found = stream_of(state, stream)
     return min(_left(found, _block(found, name), one.tags) for name in one.blocks)
 
 
 def affordable(state: LedgerState, stream: str, cost: Cost, tags: TagRange = WHOLE) -> list[str]:
-    """The living blocks, in order, that could carry ``cost`` on all of ``tags`` (each by itself)."""
+    """The living blocks, in order, that could carry ``cost`` on all of ``tags`` (each by
+    itself).
+    """
     found = stream_of(state, stream)
     blocks = list(found.alive.values())
     if not blocks:
         return []
     losses = [block.loss.within(tags) for block in blocks]
-    admitted = found.filter.admits(np.concatenate(losses), np.array(found.filter.demand(cost), dtype=np.int64))
+    admitted = found.filter.admits(
+        np.concatenate(losses), np.array(found.filter.demand(cost), dtype=np.int64)
+    )
     begins = np.concatenate(([0], np.cumsum([len(rows) for rows in losses])[:-1]))
     return [blocks[at].name for at in np.flatnonzero(np.logical_and.reduceat(admitted, begins))]
 
 
-def peak(state: LedgerState, stream: str, blocks: Sequence[str], tags: TagRange = WHOLE) -> tuple[int, ...]:
-    """The largest loss per component over the points of some blocks whose tags lie within a range."""
+def peak(
+    state: LedgerState, stream: str, blocks: Sequence[str], tags: TagRange = WHOLE
+) -> tuple[int, ...]:
+    """The largest loss per component over the points of some blocks whose tags lie within a
+    range.
+    """
     found = stream_of(state, stream)
     rows = [_block(found, name).loss.within(tags).max(axis=0) for name in blocks]
-    highest = np.array(rows, dtype=np.int64).max(axis=0) if rows else np.zeros(found.filter.width, dtype=np.int64)
+    highest = (
+        np.array(rows, dtype=np.int64).max(axis=0)
+        if rows
+        else np.zeros(found.filter.width, dtype=np.int64)
+    )
     return tuple(highest.tolist())
 
 
@@ -71,11 +93,15 @@ def block_view(state: LedgerState, stream: str, name: str) -> BlockView:
 
 
 def rests(
-    state: LedgerState, stream: str, names: Iterable[str], judged: dict[bytes, Fraction] | None = None
+    state: LedgerState,
+    stream: str,
+    names: Iterable[str],
+    judged: dict[bytes, Fraction] | None = None,
 ) -> dict[str, Rest]:
     """What is left of some blocks; names that the book does not have are left out.
 
-    Equal losses are judged once: ``judged`` remembers them for the next time, for the filter of a stream never changes.
+    Equal losses are judged once: ``judged`` remembers them for the next time, for the filter of a
+    stream never changes.
     """
     found = stream_of(state, stream)
     judged = {} if judged is None else judged
@@ -113,5 +139,7 @@ def _left(stream: Stream, block: Block, tags: TagRange) -> Fraction:
 
 def _block(stream: Stream, name: str) -> Block:
     if name not in stream.by_name:
-        raise Refused("BLOCK_UNKNOWN", f"stream {stream.name!r} has no block {name!r}", blocks=[name])
+        raise Refused(
+            "BLOCK_UNKNOWN", f"stream {stream.name!r} has no block {name!r}", blocks=[name]
+        )
     return stream.by_name[name]

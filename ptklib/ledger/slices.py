@@ -1,7 +1,7 @@
 """Slices: blocks x a range of tags. The unit that charges are laid on and grants open.
 
-A tag is 64 uniform random bits of a record (or of its user); a `TagRange` is a half-open range ``[start, stop)`` of them.
-Reasons: TAGS_INVALID, SLICE_EMPTY, SLICE_DUPLICATE_BLOCK, NAME_INVALID.
+A tag is 64 uniform random bits of a record (or of its user); a `TagRange` is a half-open range
+``[start, stop)`` of them. Reasons: TAGS_INVALID, SLICE_EMPTY, SLICE_DUPLICATE_BLOCK, NAME_INVALID.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ MAX_NAME = 200
 def check_name(value: object, what: str) -> str:
     """Names of streams, blocks, contexts and keys: printable, not empty, of bounded length."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
-        raise InvalidInput("NAME_INVALID", f"{what} must be 1 to {MAX_NAME} printable characters, got {value!r:.60}")
+        raise InvalidInput(
+            "NAME_INVALID",
+            f"{what} must be 1 to {MAX_NAME} printable characters, got {value!r:.60}",
+        )
     return value
 
 
 def names_of(values: Iterable[str], what: str) -> tuple[str, ...]:
     """Several names. A single text is refused: its letters are hardly what was meant."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidInput("NAME_INVALID", f"{what} must be a list of names, got {type(values).__name__}")
+        raise InvalidInput(
+            "NAME_INVALID", f"{what} must be a list of names, got {type(values).__name__}"
+        )
     return tuple(values)
 
 
@@ -44,15 +49,21 @@ class TagRange:
         """Refuse what is not a range of tags."""
         for bound in (self.start, self.stop):
             if not isinstance(bound, int) or isinstance(bound, bool):
-                raise InvalidInput("TAGS_INVALID", f"tag bounds must be integers, got {type(bound).__name__}")
+                raise InvalidInput(
+                    "TAGS_INVALID", f"tag bounds must be integers, got {type(bound).__name__}"
+                )
         if not 0 <= self.start < self.stop <= TAG_SPACE:
-            raise InvalidInput("TAGS_INVALID", f"tags must satisfy 0 <= start < stop <= 2**64, got {self}")
+            raise InvalidInput(
+                "TAGS_INVALID", f"tags must satisfy 0 <= start < stop <= 2**64, got {self}"
+            )
 
     @classmethod
     def of_shares(cls, start: Number, stop: Number) -> TagRange:
-        """The tags from share ``start`` to share ``stop`` of the line: ``of_shares(0, '0.1')`` is the first tenth.
+        """The tags from share ``start`` to share ``stop`` of the line: ``of_shares(0, '0.1')`` is
+        the first tenth.
 
-        Equal shares give equal bounds, so neighbouring ranges made this way never overlap and leave no gap.
+        Equal shares give equal bounds, so neighbouring ranges made this way never overlap and leave
+        no gap.
         """
         return cls(_bound(exact(start, name="start")), _bound(exact(stop, name="stop")))
 
@@ -86,6 +97,8 @@ class Slice:
         if not self.blocks:
             raise InvalidInput("SLICE_EMPTY", "a slice must name at least one block")
         if not isinstance(self.tags, TagRange):
-            raise InvalidInput("TAGS_INVALID", f"tags must be a TagRange, got {type(self.tags).__name__}")
+            raise InvalidInput(
+                "TAGS_INVALID", f"tags must be a TagRange, got {type(self.tags).__name__}"
+            )
         if len(set(self.blocks)) != len(self.blocks):
             raise InvalidInput("SLICE_DUPLICATE_BLOCK", "a slice must name each block once")

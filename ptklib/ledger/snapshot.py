@@ -1,7 +1,8 @@
-"""The state as canonical bytes: equal states have equal bytes, so a digest compares them, and loading is fast.
+"""The state as canonical bytes: equal states have equal bytes, so a digest compares them, and
+loading is fast.
 
-Layout: 8 bytes with the header's length, the header (JSON), the fates (one byte a charge), then the loss vectors of all maps in
-the header's order (little-endian int64). Reason: SNAPSHOT_INVALID.
+Layout: 8 bytes with the header's length, the header (JSON), the fates (one byte a charge), then the
+loss vectors of all maps in the header's order (little-endian int64). Reason: SNAPSHOT_INVALID.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptklib.encoding.canonical import canonical
 from ptklib.errors import JournalDamaged
-from ptklib.ledger.canonical import canonical
 from ptklib.ledger.loss_map import LossMap
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.state import Block, Charge, LedgerState, Stream
@@ -42,7 +43,7 @@ def dump(state: LedgerState) -> bytes:
             "reserved": [charge.as_json() for _, charge in sorted(state.reserved.items())],
         }
     )
-    body = b"".join(np.ascontiguousarray(one, dtype="<i8").tobytes() for one in rows)
+    body = b"".join(np.ascontiguousarray(row, dtype="<i8").tobytes() for row in rows)
     return len(header).to_bytes(8, "little") + header + bytes(state.fates) + body
 
 
@@ -64,7 +65,9 @@ def load(body: bytes) -> LedgerState:
         if len(state.fates) != header["fates"] or vectors.at != len(values):
             raise ValueError
     except (ValueError, KeyError, TypeError, IndexError):
-        raise JournalDamaged("SNAPSHOT_INVALID", "a snapshot of the ledger cannot be read") from None
+        raise JournalDamaged(
+            "SNAPSHOT_INVALID", "a snapshot of the ledger cannot be read"
+        ) from None
     return state
 
 
@@ -87,7 +90,9 @@ def _dump_stream(stream: Stream, rows: list[NDArray[np.int64]]) -> dict[str, Any
         "stream": stream.name,
         "policy": stream.policy.as_json(),
         "filter": stream.filter.as_json(),
-        "quotas": {name: [stream.shares[name], quota.as_json()] for name, quota in stream.quotas.items()},
+        "quotas": {
+            name: [stream.shares[name], quota.as_json()] for name, quota in stream.quotas.items()
+        },
         "keys": stream.keys,
         "blocks": [list(_dump_block(block, rows)) for block in stream.blocks],
     }
@@ -105,17 +110,19 @@ def _dump_block(block: Block, rows: list[NDArray[np.int64]]) -> Iterator[Any]:
 
 
 def _load_stream(body: dict[str, Any], vectors: _Vectors) -> Stream:
-    judge = filter_from_json(body["filter"])
-    stream = Stream(body["stream"], Policy.from_json(body["policy"]), judge)
+    privacy_filter = filter_from_json(body["filter"])
+    stream = Stream(body["stream"], Policy.from_json(body["policy"]), privacy_filter)
     for context, (share, quota) in body["quotas"].items():
         stream.shares[context] = share
         stream.quotas[context] = filter_from_json(quota)
     stream.keys = body["keys"]
     for name, retired, keys, starts, contexts in body["blocks"]:
-        block = Block(len(stream.blocks), name, vectors.take(starts, judge.width))
+        block = Block(len(stream.blocks), name, vectors.take(starts, privacy_filter.width))
         block.retired = retired
         block.keys = keys
-        block.contexts = {context: vectors.take(begins, judge.width) for context, begins in contexts}
+        block.contexts = {
+            context: vectors.take(begins, privacy_filter.width) for context, begins in contexts
+        }
         stream.blocks.append(block)
         stream.by_name[name] = block
         if retired is None:

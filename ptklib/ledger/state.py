@@ -1,8 +1,9 @@
 """What is so: streams, blocks with their losses, reserved charges, the fate of every charge.
 
-The state changes in one way only: `LedgerState.evolve` folds one *entry* into it. Entries are plain JSON values; they
-carry every number that was decided (demands, capacities) as integers, so folding the same entries gives the same state bit
-for bit on any machine, whatever its float libraries do. Folding never refuses: `decide` already said yes.
+The state changes in one way only: `LedgerState.evolve` folds one *entry* into it. Entries are plain
+JSON values; they carry every number that was decided (demands, capacities) as integers, so folding
+the same entries gives the same state bit for bit on any machine, whatever its float libraries do.
+Folding never refuses: `decide` already said yes.
 
 Entries (``kind`` and fields)::
 
@@ -15,8 +16,9 @@ Entries (``kind`` and fields)::
     release  charge, why
     retire   stream, runs, why
 
-Memory grows with the blocks that live and the charges that are reserved; a finished charge keeps one byte, a retired block
-one vector (its highest loss per component). Details of both stay in the journal.
+Memory grows with the blocks that live and the charges that are reserved; a finished charge keeps
+one byte, a retired block one vector (its highest loss per component). Details of both stay in the
+journal.
 """
 
 from __future__ import annotations
@@ -34,7 +36,18 @@ from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import TAG_SPACE, WHOLE, TagRange
 from ptklib.privacy.filters import Filter, filter_from_json
 
-__all__ = ["RELEASED", "RESERVED", "SPENT", "Block", "Charge", "Entry", "LedgerState", "Stream", "runs_of"]
+__all__ = [
+    "RELEASED",
+    "RESERVED",
+    "SPENT",
+    "Block",
+    "Charge",
+    "Entry",
+    "LedgerState",
+    "Run",
+    "Stream",
+    "runs_of",
+]
 
 Entry = dict[str, Any]
 Run = tuple[int, int]
@@ -48,7 +61,9 @@ class Block:
     __slots__ = ("contexts", "index", "keys", "loss", "name", "retired")
 
     def __init__(self, index: int, name: str, loss: LossMap) -> None:
-        """A block with ``loss`` and no contexts; ``retired`` says why it was closed, None while it lives."""
+        """A block with ``loss`` and no contexts; ``retired`` says why it was closed, None while it
+        lives.
+        """
         self.index = index
         self.name = name
         self.loss = loss
@@ -91,7 +106,12 @@ class Charge(NamedTuple):
         return cls(
             body["charge"],
             body["stream"],
-            tuple([(tuple(map(tuple, runs)), _tags(start, stop)) for runs, start, stop in body["slices"]]),
+            tuple(
+                [
+                    (tuple(map(tuple, runs)), _tags(start, stop))
+                    for runs, start, stop in body["slices"]
+                ]
+            ),
             body["cost"],
             np.array(body["demand"], dtype=np.int64),
             tuple(body.get("contexts", ())),
@@ -104,7 +124,9 @@ class Charge(NamedTuple):
         body = {
             "charge": self.number,
             "stream": self.stream,
-            "slices": [[[list(run) for run in runs], tags.start, tags.stop] for runs, tags in self.slices],
+            "slices": [
+                [[list(run) for run in runs], tags.start, tags.stop] for runs, tags in self.slices
+            ],
             "cost": self.cost,
             "demand": self.demand.tolist(),
             "expires_at_ms": self.expires_at_ms,
@@ -156,7 +178,9 @@ class LedgerState:
         self._folds[entry["kind"]](entry)
 
     def undo(self, entry: Entry) -> None:
-        """Take back the newest entry, which must be a ``reserve``: the state is as it was before, bit for bit."""
+        """Take back the newest entry, which must be a ``reserve``: the state is as it was before,
+        bit for bit.
+        """
         charge = Charge.from_json(entry)
         assert entry["kind"] == "reserve"
         assert charge.number == len(self.fates) - 1
@@ -174,7 +198,9 @@ class LedgerState:
 
     def _fold_stream(self, entry: Entry) -> None:
         policy = Policy.from_json(entry["policy"])
-        self.streams[entry["stream"]] = Stream(entry["stream"], policy, filter_from_json(entry["filter"]))
+        self.streams[entry["stream"]] = Stream(
+            entry["stream"], policy, filter_from_json(entry["filter"])
+        )
 
     def _fold_quota(self, entry: Entry) -> None:
         stream = self.streams[entry["stream"]]
@@ -195,7 +221,8 @@ class LedgerState:
         """Fold a ``reserve`` entry that is at hand as a charge."""
         if charge.number != len(self.fates):
             raise JournalDamaged(
-                "ENTRY_OUT_OF_ORDER", f"charge {charge.number} does not follow charge {len(self.fates) - 1}"
+                "ENTRY_OUT_OF_ORDER",
+                f"charge {charge.number} does not follow charge {len(self.fates) - 1}",
             )
         if spent:
             self.fates.append(SPENT)
@@ -230,13 +257,16 @@ class LedgerState:
                 block.keys.clear()
                 del stream.alive[block.name]
 
-    def _lay(self, charge: Charge, lay: Callable[[LossMap, TagRange, NDArray[np.int64]], None]) -> None:
+    def _lay(
+        self, charge: Charge, lay: Callable[[LossMap, TagRange, NDArray[np.int64]], None]
+    ) -> None:
         stream = self.streams[charge.stream]
         demand = charge.demand
         for runs, tags in charge.slices:
             for first, count in runs:
                 for block in stream.blocks[first : first + count]:
-                    # A closed block keeps its highest loss for ever, also when a reservation on it lapses.
+                    # A closed block keeps its highest loss for ever, also when a reservation on it
+                    # lapses.
                     if block.retired is None:
                         lay(block.loss, tags, demand)
                         for context in charge.contexts:

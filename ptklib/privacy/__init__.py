@@ -1,4 +1,5 @@
-"""The privacy core: amounts, costs, filters, exact noise, mechanisms. Import from the modules; nothing is re-exported.
+"""The privacy core: amounts, costs, filters, exact noise, mechanisms. Import from the modules;
+nothing is re-exported.
 
 ``amounts``     exact integer budget arithmetic
 ``costs``       what a mechanism costs, as a value: sum, convert, print, store

@@ -1,15 +1,17 @@
-"""Numeric privacy curves: the Renyi divergence of each noise, the Gaussian profile, and the ways between them.
+"""Numeric privacy curves: the Renyi divergence of each noise, the Gaussian profile, and the ways
+between them.
 
-Contract: **every number returned is an upper bound** on the true one. Closed forms are arranged so that nothing
-cancels, and the result is inflated by a relative `MARGIN`, orders of magnitude above the rounding error; the sampled
-Gaussian, which sums thousands of terms, gets `SUM_MARGIN`. A caller may therefore round a result to the nearest float
-or decimal without falling below the truth, and still rounds up when it makes integers of it.
+Contract: **every number returned is an upper bound** on the true one. Closed forms are arranged so
+that nothing cancels, and the result is inflated by a relative `MARGIN`, orders of magnitude above
+the rounding error; the sampled Gaussian, which sums thousands of terms, gets `SUM_MARGIN`. A caller
+may therefore round a result to the nearest float or decimal without falling below the truth, and
+still rounds up when it makes integers of it.
 
 An order is a float above 1; ``inf`` is the order at which the divergence is the pure epsilon.
 
-Renyi to (epsilon, delta) is Canonne, Kamath & Steinke 2020 (Prop. 12; also Balle et al. 2020): a divergence R at order a
-gives delta = exp((a-1)(R-epsilon)) (1-1/a)^(a-1) / a for every epsilon, and the inequality behind it holds
-pointwise, so it also holds for measures of mass less than one.
+Renyi to (epsilon, delta) is Canonne, Kamath & Steinke 2020 (Prop. 12; also Balle et al. 2020): a
+divergence R at order a gives delta = exp((a-1)(R-epsilon)) (1-1/a)^(a-1) / a for every epsilon, and
+the inequality behind it holds pointwise, so it also holds for measures of mass less than one.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ _TINY = Fraction(1, 10**30)
 
 
 class _Local(threading.local):
-    """A context of our own in each thread: the global one may be changed by anybody, and functions change it while they run."""
+    """A context of our own in each thread: the global one may be changed by anybody, and functions
+    change it while they run.
+    """
 
     def __init__(self) -> None:
         self.mp: Any = mpmath.MPContext()
@@ -92,44 +96,57 @@ def up(value: float) -> float:
 def pure_renyi(orders: Floats, epsilon: Fraction | float) -> Floats:
     """Renyi divergence of randomized response, the worst of all epsilon-DP pairs.
 
-    R = log(cosh((a-1/2)e) / cosh(e/2)) / (a-1), which is (sinh(ae) - sinh((a-1)e)) / sinh(e) by the half-angle formulas;
-    written with log1p where ae is small, so that it keeps all its digits as e goes to zero.
+    R = log(cosh((a-1/2)e) / cosh(e/2)) / (a-1), which is (sinh(ae) - sinh((a-1)e)) / sinh(e) by the
+    half-angle formulas; written with log1p where ae is small, so that it keeps all its digits as e
+    goes to zero.
     """
     e = float(epsilon)
     with np.errstate(over="ignore", invalid="ignore"):
-        small = np.log1p(2 * np.sinh(orders * e / 2) * np.sinh((orders - 1) * e / 2) / math.cosh(min(e, 700) / 2))
+        small = np.log1p(
+            2 * np.sinh(orders * e / 2) * np.sinh((orders - 1) * e / 2) / math.cosh(min(e, 700) / 2)
+        )
         large = (np.log1p(np.exp(-(2 * orders - 1) * e)) - math.log1p(math.exp(-e))) / (orders - 1)
         curve = np.where(orders * e < 2, small / (orders - 1), e + large)
     return np.asarray(np.minimum(curve, e) * (1 + MARGIN), dtype=np.float64)
 
 
 def laplace_renyi(orders: Floats, epsilon: Fraction, step: Fraction = Fraction(0)) -> Floats:
-    """Renyi divergence of Laplace noise: ``epsilon`` = sensitivity / scale; ``step`` = 1 / scale on integers, else 0.
+    """Renyi divergence of Laplace noise: ``epsilon`` = sensitivity / scale; ``step`` = 1 / scale on
+    integers, else 0.
 
-    With t the step and T the epsilon, the sum (or integral) over the three regions k <= 0, 0 < k < sensitivity and
-    k >= sensitivity collapses to A exp((a-1)T) + B exp(-aT) with A + B = 1 and
-    A : B = sinh(at) : sinh((a-1)t); as t goes to 0 this is a : a-1, the continuous Laplace. For a sensitivity of one
-    unit (T = t) it is randomized response: on integers the noise has no room between the two answers.
+    With t the step and T the epsilon, the sum (or integral) over the three regions k <= 0, 0 < k <
+    sensitivity and k >= sensitivity collapses to A exp((a-1)T) + B exp(-aT) with A + B = 1 and A :
+    B = sinh(at) : sinh((a-1)t); as t goes to 0 this is a : a-1, the continuous Laplace. For a
+    sensitivity of one unit (T = t) it is randomized response: on integers the noise has no room
+    between the two answers.
     """
-    return np.array([_laplace_at(float(order), epsilon, step) for order in orders], dtype=np.float64)
+    return np.array(
+        [_laplace_at(float(order), epsilon, step) for order in orders], dtype=np.float64
+    )
 
 
 def _laplace_at(order: float, epsilon: Fraction, step: Fraction) -> float:
     if math.isinf(order):
         return up(float(epsilon))
     a, loss, t = precise(order), precise(max(epsilon, _TINY)), precise(step)
-    near, far = (a, a - 1) if step == 0 else (_PRECISE.mp.sinh(a * t), _PRECISE.mp.sinh((a - 1) * t))
-    excess = (near * _PRECISE.mp.expm1((a - 1) * loss) + far * _PRECISE.mp.expm1(-a * loss)) / (near + far)
+    near, far = (
+        (a, a - 1) if step == 0 else (_PRECISE.mp.sinh(a * t), _PRECISE.mp.sinh((a - 1) * t))
+    )
+    excess = (near * _PRECISE.mp.expm1((a - 1) * loss) + far * _PRECISE.mp.expm1(-a * loss)) / (
+        near + far
+    )
     return up(float(_PRECISE.mp.log1p(excess) / (a - 1)))
 
 
 def sampled_gaussian_renyi(orders: Floats, rate: float, sigma: float) -> Floats:
-    """One step of Poisson sampling at ``rate`` and Gaussian noise ``sigma``, sensitivity 1, under add/remove.
+    """One step of Poisson sampling at ``rate`` and Gaussian noise ``sigma``, sensitivity 1, under
+    add/remove.
 
-    At an integer order a (Mironov, Talwar & Zhang 2019): exp((a-1)R) = sum_k C(a,k) q^k (1-q)^(a-k) exp(k(k-1)/(2 sigma^2)).
-    The binomial weights sum to one, so that sum minus one is the same sum with expm1 for exp: all terms are
-    positive, those of k = 0, 1 vanish and no digit is lost for small q. (a-1)R is convex in a, so between
-    integers its chord is an upper bound. Sampling never hurts, so the plain Gaussian bounds it as well.
+    At an integer order a (Mironov, Talwar & Zhang 2019): exp((a-1)R) = sum_k C(a,k) q^k (1-q)^(a-k)
+    exp(k(k-1)/(2 sigma^2)). The binomial weights sum to one, so that sum minus one is the same sum
+    with expm1 for exp: all terms are positive, those of k = 0, 1 vanish and no digit is lost for
+    small q. (a-1)R is convex in a, so between integers its chord is an upper bound. Sampling never
+    hurts, so the plain Gaussian bounds it as well.
     """
     plain = orders / (2 * sigma * sigma)
     if rate >= 1:
@@ -162,18 +179,20 @@ def _log_moment(order: int, rate: float, sigma: float) -> float:
 
 
 def mu_squared_of_pure(epsilon: Fraction | float) -> float:
-    """The smallest mu^2 such that epsilon-DP implies mu-GDP: mu = -2 Phi^-1(1 / (1 + exp(epsilon))).
+    """The smallest mu^2 such that epsilon-DP implies mu-GDP: mu = -2 Phi^-1(1 / (1 +
+    exp(epsilon))).
 
-    Proof. The trade-off of epsilon-DP is f(x) = max(0, 1 - exp(e) x, exp(-e)(1 - x)): straight from (0, 1) to its kink at
-    x0 = 1/(1 + exp(e)), f(x0) = x0, and straight again to (1, 0). The Gaussian trade-off G(x) = Phi(Phi^-1(1-x) - mu) is
-    convex, runs through (0, 1) and (1, 0), and meets the diagonal at Phi(-mu/2) = x0 for this mu. A convex function
-    lies below its chords, and the two chords are f: G <= f, so every epsilon-DP mechanism is mu-GDP. A smaller
-    mu fails at x0.
+    Proof. The trade-off of epsilon-DP is f(x) = max(0, 1 - exp(e) x, exp(-e)(1 - x)): straight from
+    (0, 1) to its kink at x0 = 1/(1 + exp(e)), f(x0) = x0, and straight again to (1, 0). The
+    Gaussian trade-off G(x) = Phi(Phi^-1(1-x) - mu) is convex, runs through (0, 1) and (1, 0), and
+    meets the diagonal at Phi(-mu/2) = x0 for this mu. A convex function lies below its chords, and
+    the two chords are f: G <= f, so every epsilon-DP mechanism is mu-GDP. A smaller mu fails at x0.
     """
     from scipy import special
 
     e = float(epsilon)
-    # 1/2 - x0 = tanh(e/2)/2 keeps the digits of a small epsilon, the logarithm those of a large one.
+    # 1/2 - x0 = tanh(e/2)/2 keeps the digits of a small epsilon, the logarithm those of a large
+    # one.
     if e < 4:
         mu = 2 * math.sqrt(2) * float(special.erfinv(math.tanh(e / 2)))
     else:
@@ -182,7 +201,9 @@ def mu_squared_of_pure(epsilon: Fraction | float) -> float:
 
 
 def delta_of_gaussian(mu: Any, epsilon: Any) -> Any:
-    """Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2), to 100 digits: the exact delta of mu-GDP at this epsilon."""
+    """Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2), to 100 digits: the exact delta of mu-GDP at
+    this epsilon.
+    """
     first = _PRECISE.mp.erfc((epsilon / mu - mu / 2) / _PRECISE.mp.sqrt(2))
     second = _PRECISE.mp.erfc((epsilon / mu + mu / 2) / _PRECISE.mp.sqrt(2))
     return (first - _PRECISE.mp.exp(epsilon) * second) / 2
@@ -197,7 +218,9 @@ def epsilon_of_gaussian(mu_squared: Fraction | float, delta: Fraction | float) -
 
 
 def epsilon_of_delta(profile: Callable[[float], Any], delta: Any) -> float:
-    """The least epsilon, to a relative `MARGIN`, at which a falling profile is at most delta; always one that is."""
+    """The least epsilon, to a relative `MARGIN`, at which a falling profile is at most delta;
+    always one that is.
+    """
     if profile(0.0) <= delta:
         return 0.0
     low, high = 0.0, 1e-6
@@ -218,7 +241,9 @@ def epsilon_of_renyi(orders: Floats, values: Floats, delta: Fraction | float) ->
         return pure
     finite = np.isfinite(orders)
     a, value = orders[finite], values[finite]
-    best = float(np.min(value + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1), initial=np.inf))
+    best = float(
+        np.min(value + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1), initial=np.inf)
+    )
     return min(pure, up(max(0.0, best)))
 
 
@@ -234,7 +259,9 @@ def delta_of_renyi(orders: Floats, values: Floats, epsilon: float) -> float:
 
 
 def capacity_at(order: Fraction, epsilon: Fraction, delta: Fraction) -> Any:
-    """The largest Renyi divergence at a finite ``order`` that still implies (epsilon, delta); may be negative."""
+    """The largest Renyi divergence at a finite ``order`` that still implies (epsilon, delta); may
+    be negative.
+    """
     a = precise(order)
     return (
         precise(epsilon)

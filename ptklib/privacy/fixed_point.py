@@ -1,7 +1,9 @@
-"""Real statistics as integers, so that their sensitivity is what the formula says and noise can be exact.
+"""Real statistics as integers, so that their sensitivity is what the formula says and noise can be
+exact.
 
-Floating-point sums round differently with and without a record, so their true sensitivity exceeds the textbook one. Here
-every value becomes a whole number of ``resolution`` before anything is summed, and sums are exact integers.
+Floating-point sums round differently with and without a record, so their true sensitivity exceeds
+the textbook one. Here every value becomes a whole number of ``resolution`` before anything is
+summed, and sums are exact integers.
 
 **Proof note.** *Unit:* one value of one record. *Sensitivity:* ``encode`` maps each value on its own, whatever the others
 are, into [lower_units, upper_units] (integers clipped last, so float rounding cannot step outside). Adding or removing
@@ -10,9 +12,10 @@ mechanism that noises the sum charges for it, and ``decode`` afterwards is post-
 
 Bounds and resolution are public: they come from the configuration, never from the data.
 
-NaN becomes the value of [lower, upper] nearest to zero (zero itself when it is inside). Infinities are clipped like any
-other value. Rounding is to the nearest multiple, computed in float64: it may go either way when a value is within
-float error of the middle between two multiples, which affects accuracy by one resolution and privacy not at all.
+NaN becomes the value of [lower, upper] nearest to zero (zero itself when it is inside). Infinities
+are clipped like any other value. Rounding is to the nearest multiple, computed in float64: it may
+go either way when a value is within float error of the middle between two multiples, which affects
+accuracy by one resolution and privacy not at all.
 
 Reasons: BOUNDS_INVALID, RESOLUTION_INVALID, COLUMNS_INVALID, VALUES_NOT_REAL.
 """
@@ -41,7 +44,10 @@ _INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, init=False)
 class FixedPoint:
-    """Encodes reals of [lower, upper] as whole numbers of ``resolution``. See the module for the proof note."""
+    """Encodes reals of [lower, upper] as whole numbers of ``resolution``.
+
+    See the module for the proof note.
+    """
 
     lower: Fraction
     upper: Fraction
@@ -50,11 +56,14 @@ class FixedPoint:
     upper_units: int = field(repr=False)
 
     def __init__(self, lower: Number, upper: Number, resolution: Number) -> None:
-        """Bounds may be negative; ``resolution`` is positive and at most the larger absolute bound."""
+        """Bounds may be negative; ``resolution`` is positive and at most the larger absolute
+        bound.
+        """
         low, high = _signed(lower, "lower"), _signed(upper, "upper")
         if low >= high:
             raise InvalidInput(
-                "BOUNDS_INVALID", f"lower must be less than upper, got lower {_show(low)} and upper {_show(high)}"
+                "BOUNDS_INVALID",
+                f"lower must be less than upper, got lower {_show(low)} and upper {_show(high)}",
             )
         step = _signed(resolution, "resolution")
         most = max(abs(low), abs(high))
@@ -75,7 +84,9 @@ class FixedPoint:
 
     @property
     def sensitivity(self) -> int:
-        """Add/remove of one record moves an encoded sum by at most this many units, rounding included."""
+        """Add/remove of one record moves an encoded sum by at most this many units, rounding
+        included.
+        """
         return max(abs(self.lower_units), abs(self.upper_units))
 
     def l1(self, columns: int) -> int:
@@ -87,7 +98,10 @@ class FixedPoint:
         return _columns(columns) * self.sensitivity**2
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Clip, round and clip again; the shape is kept. Each element depends on that element alone."""
+        """Clip, round and clip again; the shape is kept.
+
+        Each element depends on that element alone.
+        """
         reals = _reals(values)
         lower, upper = float(self.lower), float(self.upper)
         # Before the clip, which then moves it to the bound nearest to zero.
@@ -98,11 +112,16 @@ class FixedPoint:
         return np.clip(reals.astype(np.int64), self.lower_units, self.upper_units)
 
     def total(self, values: ArrayLike) -> int:
-        """The exact sum, in units, of the encoded values of all elements. An int: it cannot overflow."""
+        """The exact sum, in units, of the encoded values of all elements.
+
+        An int: it cannot overflow.
+        """
         flat = _reals(values).reshape(-1)
         # So many units at most that each partial sum stays inside int64.
         chunk = min(_CHUNK, _INT64_MAX // self.sensitivity)
-        return sum(int(self.encode(flat[at : at + chunk]).sum()) for at in range(0, len(flat), chunk))
+        return sum(
+            int(self.encode(flat[at : at + chunk]).sum()) for at in range(0, len(flat), chunk)
+        )
 
     def decode(self, units: int) -> float:
         """The real number that ``units`` (a noised sum, say) stands for, rounded once."""
@@ -130,12 +149,19 @@ def _show(value: Fraction) -> str:
 
 
 def _reals(values: ArrayLike) -> NDArray[np.float64]:
-    """A fresh float64 array. Whether it is refused depends on the container and the kinds of elements, never on magnitudes."""
+    """A fresh float64 array.
+
+    Whether it is refused depends on the container and the kinds of elements, never on magnitudes.
+    """
     if isinstance(values, np.ndarray) and type(values) is not np.ndarray:
-        raise InvalidInput("VALUES_NOT_REAL", f"values must be a plain numpy array, got {type(values).__name__}")
+        raise InvalidInput(
+            "VALUES_NOT_REAL", f"values must be a plain numpy array, got {type(values).__name__}"
+        )
     array: NDArray[Any] = np.asarray(values)
     if array.dtype.kind == "O":
-        array = np.array([_real(one) for one in array.reshape(-1)], dtype=np.float64).reshape(array.shape)
+        array = np.array([_real(one) for one in array.reshape(-1)], dtype=np.float64).reshape(
+            array.shape
+        )
     if array.dtype.kind not in "iufb":
         raise InvalidInput("VALUES_NOT_REAL", "values must be real numbers")
     return array.astype(np.float64)
@@ -155,5 +181,7 @@ def _real(value: object) -> float:
 
 def _columns(columns: int) -> int:
     if type(columns) is not int or columns < 1:
-        raise InvalidInput("COLUMNS_INVALID", f"columns must be a whole number from 1, got {columns!r:.40}")
+        raise InvalidInput(
+            "COLUMNS_INVALID", f"columns must be a whole number from 1, got {columns!r:.40}"
+        )
     return columns

@@ -1,24 +1,27 @@
-"""Does a sampler draw from the distribution it claims? Goodness of fit with tiny p-values and a check of its own power.
+"""Does a sampler draw from the distribution it claims? Goodness of fit with tiny p-values and a
+check of its own power.
 
-The contract
-------------
-* `fit_cdf` and `fit_pmf` give the p-value of integer (or any hashable) samples under a claimed distribution. Two tests
-  are made and joined by Bonferroni: a chi-square over cells that each expect at least `MIN_EXPECTED` samples, the
-  tails included, and an exact binomial test of every cumulative event (cdf) or single outcome (pmf). The cells depend
-  on the claimed distribution and the number of samples only, never on the samples. A value that the claim calls
-  impossible has p-value 0.
-* `check_scale` and `check_pmf` are for tests. They accept the right distribution **and must reject wrong ones on the
-  same samples**: a scale that is 1.3 times too large or too small, or the alternatives given. If they cannot, the test
-  proves nothing and `TooLittlePower` is raised. So no test that uses them can be vacuous.
+The contract ------------
+* `fit_cdf` and `fit_pmf` give the p-value of integer (or any hashable) samples under a claimed
+  distribution. Two tests are made and joined by Bonferroni: a chi-square over cells that each
+  expect at least `MIN_EXPECTED` samples, the tails included, and an exact binomial test of every
+  cumulative event (cdf) or single outcome (pmf). The cells depend on the claimed distribution and
+  the number of samples only, never on the samples. A value that the claim calls impossible has
+  p-value 0.
+* `check_scale` and `check_pmf` are for tests. They accept the right distribution **and must reject
+  wrong ones on the same samples**: a scale that is 1.3 times too large or too small, or the
+  alternatives given. If they cannot, the test proves nothing and `TooLittlePower` is raised. So no
+  test that uses them can be vacuous.
 
-A right sampler is accused with probability about ``p_value`` (default 1e-9): a failure is a bug, not bad luck.
+A right sampler is accused with probability about ``p_value`` (default 1e-9): a failure is a bug,
+not bad luck.
 
 Example::
 
     check_scale(lambda count: my_sampler(count, scale=5), discrete_laplace_cdf, 5, count=20_000)
 
-Reasons of `InvalidInput`: SAMPLES_NOT_INTEGER, SAMPLES_EMPTY, SAMPLE_TOO_SMALL, DISTRIBUTION_INVALID, P_VALUE_INVALID,
-SCALE_NOT_POSITIVE, NO_ALTERNATIVE.
+Reasons of `InvalidInput`: SAMPLES_NOT_INTEGER, SAMPLES_EMPTY, SAMPLE_TOO_SMALL,
+DISTRIBUTION_INVALID, P_VALUE_INVALID, SCALE_NOT_POSITIVE, NO_ALTERNATIVE.
 """
 
 from __future__ import annotations
@@ -68,7 +71,9 @@ class Mismatch(AssertionError):
 
 
 class TooLittlePower(AssertionError):
-    """The test could not have told a wrong distribution from the right one: it must be made larger."""
+    """The test could not have told a wrong distribution from the right one: it must be made
+    larger.
+    """
 
 
 @dataclass(frozen=True)
@@ -100,11 +105,15 @@ def geometric_cdf(k: ArrayLike, scale: float) -> Floats:
 
 def rounded_gaussian_cdf(k: ArrayLike, sigma: float) -> Floats:
     """P(round(X) <= k) for a continuous Gaussian X of mean 0 and standard deviation ``sigma``."""
-    return np.asarray(special.ndtr((np.asarray(k, dtype=np.float64) + 0.5) / sigma), dtype=np.float64)
+    return np.asarray(
+        special.ndtr((np.asarray(k, dtype=np.float64) + 0.5) / sigma), dtype=np.float64
+    )
 
 
 def fit_cdf(samples: ArrayLike, cdf: Cdf) -> Fit:
-    """The fit of integer ``samples`` to ``cdf``, which takes an int64 array and gives P(X <= k) for each k."""
+    """The fit of integer ``samples`` to ``cdf``, which takes an int64 array and gives P(X <= k) for
+    each k.
+    """
     values = _integers(samples)
     cuts = _cuts(cdf, values.size)
     upto = _probabilities(cdf(cuts), "the cdf")
@@ -131,10 +140,14 @@ def fit_pmf(samples: Iterable[Hashable], pmf: Mapping[Any, float]) -> Fit:
         raise InvalidInput("SAMPLES_EMPTY", "at least one sample is needed, got none")
     shares = _probabilities(np.array(list(pmf.values()), dtype=np.float64), "the pmf")
     if abs(float(shares.sum()) - 1) > 1e-9:
-        raise InvalidInput("DISTRIBUTION_INVALID", f"the pmf must sum to 1, got {float(shares.sum())!r}")
+        raise InvalidInput(
+            "DISTRIBUTION_INVALID", f"the pmf must sum to 1, got {float(shares.sum())!r}"
+        )
     for outcome in counts:
         if pmf.get(outcome, 0.0) == 0:
-            return Fit(0.0, math.inf, len(pmf), f"the outcome {outcome!r} was drawn and is impossible")
+            return Fit(
+                0.0, math.inf, len(pmf), f"the outcome {outcome!r} was drawn and is impossible"
+            )
     observed = np.array([counts[outcome] for outcome in pmf], dtype=np.int64)
     return _join(observed, shares, observed, shares, [f"X = {outcome!r}" for outcome in pmf])
 
@@ -147,17 +160,21 @@ def check_scale(
     count: int,
     p_value: float = 1e-9,
 ) -> Fit:
-    """Draw ``count`` samples; accept ``scale`` and insist that 1.3 times and 1/1.3 of it are rejected.
+    """Draw ``count`` samples; accept ``scale`` and insist that 1.3 times and 1/1.3 of it are
+    rejected.
 
-    ``draw(count)`` gives integers that claim to follow ``cdf(k, scale)``. Raises `Mismatch` if they do not, and
-    `TooLittlePower` if they fit a wrong scale as well, in which case ``count`` must grow (or the test is of no use).
+    ``draw(count)`` gives integers that claim to follow ``cdf(k, scale)``. Raises `Mismatch` if they
+    do not, and `TooLittlePower` if they fit a wrong scale as well, in which case ``count`` must
+    grow (or the test is of no use).
     """
     _check_p_value(p_value)
     if not (scale > 0 and math.isfinite(scale)):
         raise InvalidInput("SCALE_NOT_POSITIVE", f"scale must be positive and finite, got {scale}")
     samples = _integers(draw(count))
     if samples.size != count:
-        raise InvalidInput("SAMPLE_TOO_SMALL", f"draw({count}) must give {count} samples, got {samples.size}")
+        raise InvalidInput(
+            "SAMPLE_TOO_SMALL", f"draw({count}) must give {count} samples, got {samples.size}"
+        )
 
     def at(claim: float) -> Fit:
         return fit_cdf(samples, lambda k: cdf(k, claim))
@@ -178,7 +195,10 @@ def check_pmf(
     """Accept ``pmf`` for the samples and insist that every wrong pmf in ``against`` is rejected."""
     _check_p_value(p_value)
     if not against:
-        raise InvalidInput("NO_ALTERNATIVE", "against must hold at least one wrong pmf, or the test could be vacuous")
+        raise InvalidInput(
+            "NO_ALTERNATIVE",
+            "against must hold at least one wrong pmf, or the test could be vacuous",
+        )
     drawn = samples.tolist() if isinstance(samples, np.ndarray) else list(samples)
     right = _accepted(fit_pmf(drawn, pmf), "the pmf", len(drawn), p_value)
     for place, wrong in enumerate(against):
@@ -198,7 +218,8 @@ def _accepted(fit: Fit, claim: str, count: int, p_value: float) -> Fit:
 def _rejected(fit: Fit, claim: str, count: int, p_value: float) -> None:
     if fit.p_value >= p_value:
         raise TooLittlePower(
-            f"{count} samples fit {claim} as well (p = {fit.p_value:.3g}, which is not below {p_value:g}): "
+            f"{count} samples fit {claim} as well (p = {fit.p_value:.3g}, which is not below "
+            f"{p_value:g}): "
             "this test cannot fail. Draw more samples, or choose parameters that tell the two apart"
         )
 
@@ -213,7 +234,9 @@ def _integers(samples: ArrayLike) -> Integers:
     if values.size == 0:
         raise InvalidInput("SAMPLES_EMPTY", "at least one sample is needed, got none")
     if values.dtype.kind not in "iu":
-        raise InvalidInput("SAMPLES_NOT_INTEGER", f"samples must be integers, got dtype {values.dtype}")
+        raise InvalidInput(
+            "SAMPLES_NOT_INTEGER", f"samples must be integers, got dtype {values.dtype}"
+        )
     return values.astype(np.int64)
 
 
@@ -224,9 +247,13 @@ def _probabilities(values: Floats, name: str) -> Floats:
 
 
 def _cuts(cdf: Cdf, size: int) -> Integers:
-    """Ends of cells: even quantiles in the middle, halving quantiles in both tails, by bisection of the cdf."""
+    """Ends of cells: even quantiles in the middle, halving quantiles in both tails, by bisection of
+    the cdf.
+    """
     if size < 2 * MIN_EXPECTED:
-        raise InvalidInput("SAMPLE_TOO_SMALL", f"at least {2 * MIN_EXPECTED:g} samples are needed, got {size}")
+        raise InvalidInput(
+            "SAMPLE_TOO_SMALL", f"at least {2 * MIN_EXPECTED:g} samples are needed, got {size}"
+        )
     tail = 0.5 ** np.arange(1, max(2, int(math.log2(size / MIN_EXPECTED)) + 1))
     middle = np.arange(1, _CENTRAL_CELLS) / _CENTRAL_CELLS
     targets = np.unique(np.concatenate([tail, middle, 1 - tail]))
@@ -238,12 +265,18 @@ def _cuts(cdf: Cdf, size: int) -> Integers:
     return np.unique(high).astype(np.int64)
 
 
-def _join(observed: Integers, shares: Floats, hits: Integers, chances: Floats, names: list[str]) -> Fit:
-    """Chi-square over cells, and an exact two-sided binomial test of each named event; Bonferroni over all."""
+def _join(
+    observed: Integers, shares: Floats, hits: Integers, chances: Floats, names: list[str]
+) -> Fit:
+    """Chi-square over cells, and an exact two-sided binomial test of each named event; Bonferroni
+    over all.
+    """
     size = int(observed.sum())
     statistic, cells = _chi_square(observed, shares * size)
     by_cells = float(stats.chi2.sf(statistic, cells - 1)) if cells > 1 else 1.0
-    exact = 2 * np.minimum(stats.binom.cdf(hits, size, chances), stats.binom.sf(hits - 1, size, chances))
+    exact = 2 * np.minimum(
+        stats.binom.cdf(hits, size, chances), stats.binom.sf(hits - 1, size, chances)
+    )
     worst = int(np.argmin(exact))
     by_events = float(exact[worst]) * len(names)
     share, chance = hits[worst] / size, chances[worst]

@@ -1,10 +1,12 @@
-"""`check_filter`: does this privacy filter keep its contract? For any filter, ours or a third party's.
+"""`check_filter`: does this privacy filter keep its contract? For any filter, ours or a third
+party's.
 
-Every check has a name, and says what it found when it fails. The central one (``keeps_its_promise``) fills the filter with
-random sequences of costs whose worst cases are known exactly, and computes the delta that the pair of worst cases
-really has at the promised epsilon. That accountant shares nothing with the filters: it convolves privacy-loss
-distributions on a grid and **rounds every loss down**, so what it reports is a lower bound of the truth, and an accusation is
-a proof (up to the sequences tried: passing is evidence, not a proof).
+Every check has a name, and says what it found when it fails. The central one
+(``keeps_its_promise``) fills the filter with random sequences of costs whose worst cases are known
+exactly, and computes the delta that the pair of worst cases really has at the promised epsilon.
+That accountant shares nothing with the filters: it convolves privacy-loss distributions on a grid
+and **rounds every loss down**, so what it reports is a lower bound of the truth, and an accusation
+is a proof (up to the sequences tried: passing is evidence, not a proof).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ptklib.privacy.amounts import MAX_EPSILON, NANO
 from ptklib.privacy.costs import ApproxCost, Cost, GaussianCost, LaplaceCost, PureCost
 from ptklib.privacy.filters.base import LOSS_LIMIT, Filter
 
-__all__ = ["CHECKS", "Finding", "check_filter", "findings", "least_delta"]
+__all__ = ["CHECKS", "FailedCheck", "check_filter", "findings", "least_delta"]
 
 Floats = NDArray[np.float64]
 _CELLS = 1 << 14
@@ -33,7 +35,7 @@ _TINY = PureCost(epsilon=Fraction(3, 10 * NANO))
 
 
 @dataclass(frozen=True)
-class Finding:
+class FailedCheck:
     """A check that failed, and why."""
 
     check: str
@@ -55,22 +57,24 @@ class _Unbounded(Cost):
 
 def check_filter(candidate: Filter, *, seed: int = 0) -> None:
     """Run every check; raise an AssertionError that names and explains each failure."""
-    found = findings(candidate, seed=seed)
-    if found:
-        lines = "\n".join(f"  {one.check}: {one.problem}" for one in found)
-        raise AssertionError(f"{type(candidate).__name__} breaks the contract of a filter:\n{lines}")
+    failed_checks = findings(candidate, seed=seed)
+    if failed_checks:
+        lines = "\n".join(f"  {one.check}: {one.problem}" for one in failed_checks)
+        raise AssertionError(
+            f"{type(candidate).__name__} breaks the contract of a filter:\n{lines}"
+        )
 
 
-def findings(candidate: Filter, *, seed: int = 0) -> list[Finding]:
+def findings(candidate: Filter, *, seed: int = 0) -> list[FailedCheck]:
     """What failed; empty when all is well. The same seed gives the same random cases."""
     found = []
     for check in CHECKS:
         try:
             check(candidate, np.random.default_rng(seed))
         except _Broken as broken:
-            found.append(Finding(check.__name__, str(broken)))
+            found.append(FailedCheck(check.__name__, str(broken)))
         except Exception as error:  # a filter that fails where it should answer is broken too
-            found.append(Finding(check.__name__, f"raised {type(error).__name__}: {error}"))
+            found.append(FailedCheck(check.__name__, f"raised {type(error).__name__}: {error}"))
     return found
 
 
@@ -88,32 +92,47 @@ def demand_is_whole(candidate: Filter, rng: np.random.Generator) -> None:
 
 def demand_rounds_up(candidate: Filter, rng: np.random.Generator) -> None:
     """A cost far below one unit still demands one wherever costs of its kind demand anything."""
-    large, tiny = candidate.demand(PureCost(epsilon=candidate.epsilon / 10)), candidate.demand(_TINY)
+    large, tiny = (
+        candidate.demand(PureCost(epsilon=candidate.epsilon / 10)),
+        candidate.demand(_TINY),
+    )
     if any(one > 0 and least == 0 for one, least in zip(large, tiny, strict=True)):
         raise _Broken(
-            f"a cost of a third of a nano must demand at least one unit wherever a large one does, got {tiny}"
+            "a cost of a third of a nano must demand at least one unit wherever a large one does, "
+            f"got {tiny}"
         )
     for cost in _usable(candidate, rng):
         one, two = candidate.demand(cost), candidate.demand(cost + cost)
         whole = zip(one, two, candidate.ceiling, strict=True)
         if any(min(2 * a, top) < b for a, b, top in whole):
-            raise _Broken(f"twice the demand of {cost} must cover the demand of two of it: {one}, {two}")
+            raise _Broken(
+                f"twice the demand of {cost} must cover the demand of two of it: {one}, {two}"
+            )
 
 
 def demand_is_monotone(candidate: Filter, rng: np.random.Generator) -> None:
     """A larger cost never demands less."""
-    levels = sorted(Fraction(int(n), NANO) for n in rng.integers(1, math.floor(candidate.epsilon * NANO), 200))
+    levels = sorted(
+        Fraction(int(n), NANO) for n in rng.integers(1, math.floor(candidate.epsilon * NANO), 200)
+    )
     demands = [candidate.demand(PureCost(epsilon=level)) for level in levels]
     for level, less, more in zip(levels, demands, demands[1:], strict=False):
         if any(a > b for a, b in zip(less, more, strict=True)):
-            raise _Broken(f"demand must not fall as epsilon rises above {level}: {less}, then {more}")
+            raise _Broken(
+                f"demand must not fall as epsilon rises above {level}: {less}, then {more}"
+            )
     for cost in _usable(candidate, rng):
-        if any(a > b for a, b in zip(candidate.demand(cost), candidate.demand(cost + _TINY), strict=True)):
+        if any(
+            a > b
+            for a, b in zip(candidate.demand(cost), candidate.demand(cost + _TINY), strict=True)
+        ):
             raise _Broken(f"adding a cost to {cost} must not lower its demand")
 
 
 def admits_is_monotone(candidate: Filter, rng: np.random.Generator) -> None:
-    """A point that refuses a charge refuses it with more loss, or more demand; only their sum counts."""
+    """A point that refuses a charge refuses it with more loss, or more demand; only their sum
+    counts.
+    """
     losses = _losses(candidate, rng, 400)
     for cost in _usable(candidate, rng):
         demand = np.array(candidate.demand(cost), dtype=np.int64)
@@ -124,7 +143,10 @@ def admits_is_monotone(candidate: Filter, rng: np.random.Generator) -> None:
         if (candidate.admits(losses, demand + more) & ~plain).any():
             raise _Broken(f"a point admits more than {cost} where it does not admit {cost}")
         if (candidate.admits(losses + demand, np.zeros_like(demand)) != plain).any():
-            raise _Broken(f"only loss + demand may count, but moving {cost} from one to the other changes the answer")
+            raise _Broken(
+                f"only loss + demand may count, but moving {cost} from one to the other changes "
+                "the answer"
+            )
         one_by_one = [bool(candidate.admits(row[None, :], demand)[0]) for row in losses[:50]]
         if one_by_one != plain[:50].tolist():
             raise _Broken("many points at once must be judged as each alone")
@@ -137,7 +159,8 @@ def keeps_its_promise(candidate: Filter, rng: np.random.Generator) -> None:
         least = least_delta(costs, float(candidate.epsilon))
         if least > float(candidate.delta) * (1 + 1e-9) + 1e-12:
             raise _Broken(
-                f"{len(costs)} admitted costs have delta >= {least:.3g} at epsilon {float(candidate.epsilon):g}, "
+                f"{len(costs)} admitted costs have delta >= {least:.3g} at epsilon "
+                f"{float(candidate.epsilon):g}, "
                 f"promised {float(candidate.delta):.3g}; the first are {costs[:3]}"
             )
 
@@ -150,7 +173,8 @@ def refuses_unknown_costs(candidate: Filter, rng: np.random.Generator) -> None: 
         except InvalidInput as error:
             if error.reason != "COST_UNSUPPORTED":
                 raise _Broken(
-                    f"a cost without a bound must be refused as COST_UNSUPPORTED, got {error.reason}"
+                    "a cost without a bound must be refused as COST_UNSUPPORTED, got "
+                    f"{error.reason}"
                 ) from error
         else:
             raise _Broken(f"a cost without a bound must be refused, got the demand {demand}")
@@ -166,7 +190,10 @@ def survives_json(candidate: Filter, rng: np.random.Generator) -> None:
     losses = _losses(candidate, rng, 200)
     for cost in _usable(candidate, rng):
         demand = candidate.demand(cost)
-        if again.demand(cost) != demand or (again.admits(losses, demand) != candidate.admits(losses, demand)).any():
+        if (
+            again.demand(cost) != demand
+            or (again.admits(losses, demand) != candidate.admits(losses, demand)).any()
+        ):
             raise _Broken(f"read back from JSON it judges {cost} differently")
     if again.as_json() != body or again != candidate:
         raise _Broken("read back from JSON it is a different filter")
@@ -193,7 +220,13 @@ def never_overflows(candidate: Filter, rng: np.random.Generator) -> None:
     """Losses and demands at the ends of int64 are refused, and sums stay inside."""
     top = np.iinfo(np.int64).max
     zero = np.zeros(candidate.width, dtype=np.int64)
-    for loss, demand in ((top, 0), (LOSS_LIMIT + 1, 0), (0, top), (top, top), (LOSS_LIMIT, LOSS_LIMIT)):
+    for loss, demand in (
+        (top, 0),
+        (LOSS_LIMIT + 1, 0),
+        (0, top),
+        (top, top),
+        (LOSS_LIMIT, LOSS_LIMIT),
+    ):
         if candidate.admits((zero + loss)[None, :], zero + demand)[0]:
             raise _Broken(f"loss {loss} with demand {demand} in every coordinate must be refused")
     if max(candidate.ceiling) >= LOSS_LIMIT:
@@ -219,10 +252,16 @@ def left_is_exact(candidate: Filter, rng: np.random.Generator) -> None:
         left = candidate.left(loss.tolist())
         if (left * NANO).denominator != 1:
             raise _Broken(f"left must be whole nanos, got {left}")
-        if left > 0 and not candidate.admits(loss[None, :], candidate.demand(PureCost(epsilon=left)))[0]:
+        if (
+            left > 0
+            and not candidate.admits(loss[None, :], candidate.demand(PureCost(epsilon=left)))[0]
+        ):
             raise _Broken(f"left says {left} but that is not admitted at {loss.tolist()}")
         more = left + Fraction(1, NANO)
-        if more <= MAX_EPSILON and candidate.admits(loss[None, :], candidate.demand(PureCost(epsilon=more)))[0]:
+        if (
+            more <= MAX_EPSILON
+            and candidate.admits(loss[None, :], candidate.demand(PureCost(epsilon=more)))[0]
+        ):
             raise _Broken(f"left says {left} but a nano more is admitted at {loss.tolist()}")
 
 
@@ -243,10 +282,11 @@ CHECKS: tuple[Check, ...] = (
 
 
 def least_delta(costs: Sequence[Cost], epsilon: float) -> float:
-    """A lower bound of the true delta at ``epsilon`` of pure, approx, Laplace and Gaussian costs together.
+    """A lower bound of the true delta at ``epsilon`` of pure, approx, Laplace and Gaussian costs
+    together.
 
-    Losses are rounded down to a grid, those above it to its top, and those below it are dropped: all of these
-    lower the result.
+    Losses are rounded down to a grid, those above it to its top, and those below it are dropped:
+    all of these lower the result.
     """
     reach = 4 * epsilon + 1e-9
     grid = np.linspace(-reach, reach, 2 * _CELLS + 1)
@@ -263,28 +303,42 @@ def least_delta(costs: Sequence[Cost], epsilon: float) -> float:
 
 
 def _losses_of(cost: Cost, grid: Floats) -> Floats:
-    """The mass of the privacy loss of the cost's worst pair in each cell [grid_i, grid_i+1), at its lower end."""
+    """The mass of the privacy loss of the cost's worst pair in each cell [grid_i, grid_i+1), at its
+    lower end.
+    """
     edges = np.append(grid[1:], np.inf)
     if isinstance(cost, GaussianCost):
         mu_squared = float(cost.mu_squared())
         upper = stats.norm.cdf(edges, loc=mu_squared / 2, scale=math.sqrt(mu_squared))
-        return np.diff(upper, prepend=stats.norm.cdf(grid[0], loc=mu_squared / 2, scale=math.sqrt(mu_squared)))
+        return np.diff(
+            upper, prepend=stats.norm.cdf(grid[0], loc=mu_squared / 2, scale=math.sqrt(mu_squared))
+        )
     basic = cost.basic()
     assert basic is not None, f"no worst case known for {cost.kind}"
     loss = float(basic[0])
-    upper = _laplace_cdf(edges, loss) if isinstance(cost, LaplaceCost) else _response_cdf(edges, loss)
-    first = _laplace_cdf(grid[:1], loss) if isinstance(cost, LaplaceCost) else _response_cdf(grid[:1], loss)
+    upper = (
+        _laplace_cdf(edges, loss) if isinstance(cost, LaplaceCost) else _response_cdf(edges, loss)
+    )
+    first = (
+        _laplace_cdf(grid[:1], loss)
+        if isinstance(cost, LaplaceCost)
+        else _response_cdf(grid[:1], loss)
+    )
     return np.diff(upper, prepend=first[0])
 
 
 def _response_cdf(edges: Floats, loss: float) -> Floats:
-    """P(privacy loss < edge) of randomized response: -loss with probability 1/(1 + exp(loss)), else loss."""
+    """P(privacy loss < edge) of randomized response: -loss with probability 1/(1 + exp(loss)), else
+    loss.
+    """
     low = 1 / (1 + math.exp(loss))
     return np.where(edges > loss, 1.0, np.where(edges > -loss, low, 0.0))
 
 
 def _laplace_cdf(edges: Floats, loss: float) -> Floats:
-    """P(privacy loss < edge) of Laplace noise: exp((edge - loss)/2)/2 between -loss and loss, with atoms at both."""
+    """P(privacy loss < edge) of Laplace noise: exp((edge - loss)/2)/2 between -loss and loss, with
+    atoms at both.
+    """
     inner = np.exp(np.minimum(edges - loss, 0.0) / 2) / 2
     return np.where(edges > loss, 1.0, np.where(edges > -loss, inner, 0.0))
 
@@ -292,7 +346,10 @@ def _laplace_cdf(edges: Floats, loss: float) -> Floats:
 def _usable(candidate: Filter, rng: np.random.Generator) -> list[Cost]:
     """Costs of random sizes, of the kinds this filter takes."""
     epsilon = float(candidate.epsilon)
-    sizes = [Fraction(float(s)).limit_denominator(10**6) for s in epsilon * np.exp(rng.uniform(-4.5, -0.7, 6))]
+    sizes = [
+        Fraction(float(s)).limit_denominator(10**6)
+        for s in epsilon * np.exp(rng.uniform(-4.5, -0.7, 6))
+    ]
     sizes = [max(size, Fraction(1, NANO)) for size in sizes]
     costs: list[Cost] = [PureCost(epsilon=size) for size in sizes[:2]]
     costs += [LaplaceCost(scale=1, sensitivity=size) for size in sizes[2:4]]
@@ -318,9 +375,18 @@ def _losses(candidate: Filter, rng: np.random.Generator, rows: int) -> NDArray[n
     return np.asarray((scale * top).astype(np.int64))
 
 
-def _filled(candidate: Filter, rng: np.random.Generator, costs: Sequence[Cost], most: int = 300) -> list[Cost]:
-    """Random costs until the filter refuses ten in a row; a few kinds at a time, so that sequences are of one character."""
-    few = [costs[i] for i in rng.choice(len(costs), size=min(len(costs), int(rng.integers(1, 4))), replace=False)]
+def _filled(
+    candidate: Filter, rng: np.random.Generator, costs: Sequence[Cost], most: int = 300
+) -> list[Cost]:
+    """Random costs until the filter refuses ten in a row; a few kinds at a time, so that sequences
+    are of one character.
+    """
+    few = [
+        costs[i]
+        for i in rng.choice(
+            len(costs), size=min(len(costs), int(rng.integers(1, 4))), replace=False
+        )
+    ]
     loss = np.zeros((1, candidate.width), dtype=np.int64)
     admitted: list[Cost] = []
     refused = 0

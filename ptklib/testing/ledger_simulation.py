@@ -1,11 +1,13 @@
 """A seeded simulation of a durable ledger on a disk that loses power between any two writes.
 
-`simulate_ledger(open_ledger, seed)` drives a real ledger (state machine, journal, SQLite) with random commands, cuts the power
-at random disk operations, starts it again from what survived, and compares every answer with an independent model that
-keeps the book the naive way: a list of charges, summed point by point. It checks that
+`simulate_ledger(open_ledger, seed)` drives a real ledger (state machine, journal, SQLite) with
+random commands, cuts the power at random disk operations, starts it again from what survived, and
+compares every answer with an independent model that keeps the book the naive way: a list of
+charges, summed point by point. It checks that
 
 * what was acknowledged is there after a crash: no spend is lost;
-* the command in flight happened as a whole or not at all, and nothing happened twice: no spend is doubled;
+* the command in flight happened as a whole or not at all, and nothing happened twice: no spend is
+  doubled;
 * replaying the journal gives the state bit for bit, and `verify` finds nothing;
 * the ledger says yes exactly when the model does, and no point is ever beyond the policy.
 
@@ -20,8 +22,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from ptklib.encoding.canonical import canonical
 from ptklib.errors import Refused, SageError
-from ptklib.ledger.canonical import canonical
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import TAG_SPACE, Slice, TagRange
@@ -32,7 +34,8 @@ from ptklib.testing.simulated_disk import PowerCut, SimulatedDisk
 
 __all__ = ["OpenLedger", "SimulationFailure", "SimulationReport", "simulate_ledger"]
 
-# Opens the ledger on a connection to the simulated disk: (connection, clock) -> ledger with the methods of `ptkstore.Ledger`.
+# Opens the ledger on a connection to the simulated disk: (connection, clock) -> ledger with the
+# methods of `ptkstore.Ledger`.
 OpenLedger = Callable[[Any, Callable[[], float]], Any]
 
 _STREAM = "rides"
@@ -84,22 +87,30 @@ class _Model:
         """The sum of what covers one point."""
         return sum(
             (
-                one.epsilon
-                for one in self.charges
-                if one.fate != "RELEASED"
-                and block in one.blocks
-                and one.tags.start <= tag < one.tags.stop
-                and (one.team or not team)
+                charge.epsilon
+                for charge in self.charges
+                if charge.fate != "RELEASED"
+                and block in charge.blocks
+                and charge.tags.start <= tag < charge.tags.stop
+                and (charge.team or not team)
             ),
             Fraction(0),
         )
 
-    def admits(self, blocks: tuple[str, ...], tags: TagRange, epsilon: Fraction, *, team: bool) -> bool:
+    def admits(
+        self, blocks: tuple[str, ...], tags: TagRange, epsilon: Fraction, *, team: bool
+    ) -> bool:
         """Would no point be beyond the policy, nor the team's points beyond its quota?"""
-        points = [(block, tag) for block in blocks for tag in _CUTS[:-1] if tags.start <= tag < tags.stop]
+        points = [
+            (block, tag) for block in blocks for tag in _CUTS[:-1] if tags.start <= tag < tags.stop
+        ]
         return all(
             self.loss(block, tag, team=False) + epsilon <= self.epsilon
-            and not (team and self.quota and self.loss(block, tag, team=True) + epsilon > self.epsilon * _SHARE)
+            and not (
+                team
+                and self.quota
+                and self.loss(block, tag, team=True) + epsilon > self.epsilon * _SHARE
+            )
             for block, tag in points
         )
 
@@ -111,14 +122,18 @@ class _Model:
         elif kind == "quota":
             self.quota = True
         elif kind == "retire":
-            self.retired |= {self.blocks[first + k] for first, count in entry["runs"] for k in range(count)}
+            self.retired |= {
+                self.blocks[first + k] for first, count in entry["runs"] for k in range(count)
+            }
         elif kind == "reserve":
             ((runs, start, stop),) = entry["slices"]
             blocks = tuple(self.blocks[first + k] for first, count in runs for k in range(count))
             epsilon = Fraction(entry["cost"]["epsilon"])
             team = _TEAM in entry.get("contexts", ())
             fate = "SPENT" if "spent_at_ms" in entry else "RESERVED"
-            self.charges.append(_Charge(blocks, TagRange(start, stop), epsilon, team, entry["expires_at_ms"], fate))
+            self.charges.append(
+                _Charge(blocks, TagRange(start, stop), epsilon, team, entry["expires_at_ms"], fate)
+            )
         elif kind in ("spend", "release"):
             self.charges[entry["charge"]].fate = "SPENT" if kind == "spend" else "RELEASED"
 
@@ -168,7 +183,9 @@ class _Run:
         """Open the ledger and have the stream, through any number of power cuts."""
         while True:
             try:
-                self.ledger = self.open_ledger(self.disk.connect("ledger.db"), lambda: self.now_seconds)
+                self.ledger = self.open_ledger(
+                    self.disk.connect("ledger.db"), lambda: self.now_seconds
+                )
                 if not self.ledger.streams():
                     self.ledger.create_stream(_STREAM, Policy(epsilon=1, delta=0))
                 return
@@ -190,7 +207,9 @@ class _Run:
             raise SimulationFailure("an acknowledged entry is lost or changed")
         extra = len(found) - len(self.history)
         if extra not in (0, self.asked):
-            raise SimulationFailure(f"{extra} entries of a command in flight survived, it was to write {self.asked}")
+            raise SimulationFailure(
+                f"{extra} entries of a command in flight survived, it was to write {self.asked}"
+            )
         if self.asked:
             self.report.in_flight_kept += extra > 0
             self.report.in_flight_lost += extra == 0
@@ -237,7 +256,9 @@ class _Run:
     def add_blocks(self) -> None:
         count = self.rng.randrange(1, 4)
         self.asked = 1
-        self.ledger.add_blocks(_STREAM, [f"block-{len(self.model.blocks) + k}" for k in range(count)])
+        self.ledger.add_blocks(
+            _STREAM, [f"block-{len(self.model.blocks) + k}" for k in range(count)]
+        )
 
     def reserve(self) -> None:
         self._ask(spend=False)
@@ -266,7 +287,9 @@ class _Run:
                 made = self.ledger.charge(_STREAM, [Slice(blocks, tags)], cost, contexts=contexts)
             else:
                 ttl = self.rng.choice([30, 3600])
-                grant = self.ledger.reserve(_STREAM, [Slice(blocks, tags)], cost, contexts=contexts, ttl_seconds=ttl)
+                grant = self.ledger.reserve(
+                    _STREAM, [Slice(blocks, tags)], cost, contexts=contexts, ttl_seconds=ttl
+                )
                 self.grants[number] = grant
                 made = grant.charge
         except Refused as refusal:
@@ -279,7 +302,11 @@ class _Run:
 
     def expire(self) -> None:
         now_ms = int(self.now_seconds * 1000)
-        lapsed = [one for one in self.model.charges if one.fate == "RESERVED" and one.expires_at_ms <= now_ms]
+        lapsed = [
+            charge
+            for charge in self.model.charges
+            if charge.fate == "RESERVED" and charge.expires_at_ms <= now_ms
+        ]
         if lapsed:
             self.asked = len(lapsed)
             if self.ledger.expire() != len(lapsed):

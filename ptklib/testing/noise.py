@@ -1,7 +1,8 @@
 """Noise sources for tests, and the gate that admits them. Never imported by the library itself.
 
-``with planted_noise():`` lets the samplers take sources other than `SystemSource`, in this thread and context only, and
-only while a pytest test runs. Outside one it refuses with TEST_NOISE_OUTSIDE_TESTS.
+``with planted_noise():`` lets the samplers take sources other than `SystemSource`, in this thread
+and context only, and only while a pytest test runs. Outside one it refuses with
+TEST_NOISE_OUTSIDE_TESTS.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.errors import InsecureNoise
-from ptklib.privacy.source import BitSource, _test_noise_open
+from ptklib.privacy.noise.source import TEST_NOISE_OPEN, BitSource
 
 __all__ = ["PlantedSource", "SeededSource", "planted_noise"]
 
@@ -25,13 +26,14 @@ def planted_noise() -> Iterator[None]:
     if "PYTEST_CURRENT_TEST" not in os.environ:
         raise InsecureNoise(
             "TEST_NOISE_OUTSIDE_TESTS",
-            "planted_noise() must be used inside a running pytest test, found none; use the default source",
+            "planted_noise() must be used inside a running pytest test, found none; use the "
+            "default source",
         )
-    token = _test_noise_open.set(True)
+    token = TEST_NOISE_OPEN.set(True)
     try:
         yield
     finally:
-        _test_noise_open.reset(token)
+        TEST_NOISE_OPEN.reset(token)
 
 
 class SeededSource:
@@ -47,7 +49,9 @@ class SeededSource:
 
 
 class PlantedSource:
-    """Gives the planted words first, in order, then those of ``then`` (or fails when there is none)."""
+    """Gives the planted words first, in order, then those of ``then`` (or fails when there is
+    none).
+    """
 
     def __init__(self, planted: Iterable[int], then: BitSource | None = None) -> None:
         """``planted`` are integers in [0, 2**64)."""

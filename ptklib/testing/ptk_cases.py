@@ -1,6 +1,8 @@
-"""What the checks of a PTK share: its data, neighbours of it, canaries in it, and many runs of training.
+"""What the checks of a PTK share: its data, neighbours of it, canaries in it, and many runs of
+training.
 
-Data is invented by the PTK itself (`Ptk.example`) or given by its author. It is public: reports may quote it.
+Data is invented by the PTK itself (`Ptk.example`) or given by its author. It is public: reports may
+quote it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,16 @@ from numpy.typing import NDArray
 from ptklib.privacy.amounts import Number
 from ptklib.ptk import Arrays, Ptk
 
-__all__ = ["AUDIT_DELTA", "Case", "Check", "CheckFailed", "CheckSkipped", "demand", "same_arrays", "varied"]
+__all__ = [
+    "AUDIT_DELTA",
+    "Case",
+    "Check",
+    "CheckFailed",
+    "CheckSkipped",
+    "demand",
+    "same_arrays",
+    "varied",
+]
 
 # Large, so that few runs tell the right Gaussian noise from half of it.
 AUDIT_DELTA = Fraction(1, 20)
@@ -79,22 +90,30 @@ class Case:
     @property
     def empty(self) -> pa.RecordBatch:
         """A batch of the same columns and no records."""
-        return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in self.data.schema], schema=self.data.schema)
+        return pa.RecordBatch.from_arrays(
+            [pa.array([], one.type) for one in self.data.schema], schema=self.data.schema
+        )
 
-    def train(self, batches: Any = None, *, epsilon: Number = 1, **options: Any) -> dict[str, NDArray[Any]]:
+    def train(
+        self, batches: Any = None, *, epsilon: Number = 1, **options: Any
+    ) -> dict[str, NDArray[Any]]:
         """One state, as a plain dict."""
         given = self.batches if batches is None else _batches(batches)
         return dict(self.ptk.train_dp(given, epsilon=epsilon, delta=self.delta, **options))
 
     def unseen(self) -> pa.Table:
-        """The data with every key and value replaced by one that no domain lists, where the type has such values."""
+        """The data with every key and value replaced by one that no domain lists, where the type
+        has such values.
+        """
         table = self.data
         for name in self.ptk.columns():
             table = with_value(table, name, canary(table.schema.field(name).type, None), every=1)
         return table
 
     def canaries(self) -> Iterator[tuple[str, object, pa.Table]]:
-        """(column, value, data with that value planted in a third of the records) for each column that can take one."""
+        """(column, value, data with that value planted in a third of the records) for each column
+        that can take one.
+        """
         for name in self.ptk.columns():
             column = self.data.column(name)
             value = canary(column.type, column)
@@ -102,8 +121,12 @@ class Case:
                 yield name, value, with_value(self.data, name, value, every=3)
 
     def candidates(self) -> list[pa.Table]:
-        """Single records to add: spread over the data, with the least and the largest value of each column, and outliers."""
-        rows = set(np.linspace(0, self.data.num_rows - 1, _MANY_CANDIDATES // 2).astype(int).tolist())
+        """Single records to add: spread over the data, with the least and the largest value of each
+        column, and outliers.
+        """
+        rows = set(
+            np.linspace(0, self.data.num_rows - 1, _MANY_CANDIDATES // 2).astype(int).tolist()
+        )
         outliers = []
         for name in self.ptk.columns():
             column = self.data.column(name)
@@ -112,7 +135,11 @@ class Case:
                 rows |= {int(np.nanargmin(values)), int(np.nanargmax(values))}
                 one = self.data.slice(0, 1)
                 for sign in (-1, 1):
-                    far = _OUTLIER * sign if pa.types.is_floating(column.type) else int(_OUTLIER) * sign
+                    far = (
+                        _OUTLIER * sign
+                        if pa.types.is_floating(column.type)
+                        else int(_OUTLIER) * sign
+                    )
                     outliers.append(with_value(one, name, far, every=1))
         return [*(self.data.slice(row, 1) for row in sorted(rows)), *outliers]
 
@@ -122,12 +149,18 @@ class Case:
         runs = []
         for _ in range(count):
             arrays = self.train(given, **options)
-            runs.append(np.concatenate([np.asarray(arrays[name], np.float64).ravel() for name in sorted(arrays)]))
+            runs.append(
+                np.concatenate(
+                    [np.asarray(arrays[name], np.float64).ravel() for name in sorted(arrays)]
+                )
+            )
         return np.array(runs)
 
 
 def with_value(table: pa.Table, name: str, value: object, *, every: int) -> pa.Table:
-    """The table with ``value`` in every so many records of a column; as it is when the type cannot hold the value."""
+    """The table with ``value`` in every so many records of a column; as it is when the type cannot
+    hold the value.
+    """
     place = table.schema.get_field_index(name)
     column = table.column(place).combine_chunks()
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -143,7 +176,9 @@ def with_value(table: pa.Table, name: str, value: object, *, every: int) -> pa.T
 
 
 def canary(kind: pa.DataType, column: pa.ChunkedArray | None) -> object:
-    """An unusual value of the type, inside the range of the column if one is given; None for types without room."""
+    """An unusual value of the type, inside the range of the column if one is given; None for types
+    without room.
+    """
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -161,7 +196,8 @@ def canary(kind: pa.DataType, column: pa.ChunkedArray | None) -> object:
 def same_arrays(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Equal names, dtypes and values."""
     return set(one) == set(other) and all(
-        one[name].dtype == other[name].dtype and np.array_equal(one[name], other[name]) for name in one
+        one[name].dtype == other[name].dtype and np.array_equal(one[name], other[name])
+        for name in one
     )
 
 

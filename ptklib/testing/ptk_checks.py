@@ -5,13 +5,13 @@
     def test_my_ptk() -> None:
         check_ptk(MyPtk(column="speed", lower=0, upper=120))
 
-Checks are chosen by the tags of the PTK (`list_checks`). All of them run (the audits only if the others hold), and
-`PtkCheckFailed` lists every one that did not hold, by name, with what was expected and what was found. Call it inside a
-pytest test: one check (the noise comes from the given source) needs planted noise and is skipped elsewhere, with the
-reason in the report.
+Checks are chosen by the tags of the PTK (`list_checks`). All of them run (the audits only if the
+others hold), and `PtkCheckFailed` lists every one that did not hold, by name, with what was
+expected and what was found. Call it inside a pytest test: one check (the noise comes from the given
+source) needs planted noise and is skipped elsewhere, with the reason in the report.
 
-Data is invented by the PTK (`Ptk.example`) unless some is given; it must be public, for reports quote it. Passing is no
-proof of privacy: it means that none of the usual mistakes was found.
+Data is invented by the PTK (`Ptk.example`) unless some is given; it must be public, for reports
+quote it. Passing is no proof of privacy: it means that none of the usual mistakes was found.
 
 Reasons: DATA_NEEDED (no data, and the PTK invents none), DATA_TOO_SMALL.
 """
@@ -29,7 +29,7 @@ from ptklib.testing.ptk_contract_checks import CONTRACT_CHECKS
 from ptklib.testing.ptk_privacy_checks import PRIVACY_CHECKS
 from ptklib.testing.ptk_record_checks import RECORD_CHECKS
 
-__all__ = ["MIN_ROWS", "Outcome", "PtkCheckFailed", "Report", "check_ptk", "list_checks"]
+__all__ = ["MIN_ROWS", "CheckOutcome", "CheckReport", "PtkCheckFailed", "check_ptk", "list_checks"]
 
 MIN_ROWS = 60
 _EXAMPLE_ROWS = 400
@@ -37,7 +37,7 @@ _LATER = "it trains thousands of times: first repair what failed"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What one check found: nothing wrong, a problem, or a reason why it could not run."""
 
     name: str
@@ -48,32 +48,39 @@ class Outcome:
         """One line."""
         if self.problem is not None:
             return f"FAILED  {self.name}: {self.problem}"
-        return f"skipped {self.name}: {self.skipped}" if self.skipped is not None else f"passed  {self.name}"
+        return (
+            f"skipped {self.name}: {self.skipped}"
+            if self.skipped is not None
+            else f"passed  {self.name}"
+        )
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """The outcome of every check that applies to the PTK."""
 
     kind: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
 
     @property
-    def failed(self) -> tuple[Outcome, ...]:
+    def failed(self) -> tuple[CheckOutcome, ...]:
         """Those that found a problem."""
-        return tuple(one for one in self.outcomes if one.problem is not None)
+        return tuple(outcome for outcome in self.outcomes if outcome.problem is not None)
 
     def __str__(self) -> str:
         """A line for each check."""
         return "\n".join(
-            [f"{self.kind}: {len(self.failed)} of {len(self.outcomes)} checks failed", *map(str, self.outcomes)]
+            [
+                f"{self.kind}: {len(self.failed)} of {len(self.outcomes)} checks failed",
+                *map(str, self.outcomes),
+            ]
         )
 
 
 class PtkCheckFailed(AssertionError):
     """The PTK does not keep the contract; ``report`` has the details."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: CheckReport) -> None:
         """List the problems."""
         super().__init__(
             f"{report.kind}: {len(report.failed)} of {len(report.outcomes)} checks failed\n"
@@ -87,40 +94,53 @@ def list_checks(ptk: Ptk) -> tuple[str, ...]:
     return tuple(check.name for check in _chosen(ptk))
 
 
-def check_ptk(ptk: Ptk, *, data: Batches | pa.Table | None = None) -> Report:
-    """Run all checks that apply; `PtkCheckFailed` if any does not hold. Takes some seconds: the audit trains often."""
+def check_ptk(ptk: Ptk, *, data: Batches | pa.Table | None = None) -> CheckReport:
+    """Run all checks that apply; `PtkCheckFailed` if any does not hold.
+
+    Takes some seconds: the audit trains often.
+    """
     if data is None:
         example = ptk.example(_EXAMPLE_ROWS)
         if example is None:
-            raise InvalidInput("DATA_NEEDED", "the PTK invents no data (Ptk.example): pass some as data=")
+            raise InvalidInput(
+                "DATA_NEEDED", "the PTK invents no data (Ptk.example): pass some as data="
+            )
         table = pa.Table.from_batches([example])
     else:
         table = pa.Table.from_batches(list(batches_of(data)))
     if table.num_rows < MIN_ROWS:
-        raise InvalidInput("DATA_TOO_SMALL", f"data must have at least {MIN_ROWS} records, got {table.num_rows}")
+        raise InvalidInput(
+            "DATA_TOO_SMALL", f"data must have at least {MIN_ROWS} records, got {table.num_rows}"
+        )
     case = Case(ptk, table)
-    outcomes: list[Outcome] = []
+    outcomes: list[CheckOutcome] = []
     for check in sorted(_chosen(ptk), key=lambda one: one.slow):
-        wrong = any(one.problem is not None for one in outcomes)
-        outcomes.append(Outcome(check.name, skipped=_LATER) if check.slow and wrong else _outcome(check, case))
-    report = Report(ptk.kind, tuple(outcomes))
+        wrong = any(outcome.problem is not None for outcome in outcomes)
+        outcomes.append(
+            CheckOutcome(check.name, skipped=_LATER)
+            if check.slow and wrong
+            else _outcome(check, case)
+        )
+    report = CheckReport(ptk.kind, tuple(outcomes))
     if report.failed:
         raise PtkCheckFailed(report)
     return report
 
 
 def _chosen(ptk: Ptk) -> tuple[Check, ...]:
-    return tuple(check for check in (*CONTRACT_CHECKS, *RECORD_CHECKS, *PRIVACY_CHECKS) if check.applies(ptk))
+    return tuple(
+        check for check in (*CONTRACT_CHECKS, *RECORD_CHECKS, *PRIVACY_CHECKS) if check.applies(ptk)
+    )
 
 
-def _outcome(check: Check, case: Case) -> Outcome:
+def _outcome(check: Check, case: Case) -> CheckOutcome:
     try:
         check.run(case)
     except CheckFailed as problem:
-        return Outcome(check.name, problem=str(problem))
+        return CheckOutcome(check.name, problem=str(problem))
     except CheckSkipped as reason:
-        return Outcome(check.name, skipped=str(reason))
+        return CheckOutcome(check.name, skipped=str(reason))
     except Exception as error:
         # A PTK under check may raise anything; the other checks still have something to say.
-        return Outcome(check.name, problem=f"raised {type(error).__name__}: {error}")
-    return Outcome(check.name)
+        return CheckOutcome(check.name, problem=f"raised {type(error).__name__}: {error}")
+    return CheckOutcome(check.name)

@@ -1,4 +1,6 @@
-"""Checks of a PTK that guard the contract: configuration, arrays, loss, features, merging, profile."""
+"""Checks of a PTK that guard the contract: configuration, arrays, loss, features, merging,
+profile.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,10 @@ def _config_frozen(case: Case) -> None:
     ptk, kind = case.ptk, type(case.ptk)
     demand(is_dataclass(ptk), f"{kind.__name__} must be a dataclass")
     demand(bool(kind.__dataclass_params__.frozen), f"{kind.__name__} must be a frozen dataclass")  # type: ignore[attr-defined]
-    for one in fields(kind):
-        demand(one.kw_only is True, f"field {one.name!r} of {kind.__name__} must be keyword-only")
+    for field in fields(kind):
+        demand(
+            field.kw_only is True, f"field {field.name!r} of {kind.__name__} must be keyword-only"
+        )
     try:
         hash(ptk)
     except TypeError:
@@ -43,7 +47,9 @@ def _config_json(case: Case) -> None:
     """JSON and back; a field that is not known is refused; the schema is JSON."""
     ptk = case.ptk
     body = json.loads(json.dumps(ptk.as_json(), allow_nan=False))
-    demand(type(ptk).from_json(body) == ptk, "from_json(as_json()) must be the same PTK, got another")
+    demand(
+        type(ptk).from_json(body) == ptk, "from_json(as_json()) must be the same PTK, got another"
+    )
     json.dumps(ptk.json_schema(), allow_nan=False)
     try:
         type(ptk).from_json({**body, "no_such_field": 1})
@@ -53,16 +59,28 @@ def _config_json(case: Case) -> None:
 
 
 def _names(case: Case) -> None:
-    """Kind, tags, columns and feature names are what the engine expects, and training reads no other column."""
+    """Kind, tags, columns and feature names are what the engine expects, and training reads no
+    other column.
+    """
     ptk = case.ptk
-    demand(isinstance(ptk.kind, str) and ptk.kind.isidentifier(), f"kind must be an identifier, got {ptk.kind!r}")
-    demand(isinstance(ptk.tags, Tags) and set(ptk.tags.units) <= set(UNITS), f"tags must be Tags with units of {UNITS}")
+    demand(
+        isinstance(ptk.kind, str) and ptk.kind.isidentifier(),
+        f"kind must be an identifier, got {ptk.kind!r}",
+    )
+    demand(
+        isinstance(ptk.tags, Tags) and set(ptk.tags.units) <= set(UNITS),
+        f"tags must be Tags with units of {UNITS}",
+    )
     for what, names in (("columns", ptk.columns()), ("feature_names", ptk.feature_names())):
-        whole = isinstance(names, tuple) and all(isinstance(one, str) and one for one in names)
+        whole = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
         demand(
-            whole and len(set(names)) == len(names) > 0, f"{what}() must be a tuple of different names, got {names!r}"
+            whole and len(set(names)) == len(names) > 0,
+            f"{what}() must be a tuple of different names, got {names!r}",
         )
-    demand(set(ptk.feature_columns()) <= set(ptk.columns()), "feature_columns() must be among columns()")
+    demand(
+        set(ptk.feature_columns()) <= set(ptk.columns()),
+        "feature_columns() must be among columns()",
+    )
     case.train(case.data.select(list(ptk.columns())))
 
 
@@ -71,13 +89,21 @@ def _inputs_unchanged(case: Case) -> None:
     kept = case.train()
     # Writable copies: a PTK that writes into them must be able to.
     previous = {name: np.array(array) for name, array in kept.items()}
-    batches = [pa.RecordBatch.from_pylist(one.to_pylist(), schema=one.schema) for one in case.batches]
-    copies = [one.to_pylist() for one in batches]
+    batches = [
+        pa.RecordBatch.from_pylist(batch.to_pylist(), schema=batch.schema) for batch in case.batches
+    ]
+    copies = [batch.to_pylist() for batch in batches]
     case.train(batches, previous=previous)
     case.ptk.loss(previous, batches)
     case.ptk.features(previous, pa.Table.from_batches(batches))
-    demand([one.to_pylist() for one in batches] == copies, "the batches must not be changed, they were")
-    demand(same_arrays(previous, kept), "the arrays of the previous state must not be changed, they were")
+    demand(
+        [batch.to_pylist() for batch in batches] == copies,
+        "the batches must not be changed, they were",
+    )
+    demand(
+        same_arrays(previous, kept),
+        "the arrays of the previous state must not be changed, they were",
+    )
 
 
 def _empty_data(case: Case) -> None:
@@ -98,7 +124,11 @@ def _arrays_numeric(case: Case) -> None:
     """Numbers, finite, in plain NumPy arrays."""
     for name, array in case.train().items():
         plain = type(array) is np.ndarray and array.dtype.kind in "iufb"
-        demand(plain, f"array {name!r} must be a NumPy array of numbers, got {getattr(array, 'dtype', type(array))}")
+        demand(
+            plain,
+            f"array {name!r} must be a NumPy array of numbers, got "
+            f"{getattr(array, 'dtype', type(array))}",
+        )
         demand(bool(np.all(np.isfinite(array))), f"array {name!r} must be finite")
 
 
@@ -111,7 +141,10 @@ def _validate(case: Case) -> None:
         ("of another PTK", {"no_such_array": np.zeros(3)}),
         ("without one array", {name: arrays[name] for name in arrays if name != first}),
         ("with one array more", {**arrays, "no_such_array": np.zeros(3)}),
-        ("of another shape", {**arrays, first: np.zeros((*arrays[first].shape, 2), arrays[first].dtype)}),
+        (
+            "of another shape",
+            {**arrays, first: np.zeros((*arrays[first].shape, 2), arrays[first].dtype)},
+        ),
         ("of another dtype", {**arrays, first: arrays[first].astype(np.complex64)}),
     ):
         try:
@@ -125,56 +158,93 @@ def _state_round_trip(case: Case) -> None:
     """Bytes and back, the same bytes again."""
     state = State.make(case.ptk, case.train(), name="checked", epsilon=1, delta=case.delta)
     again = State.from_bytes(*state.to_bytes(), kinds={case.ptk.kind: type(case.ptk)})
-    demand(again.to_bytes() == state.to_bytes(), "a state must have the same bytes after a round trip")
-    demand(same_arrays(again.arrays, state.arrays), "a state must have the same arrays after a round trip")
+    demand(
+        again.to_bytes() == state.to_bytes(), "a state must have the same bytes after a round trip"
+    )
+    demand(
+        same_arrays(again.arrays, state.arrays),
+        "a state must have the same arrays after a round trip",
+    )
 
 
 def _loss(case: Case) -> None:
-    """One value in [0, 1] for each record, also for states of pure noise and for unseen keys; eval is the mean."""
+    """One value in [0, 1] for each record, also for states of pure noise and for unseen keys; eval
+    is the mean.
+    """
     noisy = case.train([case.empty], epsilon="0.05")
     for words, arrays in (("a state", case.train()), ("a state of pure noise", noisy)):
         for what, table in (("the data", case.data), ("unseen keys", case.unseen())):
             losses = case.ptk.loss(arrays, table.to_batches())
             shape = np.shape(losses)
-            demand(shape == (table.num_rows,), f"loss on {what} must be one value per record, got shape {shape}")
+            demand(
+                shape == (table.num_rows,),
+                f"loss on {what} must be one value per record, got shape {shape}",
+            )
             inside = bool(np.all((losses >= 0) & (losses <= 1)))
             demand(
-                inside, f"loss of {words} on {what} must be in [0, 1], got {np.min(losses):.4g} to {np.max(losses):.4g}"
+                inside,
+                f"loss of {words} on {what} must be in [0, 1], got {np.min(losses):.4g} to "
+                f"{np.max(losses):.4g}",
             )
             mean = case.ptk.eval(arrays, table.to_batches())
-            demand(math.isclose(mean, float(np.mean(losses)), abs_tol=1e-12), "eval must be the mean of the losses")
+            demand(
+                math.isclose(mean, float(np.mean(losses)), abs_tol=1e-12),
+                "eval must be the mean of the losses",
+            )
 
 
 def _features(case: Case) -> None:
     """The promised names, one row each, the same features for the same row wherever it stands."""
     arrays, ptk, table = case.train(), case.ptk, case.data
-    for words, one in (("the data", table), ("unseen keys", case.unseen()), ("one record", table.slice(0, 1))):
+    for words, one in (
+        ("the data", table),
+        ("unseen keys", case.unseen()),
+        ("one record", table.slice(0, 1)),
+    ):
         made = ptk.features(arrays, one)
         names = tuple(made.column_names)
-        demand(names == ptk.feature_names(), f"features of {words} must be named {ptk.feature_names()}, got {names}")
-        demand(made.num_rows == one.num_rows, f"features of {words} must have {one.num_rows} rows, got {made.num_rows}")
+        demand(
+            names == ptk.feature_names(),
+            f"features of {words} must be named {ptk.feature_names()}, got {names}",
+        )
+        demand(
+            made.num_rows == one.num_rows,
+            f"features of {words} must have {one.num_rows} rows, got {made.num_rows}",
+        )
         for name in names:
             values = made.column(name).to_numpy()
-            demand(bool(np.all(np.isfinite(values))), f"feature {name!r} on {words} must be finite numbers")
+            demand(
+                bool(np.all(np.isfinite(values))),
+                f"feature {name!r} on {words} must be finite numbers",
+            )
     whole = ptk.features(arrays, table)
     demand(whole.equals(ptk.features(arrays, table)), "features must be the same every time")
     other = case.train()
-    demand(tuple(ptk.features(other, table).column_names) == ptk.feature_names(), "feature names must not change")
+    demand(
+        tuple(ptk.features(other, table).column_names) == ptk.feature_names(),
+        "feature names must not change",
+    )
     order = np.random.default_rng(3).permutation(table.num_rows)
     demand(
         ptk.features(arrays, table.take(order)).equals(whole.take(order).combine_chunks()),
-        "a row must have the same features wherever it stands, they changed with the order of the rows",
+        "a row must have the same features wherever it stands, they changed with the order of the "
+        "rows",
     )
 
 
 def _merge(case: Case) -> None:
-    """A state of two windows knows both: its loss on all data is near that of a state trained on all at once."""
+    """A state of two windows knows both: its loss on all data is near that of a state trained on
+    all at once.
+    """
     ptk, batches = case.ptk, case.batches
     whole = ptk.eval(case.train(epsilon=_SHARP), batches)
     for column in ptk.columns():
         ordered = case.data.sort_by(column)
         middle = ordered.num_rows // 2
-        for first, second in ((ordered[:middle], ordered[middle:]), (ordered[middle:], ordered[:middle])):
+        for first, second in (
+            (ordered[:middle], ordered[middle:]),
+            (ordered[middle:], ordered[:middle]),
+        ):
             previous = case.train(first, epsilon=_SHARP)
             merged = case.train(second, epsilon=_SHARP, previous=previous)
             ptk.validate(merged)
@@ -182,7 +252,8 @@ def _merge(case: Case) -> None:
             found = ptk.eval(merged, batches)
             demand(
                 found <= whole + max(0.01, (alone - whole) / 4),
-                f"a state of two windows (split by {column!r}) must be as good as one of all data (loss {whole:.4f}), got "
+                f"a state of two windows (split by {column!r}) must be as good as one of all data "
+                f"(loss {whole:.4f}), got "
                 f"{found:.4f}; the second window alone has {alone:.4f}",
             )
 
@@ -213,29 +284,40 @@ def _exact_minimiser(case: Case) -> None:
             continue
         found = ptk.eval(other, batches)
         demand(
-            found >= least - 1e-9, f"exact must minimise the mean loss, it has {least:.6f} and another has {found:.6f}"
+            found >= least - 1e-9,
+            f"exact must minimise the mean loss, it has {least:.6f} and another has {found:.6f}",
         )
 
 
 def _analytic_profile(case: Case) -> None:
-    """One number per level; never more records for more budget, nor fewer for more records per unit."""
+    """One number per level; never more records for more budget, nor fewer for more records per
+    unit.
+    """
     profiles = []
     for target, units in ((0.05, 1), (0.1, 1), (0.1, 4)):
         found = case.ptk.analytic_profile(target, _LEVELS, case.delta, records_per_unit=units)
         if found is None:
             return
         demand(
-            len(found) == len(_LEVELS) and all(one is None or (isinstance(one, int) and one > 0) for one in found),
+            len(found) == len(_LEVELS)
+            and all(one is None or (isinstance(one, int) and one > 0) for one in found),
             f"analytic_profile must give a count or None for each of {_LEVELS}, got {found}",
         )
         counts = [math.inf if one is None else one for one in found]
         demand(
-            counts == sorted(counts, reverse=True), f"more budget must not need more records, got {found} at {_LEVELS}"
+            counts == sorted(counts, reverse=True),
+            f"more budget must not need more records, got {found} at {_LEVELS}",
         )
         profiles.append(counts)
     strict, plain, users = profiles
-    demand(all(a >= b for a, b in zip(strict, plain, strict=True)), "a stricter target must not need fewer records")
-    demand(all(a >= b for a, b in zip(users, plain, strict=True)), "more records per unit must not need fewer records")
+    demand(
+        all(a >= b for a, b in zip(strict, plain, strict=True)),
+        "a stricter target must not need fewer records",
+    )
+    demand(
+        all(a >= b for a, b in zip(users, plain, strict=True)),
+        "more records per unit must not need fewer records",
+    )
 
 
 def _mergeable(ptk: Ptk) -> bool:

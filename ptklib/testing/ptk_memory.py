@@ -1,7 +1,7 @@
 """How much memory a PTK holds at its peak, as Python, numpy and Arrow count it.
 
-What other native code takes for itself (buffers of BLAS, of the allocator) is not seen; it is small and does not grow with
-the records. One measurement at a time: the counters belong to the process.
+What other native code takes for itself (buffers of BLAS, of the allocator) is not seen; it is small
+and does not grow with the records. One measurement at a time: the counters belong to the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ BATCH_RECORDS = 1 << 16
 
 
 def peak_bytes(work: Callable[[], Any]) -> int:
-    """The most bytes that were held at once while ``work`` ran, without those that were held before."""
+    """The most bytes that were held at once while ``work`` ran, without those that were held
+    before.
+    """
     gc.collect()
     before = pa.default_memory_pool()
     counted = pa.proxy_memory_pool(before)
@@ -42,7 +44,9 @@ def peak_bytes(work: Callable[[], Any]) -> int:
 
 
 def repeated(data: pa.Table, records: int) -> Iterator[pa.RecordBatch]:
-    """So many records in batches of at most `BATCH_RECORDS`: the same ones again and again, which takes no memory."""
+    """So many records in batches of at most `BATCH_RECORDS`: the same ones again and again, which
+    takes no memory.
+    """
     (batch,) = data.combine_chunks().to_batches(max_chunksize=BATCH_RECORDS)[:1]
     while records > 0:
         yield batch.slice(0, records)

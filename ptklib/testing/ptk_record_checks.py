@@ -1,4 +1,6 @@
-"""Checks of what one record may do to others: bytes that it takes, and losses that it shifts by a bit."""
+"""Checks of what one record may do to others: bytes that it takes, and losses that it shifts by a
+bit.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ def _working_bytes(case: Case) -> None:
     ptk = case.ptk
     declared = [ptk.working_bytes(count) for count in (0, _FEW, _MANY)]
     whole = all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in declared)
-    demand(whole and declared == sorted(declared), f"working_bytes must be whole numbers that rise, got {declared}")
+    demand(
+        whole and declared == sorted(declared),
+        f"working_bytes must be whole numbers that rise, got {declared}",
+    )
     arrays = case.train()
     works: dict[str, Callable[[Any], Any]] = {
         "train_dp": case.train,
@@ -37,12 +42,14 @@ def _working_bytes(case: Case) -> None:
         work(repeated(case.data, _FEW))
         few, many = (_held(work, case, count) for count in (_FEW, _MANY))
         demand(
-            many <= declared[2], f"{name} of {_MANY} records may hold {declared[2]} bytes as declared, it held {many}"
+            many <= declared[2],
+            f"{name} of {_MANY} records may hold {declared[2]} bytes as declared, it held {many}",
         )
         grown, allowed = many - few, declared[2] - declared[1]
         demand(
             grown <= allowed + _SLACK_BYTES,
-            f"{name} may hold {allowed // (_MANY - _FEW)} bytes for each record as declared, it held "
+            f"{name} may hold {allowed // (_MANY - _FEW)} bytes for each record as declared, it "
+            "held "
             f"{grown / (_MANY - _FEW):.0f}: raise working_bytes",
         )
 
@@ -60,11 +67,15 @@ def _losses_alone(case: Case) -> None:
         _demand_equal(whole, found, f"in batches of {size}")
     order = np.random.default_rng(7).permutation(table.num_rows)
     _demand_equal(
-        whole[order], _losses(case, arrays, table.take(order).combine_chunks().to_batches()), "in another order"
+        whole[order],
+        _losses(case, arrays, table.take(order).combine_chunks().to_batches()),
+        "in another order",
     )
     for count in (1, 2, 3, 50):
         _demand_equal(
-            whole[:count], _losses(case, arrays, table.slice(0, count).to_batches()), f"among the first {count}"
+            whole[:count],
+            _losses(case, arrays, table.slice(0, count).to_batches()),
+            f"among the first {count}",
         )
         last = table.slice(table.num_rows - count).to_batches()
         _demand_equal(whole[-count:], _losses(case, arrays, last), f"among the last {count}")
@@ -78,7 +89,8 @@ def _demand_equal(wanted: Any, found: Any, words: str) -> None:
     moved = np.flatnonzero(wanted != found) if wanted.shape == found.shape else np.arange(1)
     demand(
         len(moved) == 0,
-        f"the loss of a record must not depend on other records, {words} {len(moved)} of {len(wanted)} differ: compute "
+        f"the loss of a record must not depend on other records, {words} {len(moved)} of "
+        f"{len(wanted)} differ: compute "
         "element by element, for a product of matrices rounds by where a record stands",
     )
 

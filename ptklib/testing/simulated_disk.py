@@ -1,9 +1,10 @@
 """A disk that can lose power: real SQLite on simulated files, crashing between any two writes.
 
-`SimulatedDisk` is a SQLite VFS in memory (through apsw). A write is visible at once and durable only once the file is
-synced. At a power cut every write since the last sync of its file may survive, be lost, or be torn at a sector, each by
-itself, as real disks do. `crash_after(n)` cuts the power before the n-th disk operation from now: the statement in progress
-raises `PowerCut`, and `after_crash()` gives the disk as the next start finds it.
+`SimulatedDisk` is a SQLite VFS in memory (through apsw). A write is visible at once and durable
+only once the file is synced. At a power cut every write since the last sync of its file may
+survive, be lost, or be torn at a sector, each by itself, as real disks do. `crash_after(n)` cuts
+the power before the n-th disk operation from now: the statement in progress raises `PowerCut`, and
+`after_crash()` gives the disk as the next start finds it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class PowerCut(Exception):
 
 
 class _File:
-    """Bytes as the running machine sees them, as the platter has them, and the writes in between."""
+    """Bytes as the running machine sees them, as the platter has them, and the writes in
+    between.
+    """
 
     def __init__(self, durable: bytes = b"") -> None:
         self.durable = bytearray(durable)
@@ -79,7 +82,10 @@ class SimulatedDisk(apsw.VFS):
         super().__init__(self.name, base="")
 
     def connect(self, name: str) -> Any:
-        """A connection to the database file ``name``. WAL needs exclusive locking here, for there is no shared memory."""
+        """A connection to the database file ``name``.
+
+        WAL needs exclusive locking here, for there is no shared memory.
+        """
         connection = apsw.Connection(name, vfs=self.name)
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         # Few pages between checkpoints, so that crashes meet them too.
@@ -87,7 +93,9 @@ class SimulatedDisk(apsw.VFS):
         return connection
 
     def crash_after(self, operations: int) -> None:
-        """Cut the power before the ``operations``-th write, sync, truncation or deletion from now."""
+        """Cut the power before the ``operations``-th write, sync, truncation or deletion from
+        now.
+        """
         self._crash_at = self.operations + operations
 
     def calm(self) -> None:
@@ -95,7 +103,10 @@ class SimulatedDisk(apsw.VFS):
         self._crash_at = None
 
     def after_crash(self, rng: random.Random) -> SimulatedDisk:
-        """The disk as the next start finds it. This one is a ghost from now on: whoever still writes to it changes nothing."""
+        """The disk as the next start finds it.
+
+        This one is a ghost from now on: whoever still writes to it changes nothing.
+        """
         self.crashed = True
         return SimulatedDisk({name: file.survivors(rng) for name, file in self.files.items()})
 

@@ -1,7 +1,7 @@
 """A bus inside one process: every subscription has a bounded queue and a thread of its own.
 
-A slow callback delays nobody else; when its queue is full the oldest message is dropped and counted. A callback that raises is
-counted and called again for the next message.
+A slow callback delays nobody else; when its queue is full the oldest message is dropped and
+counted. A callback that raises is counted and called again for the next message.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any
 
 from ptklib.errors import InvalidInput
 from ptkstore.bus.protocol import BusUnavailable, Callback, check_topic, compile_pattern, encode
+from ptkstore.closing import Closing
 
 __all__ = ["LocalBus", "LocalSubscription"]
 
@@ -24,9 +24,14 @@ _LOG = logging.getLogger(__name__)
 
 
 class LocalSubscription:
-    """One subscription of a `LocalBus`. Counts what it handled, dropped (queue full) and failed (callback raised)."""
+    """One subscription of a `LocalBus`.
 
-    def __init__(self, pattern: str, callback: Callback, capacity: int, on_close: Callable[[object], None]) -> None:
+    Counts what it handled, dropped (queue full) and failed (callback raised).
+    """
+
+    def __init__(
+        self, pattern: str, callback: Callback, capacity: int, on_close: Callable[[object], None]
+    ) -> None:
         """Use `LocalBus.subscribe`."""
         self.pattern = pattern
         self.handled = 0
@@ -62,7 +67,9 @@ class LocalSubscription:
             self._changed.notify_all()
 
     def settle(self, deadline: float) -> bool:
-        """Wait until everything queued was handled; False when ``deadline`` (monotonic) comes first."""
+        """Wait until everything queued was handled; False when ``deadline`` (monotonic) comes
+        first.
+        """
         with self._changed:
             return self._changed.wait_for(
                 lambda: not self._queue and not self._calling, max(0.0, deadline - time.monotonic())
@@ -81,18 +88,24 @@ class LocalSubscription:
             try:
                 self._callback(topic, json.loads(body))
                 self.handled += 1
-            except BaseException as error:  # not even SystemExit of a callback may end the deliveries
+            except (
+                BaseException
+            ) as error:  # not even SystemExit of a callback may end the deliveries
                 self.failed += 1
-                _LOG.warning("a subscriber of %s failed with %s", self.pattern, type(error).__name__)
+                _LOG.warning(
+                    "a subscriber of %s failed with %s", self.pattern, type(error).__name__
+                )
 
 
-class LocalBus:
+class LocalBus(Closing):
     """A `Bus` for one process. ``capacity`` bounds the queue of each subscription."""
 
     def __init__(self, *, capacity: int = 1024) -> None:
         """An empty bus."""
         if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
-            raise InvalidInput("VALUE_INVALID", f"capacity must be a positive whole number, got {capacity!r:.60}")
+            raise InvalidInput(
+                "VALUE_INVALID", f"capacity must be a positive whole number, got {capacity!r:.60}"
+            )
         self._capacity = capacity
         self._lock = threading.Lock()
         self._subscriptions: list[LocalSubscription] = []
@@ -117,7 +130,9 @@ class LocalBus:
         return subscription
 
     def settle(self, timeout_seconds: float) -> bool:
-        """Wait until every message published so far was handled; False when the time is over first."""
+        """Wait until every message published so far was handled; False when the time is over
+        first.
+        """
         deadline = time.monotonic() + timeout_seconds
         with self._lock:
             subscriptions = list(self._subscriptions)
@@ -131,20 +146,14 @@ class LocalBus:
         for subscription in subscriptions:
             subscription.close()
 
-    def __enter__(self) -> LocalBus:
-        """Itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
-
     def _check_open(self) -> None:
         if self._closed:
             raise BusUnavailable("BUS_CLOSED", "the bus was closed")
 
     def _forget(self, subscription: object) -> None:
         with self._lock:
-            self._subscriptions = [one for one in self._subscriptions if one is not subscription]
+            self._subscriptions = [
+                local_subscription
+                for local_subscription in self._subscriptions
+                if local_subscription is not subscription
+            ]

@@ -1,11 +1,13 @@
-"""``sage``, the command line: a thin skin over `ptkstore.client.Store`.
+"""``sage``, the command line: a thin skin over `ptkstore.Store`.
 
-The treaty
-----------
-* The payload goes to stdout, everything else to stderr; ``--json`` makes the payload one JSON document and nothing else.
-* An error is one line ``message [REASON]`` on stderr, or under ``--json`` one object with reason, message and details. The exit
-  code is 2 where the request was wrong (InvalidInput), 1 where it was refused or failed, 130 when interrupted. No tracebacks.
-* Asking for help loads nothing heavy: commands are imported when they are named, the store when a command runs.
+The treaty ----------
+* The payload goes to stdout, everything else to stderr; ``--json`` makes the payload one JSON
+  document and nothing else.
+* An error is one line ``message [REASON]`` on stderr, or under ``--json`` one object with reason,
+  message and details. The exit code is 2 where the request was wrong (InvalidInput), 1 where it was
+  refused or failed, 130 when interrupted. No tracebacks.
+* Asking for help loads nothing heavy: commands are imported when they are named, the store when a
+  command runs.
 """
 
 from __future__ import annotations
@@ -21,26 +23,26 @@ __all__ = ["main"]
 @click.group(
     cls=SageGroup,
     lazy={
-        "init": "ptkstore.cli.project:init",
-        "apply": "ptkstore.cli.project:apply",
-        "plan": "ptkstore.cli.plan:plan",
-        "run": "ptkstore.cli.project:run",
-        "stream": "ptkstore.cli.stream:stream",
-        "ptk": "ptkstore.cli.ptk:ptk",
-        "featurize": "ptkstore.cli.featurize:featurize",
-        "budget": "ptkstore.cli.budget:budget",
-        "events": "ptkstore.cli.events:events",
-        "research": "ptkstore.cli.profile:research",
-        "serve": "ptkstore.cli.serve:serve",
-        "token": "ptkstore.cli.serve_tokens:token",
-        "audit-log": "ptkstore.cli.audit_log:audit_log",
-        "health": "ptkstore.cli.health:health",
-        "ui": "ptkstore.cli.ui:ui",
-        "backup": "ptkstore.cli.backup:backup",
-        "restore": "ptkstore.cli.backup:restore",
-        "doctor": "ptkstore.cli.project:doctor",
-        "audit": "ptkstore.cli.audit:audit",
-        "version": "ptkstore.cli.project:version",
+        "init": "ptkstore.cli.project.commands:init",
+        "apply": "ptkstore.cli.project.commands:apply",
+        "plan": "ptkstore.cli.store.plan:plan",
+        "run": "ptkstore.cli.project.commands:run",
+        "stream": "ptkstore.cli.store.stream:stream",
+        "ptk": "ptkstore.cli.store.ptk:ptk",
+        "featurize": "ptkstore.cli.store.featurize:featurize",
+        "budget": "ptkstore.cli.store.budget:budget",
+        "events": "ptkstore.cli.store.events:events",
+        "research": "ptkstore.cli.store.profile:research",
+        "serve": "ptkstore.cli.server.serve:serve",
+        "token": "ptkstore.cli.server.tokens:token",
+        "audit-log": "ptkstore.cli.server.audit_log:audit_log",
+        "health": "ptkstore.cli.server.health:health",
+        "ui": "ptkstore.cli.server.ui:ui",
+        "backup": "ptkstore.cli.server.backup:backup",
+        "restore": "ptkstore.cli.server.backup:restore",
+        "doctor": "ptkstore.cli.project.commands:doctor",
+        "audit": "ptkstore.cli.store.audit:audit",
+        "version": "ptkstore.cli.project.commands:version",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -7,12 +7,12 @@ Reasons: FILE_UNREADABLE, FILE_UNWRITABLE, FILE_KIND_UNKNOWN, COLUMN_MISSING, CO
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pyarrow as pa
 
 from ptklib.errors import InvalidInput
+from ptkstore.api.columns import place_of_column
 
 __all__ = ["ENDINGS", "conform", "read_table", "write_table"]
 
@@ -21,39 +21,41 @@ ENDINGS = (".parquet", ".csv", *_ARROW)
 
 
 def read_table(path: str | Path, schema: pa.Schema | None = None) -> pa.Table:
-    """The frame in a file. CSV has no types: its columns are read as ``schema`` has them, others by their looks."""
+    """The frame in a file.
+
+    CSV has no types: its columns are read as ``schema`` has them, others by their looks.
+    """
     path = Path(path)
     ending = _ending(path)
     if not path.is_file():
-        raise InvalidInput("FILE_UNREADABLE", f"{path} must be a file, there is none", file=str(path))
+        raise InvalidInput(
+            "FILE_UNREADABLE", f"{path} must be a file, there is none", file=str(path)
+        )
     try:
         if ending == ".parquet":
             import pyarrow.parquet as pq
 
             return pq.read_table(path)
         return _read_csv(path, schema) if ending == ".csv" else _read_arrow(path)
-    except pa.ArrowException as error:
+    except pa.ArrowException:
         # The text may quote a value; a column's number is public.
-        column = re.search(r"column #(\d+)", str(error))
-        where = f", column {int(column[1]) + 1} does not hold what the stream says" if column else ""
-        raise InvalidInput("FILE_UNREADABLE", f"{path} cannot be read as {ending[1:]}{where}", file=str(path)) from None
+        number = _column_at_fault(path, schema) if ending == ".csv" else None
+        where = f", column {number} does not hold what the stream says" if number else ""
+        raise InvalidInput(
+            "FILE_UNREADABLE", f"{path} cannot be read as {ending[1:]}{where}", file=str(path)
+        ) from None
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema that the table has, in its types. What cannot be converted is refused by its column's name.
+    """The columns of the schema that the table has, in its types. What cannot be converted is
+    refused by its column's name.
 
     Nulls stay where they are, whatever the schema says: the stream judges records one by one.
     """
     columns = {}
     for field in schema:
-        places = table.schema.get_all_field_indices(field.name)
-        if len(places) != 1:
-            raise InvalidInput(
-                "COLUMN_MISSING",
-                f"column {field.name!r} must be there once, found {len(places)} times; the file has {table.column_names}",
-                column=field.name,
-            )
-        column = table.column(places[0])
+        place = place_of_column(table.schema, field.name, f"; the file has {table.column_names}")
+        column = table.column(place)
         try:
             columns[field.name] = column.cast(field.type)
         except pa.ArrowException:
@@ -71,7 +73,9 @@ def write_table(table: pa.Table, path: str | Path) -> None:
     path = Path(path)
     ending = _ending(path)
     if not path.parent.is_dir():
-        raise InvalidInput("FILE_UNWRITABLE", f"{path.parent} must be a directory, there is none", file=str(path))
+        raise InvalidInput(
+            "FILE_UNWRITABLE", f"{path.parent} must be a directory, there is none", file=str(path)
+        )
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         if ending == ".parquet":
@@ -94,7 +98,29 @@ def _read_csv(path: Path, schema: pa.Schema | None) -> pa.Table:
     import pyarrow.csv as pc
 
     types = {} if schema is None else {one.name: one.type for one in schema}
-    return pc.read_csv(path, convert_options=pc.ConvertOptions(column_types=types, strings_can_be_null=True))
+    return pc.read_csv(
+        path, convert_options=pc.ConvertOptions(column_types=types, strings_can_be_null=True)
+    )
+
+
+def _column_at_fault(path: Path, schema: pa.Schema | None) -> int | None:
+    """The number of the first column that cannot be read in its type, from 1; None where no column
+    is at fault, but the file.
+
+    Read column by column: an error of the reader has no place as data.
+    """
+    try:
+        names = _read_csv(path, None).column_names
+    except pa.ArrowException:
+        return None
+    for number, name in enumerate(names, start=1):
+        if schema is None or name not in schema.names:
+            continue
+        try:
+            _read_csv(path, pa.schema([schema.field(name)]))
+        except pa.ArrowException:
+            return number
+    return None
 
 
 def _read_arrow(path: Path) -> pa.Table:
@@ -111,6 +137,7 @@ def _ending(path: Path) -> str:
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise InvalidInput(
-            "FILE_KIND_UNKNOWN", f"{path} must end in one of {', '.join(ENDINGS)}, got {ending or 'nothing'!r}"
+            "FILE_KIND_UNKNOWN",
+            f"{path} must end in one of {', '.join(ENDINGS)}, got {ending or 'nothing'!r}",
         )
     return ending

@@ -1,4 +1,5 @@
-"""Groups of commands that are imported when they are named, and the one place where errors become text and exit codes.
+"""Groups of commands that are imported when they are named, and the one place where errors become
+text and exit codes.
 
 Reasons: COMMAND_USAGE, INTERNAL_ERROR, PACKAGE_MISSING, RUN_INTERRUPTED, SYSTEM_ERROR.
 """
@@ -18,7 +19,7 @@ import click
 
 from ptklib.errors import InvalidInput, SageError
 from ptkstore.cli.output import print_error
-from ptkstore.cli.session import Session
+from ptkstore.cli.session import Invocation
 from ptkstore.extras import package_missing
 
 __all__ = ["TRACEBACK_VARIABLE", "LazyGroup", "SageGroup", "exit_code"]
@@ -46,8 +47,8 @@ class LazyGroup(click.Group):
         if where is None:
             return super().get_command(ctx, cmd_name)
         module, _, attribute = where.partition(":")
-        found: click.Command = getattr(import_module(module), attribute)
-        return found
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """A group by itself shows its help: a question, not a mistake."""
@@ -62,8 +63,14 @@ class LazyGroup(click.Group):
         """Name the nearest command where there is none."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.list_commands(ctx))}"
-            raise click.UsageError(f"{ctx.command_path} has no command {args[0]!r:.60}; {hint}", ctx)
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else f"there are {', '.join(self.list_commands(ctx))}"
+            )
+            raise click.UsageError(
+                f"{ctx.command_path} has no command {args[0]!r:.60}; {hint}", ctx
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -78,14 +85,18 @@ class SageGroup(LazyGroup):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run, and exit with what `exit_code` says (unless ``standalone_mode`` is off: then errors pass through)."""
+        """Run, and exit with what `exit_code` says (unless ``standalone_mode`` is off: then errors
+        pass through).
+        """
         given = list(sys.argv[1:] if args is None else args)
         if not standalone_mode:
             return super().main(given, prog_name, complete_var, standalone_mode=False, **extra)
         # Kept by the callbacks of the options; a line that cannot be parsed never gets there.
-        session = Session(as_json="--json" in given)
+        session = Invocation(as_json="--json" in given)
         try:
-            code = super().main(given, prog_name, complete_var, standalone_mode=False, obj=session, **extra)
+            code = super().main(
+                given, prog_name, complete_var, standalone_mode=False, obj=session, **extra
+            )
             sys.stdout.flush()
         except Exception as error:
             _fail(error, as_json=session.as_json)
@@ -101,7 +112,8 @@ def exit_code(error: BaseException) -> int:
 
 def _fail(error: Exception, *, as_json: bool) -> NoReturn:
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
-        # The reader (``| head``) has left: nobody to tell. Python's own flush at exit must not complain either.
+        # The reader (``| head``) has left: nobody to tell. Python's own flush at exit must not
+        # complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if os.environ.get(TRACEBACK_VARIABLE):
@@ -116,7 +128,8 @@ def _told(error: Exception) -> SageError:
         return error
     if isinstance(error, click.Abort):
         return SageError(
-            "RUN_INTERRUPTED", "interrupted: running it again is safe; a training that had begun stays charged"
+            "RUN_INTERRUPTED",
+            "interrupted: running it again is safe; a training that had begun stays charged",
         )
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "sage"
@@ -133,4 +146,6 @@ def _told(error: Exception) -> SageError:
     # The text of an error that is not ours may quote data: only its kind is told.
     kind = type(error).__name__
     advice = f"set {TRACEBACK_VARIABLE}=1 to see where, and report it"
-    return SageError("INTERNAL_ERROR", f"unexpected {kind}: this is a bug of Sage; {advice}", error=kind)
+    return SageError(
+        "INTERNAL_ERROR", f"unexpected {kind}: this is a bug of Sage; {advice}", error=kind
+    )

@@ -1,4 +1,7 @@
-"""How commands speak: tables and lines for people, JSON for programs. On a pipe a row is one line and nothing is coloured."""
+"""How commands speak: tables and lines for people, JSON for programs.
+
+On a pipe a row is one line and nothing is coloured.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,20 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from ptklib.errors import InvalidInput, SageError
+from ptkstore.api.moments import DAY_MS, day_text, utc_text
 
 if TYPE_CHECKING:
-    from ptkstore.cli.session import Session
+    from ptkstore.api.views.remedies import Remedy
+    from ptkstore.cli.session import Invocation
 
 __all__ = [
-    "Answer",
+    "RegistrationAnswer",
     "Table",
     "moment",
     "plain",
@@ -58,10 +62,14 @@ _BAD = [
     "TRAIN_LOST",
 ]
 _FAIR = ["KEPT", "RETIRED", "WARNING", "WEAK"]
-_STYLES = {**dict.fromkeys(_GOOD, "green"), **dict.fromkeys(_BAD, "bold red"), **dict.fromkeys(_FAIR, "yellow")}
+_STYLES = {
+    **dict.fromkeys(_GOOD, "green"),
+    **dict.fromkeys(_BAD, "bold red"),
+    **dict.fromkeys(_FAIR, "yellow"),
+}
 
 
-class Answer(Protocol):
+class RegistrationAnswer(Protocol):
     """What `rejection` needs of a `Registration` and its like."""
 
     @property
@@ -81,7 +89,7 @@ class Answer(Protocol):
         """What would be accepted."""
 
     @property
-    def changes(self) -> tuple[str, ...]:
+    def remedies(self) -> tuple[Remedy, ...]:
         """What else would help."""
 
     @property
@@ -103,10 +111,12 @@ class Table:
     def is_number(self, place: int) -> bool:
         """True when the column holds numbers only."""
         found = [row[place] for row in self.rows if row[place] is not None]
-        return bool(found) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in found)
+        return bool(found) and all(
+            isinstance(one, int | float) and not isinstance(one, bool) for one in found
+        )
 
 
-def show(session: Session, body: object, *parts: Table | str) -> None:
+def show(session: Invocation, body: object, *parts: Table | str) -> None:
     """Print ``body`` under ``--json``, else the parts. Empty tables and texts are left out."""
     if session.as_json:
         click.echo(json.dumps(plain(body), indent=2, ensure_ascii=False, allow_nan=False))
@@ -133,7 +143,9 @@ def print_error(error: SageError, *, as_json: bool) -> None:
 
 
 def plain(body: Any) -> Any:
-    """Values as JSON knows them: views and specifications by their ``as_json``, numbers that are not finite as null."""
+    """Values as JSON knows them: views and specifications by their ``as_json``, numbers that are
+    not finite as null.
+    """
     if hasattr(body, "as_json"):
         return plain(body.as_json())
     if isinstance(body, Mapping):
@@ -145,7 +157,7 @@ def plain(body: Any) -> Any:
     return body if body is None or isinstance(body, str | int | float) else str(body)
 
 
-def rejection(answer: Answer) -> str:
+def rejection(answer: RegistrationAnswer) -> str:
     """Why, and what would be accepted, for people."""
     lines = [f"{answer.name} {answer.status}: {answer.reason}"]
     if answer.nearest_target is not None:
@@ -154,18 +166,18 @@ def rejection(answer: Answer) -> str:
         lines.append(
             "  this is the best answer so far: the store is still looking (`sage ptk describe` shows what it finds)"
         )
-    return "\n".join([*lines, *(f"  or: {one}" for one in answer.changes)])
+    return "\n".join([*lines, *(f"  or: {remedy.text}" for remedy in answer.remedies)])
 
 
 def moment(ms: int | None) -> str | None:
     """A time in UTC for people, to the second."""
-    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return None if ms is None else utc_text(ms, "second") + "Z"
 
 
 def window_begins(window: int, window_seconds: int) -> str:
     """When a window begins, for people: its number counts windows since 1970."""
-    begins = datetime.fromtimestamp(window * window_seconds, UTC)
-    return begins.strftime("%Y-%m-%d" if window * window_seconds % 86_400 == 0 else "%Y-%m-%d %H:%M:%SZ")
+    begins_ms = window * window_seconds * 1000
+    return day_text(begins_ms, "second") + ("" if begins_ms % DAY_MS == 0 else "Z")
 
 
 def _cell(value: object) -> str:
@@ -194,7 +206,9 @@ def _print_rich(table: Table) -> None:
 
     drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(table.columns):
-        drawn.add_column(name, justify="right" if table.is_number(place) else "left", overflow="fold")
+        drawn.add_column(
+            name, justify="right" if table.is_number(place) else "left", overflow="fold"
+        )
     for row in table.texts():
         drawn.add_row(*(rich.text.Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     rich.console.Console().print(drawn)

@@ -1,4 +1,5 @@
-"""What every command shares: ``--store`` and ``--json``, before or after the command's name, and the opened store.
+"""What every command shares: ``--store`` and ``--json``, before or after the command's name, and
+the opened store.
 
 Reason: STORE_MISSING.
 """
@@ -15,12 +16,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ptklib.errors import InvalidInput
-from ptkstore.references import is_address
+from ptkstore.api.references import is_address
 
 if TYPE_CHECKING:
-    from ptkstore.client import Store
+    from ptkstore.api.store import Store
 
-__all__ = ["CA_VARIABLE", "STORE_VARIABLE", "TOKEN_VARIABLE", "Session", "opened", "pass_session", "shared_options"]
+__all__ = [
+    "CA_VARIABLE",
+    "STORE_VARIABLE",
+    "TOKEN_VARIABLE",
+    "Invocation",
+    "opened",
+    "pass_session",
+    "shared_options",
+]
 
 STORE_VARIABLE = "SAGE_STORE"
 # For a store that is the address of a server.
@@ -31,7 +40,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass
-class Session:
+class Invocation:
     """The shared options of one call of ``sage``."""
 
     store: str | None = None
@@ -43,18 +52,18 @@ class Session:
         return Path(self.store or os.environ.get(STORE_VARIABLE) or ".")
 
 
-pass_session = click.make_pass_decorator(Session, ensure=True)
+pass_session = click.make_pass_decorator(Invocation, ensure=True)
 
 
 def shared_options(command: Function) -> Function:
     """Add ``--store`` and ``--json``. Given twice, the one nearer to the arguments counts."""
 
     def keep_store(context: click.Context, _: click.Parameter, value: str | None) -> None:
-        session = context.ensure_object(Session)
+        session = context.ensure_object(Invocation)
         session.store = value if value is not None else session.store
 
     def keep_json(context: click.Context, _: click.Parameter, value: bool) -> None:
-        session = context.ensure_object(Session)
+        session = context.ensure_object(Invocation)
         session.as_json = value or session.as_json
 
     store = click.option(
@@ -65,19 +74,27 @@ def shared_options(command: Function) -> Function:
         help=f"The store's directory, or host:port of a server. [default: ${STORE_VARIABLE}, else the current one]",
     )
     as_json = click.option(
-        "--json", is_flag=True, expose_value=False, callback=keep_json, help="Print pure JSON on stdout."
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=keep_json,
+        help="Print pure JSON on stdout.",
     )
     return as_json(store(command))
 
 
 @contextmanager
-def opened(session: Session, *, create: bool = False) -> Iterator[Store]:
-    """The store of this command; only commands that may begin one pass ``create``, so that a typo leaves no files behind."""
-    if is_address(str(session.path)) and not session.path.exists():
-        from ptkstore.client import Store
+def opened(session: Invocation, *, create: bool = False) -> Iterator[Store]:
+    """The store of this command; only commands that may begin one pass ``create``, so that a typo
+    leaves no files behind.
+    """
+    import ptkstore
 
-        with Store(
-            str(session.path), token=os.environ.get(TOKEN_VARIABLE), ca_file=os.environ.get(CA_VARIABLE)
+    if is_address(str(session.path)) and not session.path.exists():
+        with ptkstore.open(
+            str(session.path),
+            token=os.environ.get(TOKEN_VARIABLE),
+            ca_file=os.environ.get(CA_VARIABLE),
         ) as remote:
             yield remote
         return
@@ -88,7 +105,5 @@ def opened(session: Session, *, create: bool = False) -> Iterator[Store]:
             f"there is no store in {path}: `sage apply` makes one, `--store PATH` or {STORE_VARIABLE} names another",
             store=str(path),
         )
-    from ptkstore.client import Store
-
-    with Store(path) as store:
+    with ptkstore.open(path) as store:
         yield store

@@ -1,6 +1,7 @@
 """The console as an ASGI application: who visits, whether they may, the page, and errors as pages.
 
-Every page but those of `doors` takes a session. Everything that changes something is a POST with the session's secret.
+Every page but those of `doors` takes a session. Everything that changes something is a POST with
+the session's secret.
 """
 
 from __future__ import annotations
@@ -18,24 +19,26 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
+from ptklib.encoding.error_place import place_of
 from ptklib.errors import InvalidInput, Refused, SageError
-from ptkstore.console.doors import COOKIE, Doors
-from ptkstore.console.faults import fault_of
-from ptkstore.console.forgery import require_our_page, require_secret
-from ptkstore.console.frame import Frame
+from ptkstore.api.telling import told
+from ptkstore.console.page.faults import fault_of
+from ptkstore.console.page.page import Page, Visit, theme_of
+from ptkstore.console.page.rendering import STATIC, link, static, templates
 from ptkstore.console.pages import PAGES
-from ptkstore.console.rendering import STATIC, link, static, templates
-from ptkstore.console.sessions import OneTimeKeys, Session, Sessions
-from ptkstore.console.settings import ConsoleSettings
-from ptkstore.console.sources import Source
-from ptkstore.console.visit import Page, Visit, theme_of
-from ptkstore.rpc.faults import place_of, told
+from ptkstore.console.security.csrf import require_our_page, require_secret
+from ptkstore.console.security.security_headers import SecurityHeaders
+from ptkstore.console.security.sign_in import COOKIE, Doors
+from ptkstore.console.sessions.sessions import ConsoleSession, OneTimeKeys, Sessions
+from ptkstore.console.sessions.settings import ConsoleSettings
+from ptkstore.console.sessions.sources import Source
 
 __all__ = ["Console", "make_app"]
 
 _LOG = logging.getLogger(__name__)
 _MOST_FORM_BYTES = 1 << 18
-# A page that renews itself says so, and keeps no session alive. Neither does a browser that takes up a stream of events again.
+# A page that renews itself says so, and keeps no session alive. Neither does a browser that takes
+# up a stream of events again.
 _BACKGROUND = "x-background"
 _EVENTS = "text/event-stream"
 
@@ -49,7 +52,9 @@ def make_app(
     pages: Sequence[Page] = PAGES,
 ) -> ASGIApp:
     """The console over a source of stores. ``key_used`` is called after a one-time link was."""
-    return Console(source, settings or ConsoleSettings(), keys or OneTimeKeys(), key_used, tuple(pages)).app
+    return Console(
+        source, settings or ConsoleSettings(), keys or OneTimeKeys(), key_used, tuple(pages)
+    ).app
 
 
 class Console:
@@ -65,7 +70,7 @@ class Console:
     ) -> None:
         """Nobody is signed in."""
         self._source = source
-        self._nav = tuple(one for one in pages if one.label)
+        self._nav = tuple(page for page in pages if page.label)
         self.sessions = Sessions(settings, source.give_back)
         doors = Doors(source, settings, self.sessions, keys, key_used)
         inside = Starlette(
@@ -74,7 +79,10 @@ class Console:
                 Route("/sign-in", self._guarded(doors.sign_in_page)),
                 Route("/sign-in", self._guarded(doors.sign_in), methods=["POST"]),
                 Route("/open", self._guarded(doors.open)),
-                *(Route(f"/{one.path}", self._endpoint(one), methods=[one.method]) for one in pages),
+                *(
+                    Route(f"/{page.path}", self._endpoint(page), methods=[page.method])
+                    for page in pages
+                ),
                 Mount("/static", _KeptFiles(directory=STATIC)),
             ],
             exception_handlers={404: self._not_here, 405: self._not_here},
@@ -82,7 +90,7 @@ class Console:
         )
         # It would make an absolute address of whatever the visitor calls us, and forget the prefix.
         inside.router.redirect_slashes = False
-        self.app: ASGIApp = Frame(inside, settings)
+        self.app: ASGIApp = SecurityHeaders(inside, settings)
 
     @asynccontextmanager
     async def _living(self, _app: Starlette) -> AsyncIterator[None]:
@@ -93,7 +101,9 @@ class Console:
         known = self._session(request) is not None
         return RedirectResponse(self._nav[0].path if known else "sign-in", status_code=303)
 
-    def _guarded(self, work: Callable[[Request, dict[str, str]], Response]) -> Callable[[Request], object]:
+    def _guarded(
+        self, work: Callable[[Request, dict[str, str]], Response]
+    ) -> Callable[[Request], object]:
         """For those who are not signed in."""
 
         async def endpoint(request: Request) -> Response:
@@ -128,14 +138,22 @@ class Console:
 
         return endpoint
 
-    def _visit(self, request: Request, session: Session, page: Page) -> Visit:
+    def _visit(self, request: Request, session: ConsoleSession, page: Page) -> Visit:
         def alive() -> bool:
             return self.sessions.find(session.id, touch=False) is not None
 
-        nav = tuple(one for one in self._nav if session.may(one.role))
-        return Visit(request, session, self._source.place, nav, page, alive, lambda: self.sessions.end(session.id))
+        nav = tuple(page for page in self._nav if session.may(page.role))
+        return Visit(
+            request,
+            session,
+            self._source.place,
+            nav,
+            page,
+            alive,
+            lambda: self.sessions.end(session.id),
+        )
 
-    def _session(self, request: Request) -> Session | None:
+    def _session(self, request: Request) -> ConsoleSession | None:
         number = request.cookies.get(COOKIE, "")
         by_itself = _BACKGROUND in request.headers or request.headers.get("accept", "") == _EVENTS
         return self.sessions.find(number, touch=not by_itself) if number else None
@@ -144,10 +162,15 @@ class Console:
         session = self._session(request)
         error = Refused("PAGE_UNKNOWN", "the console has no such page")
         page = Page(path="", view=lambda visit: visit.render("error.html"))
-        return self._failed(request, self._visit(request, session, page) if session else None, error)
+        return self._failed(
+            request, self._visit(request, session, page) if session else None, error
+        )
 
     def _failed(self, request: Request, visit: Visit | None, error: Exception) -> Response:
-        """The page of an error. What is not ours is logged by kind and place alone: its text may quote data."""
+        """The page of an error.
+
+        What is not ours is logged by kind and place alone: its text may quote data.
+        """
         if not isinstance(error, SageError):
             _LOG.error("a page failed with %s at %s", type(error).__name__, place_of(error))
         fault = fault_of(told(error))
@@ -165,12 +188,14 @@ class _KeptFiles(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """One file."""
-        found = await super().get_response(path, scope)
+        response = await super().get_response(path, scope)
         # The right address alone: the next one may be asked for before its file is here.
         asked = f"static/{path}?{scope.get('query_string', b'').decode('latin-1')}"
-        kept = found.status_code in (200, 304) and asked == static(path)
-        found.headers["cache-control"] = "public, max-age=31536000, immutable" if kept else "no-cache"
-        return found
+        kept = response.status_code in (200, 304) and asked == static(path)
+        response.headers["cache-control"] = (
+            "public, max-age=31536000, immutable" if kept else "no-cache"
+        )
+        return response
 
 
 def _please_sign_in(request: Request) -> Response:
@@ -191,6 +216,8 @@ async def _form(request: Request) -> dict[str, str]:
     if kind != "application/x-www-form-urlencoded":
         raise InvalidInput("FORM_INVALID", "a form must be application/x-www-form-urlencoded")
     try:
-        return dict(parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000))
+        return dict(
+            parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)
+        )
     except (UnicodeDecodeError, ValueError):
         raise InvalidInput("FORM_INVALID", "the form cannot be read") from None

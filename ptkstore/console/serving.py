@@ -1,4 +1,5 @@
-"""The console on a port: bound before anybody is told, stopped by SIGINT or SIGTERM, or from another thread.
+"""The console on a port: bound before anybody is told, stopped by SIGINT or SIGTERM, or from
+another thread.
 
 Reason: SERVER_ADDRESS_TAKEN.
 """
@@ -11,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from ptklib.errors import InvalidInput
-from ptkstore.console.streaming import end_all
+from ptkstore.console.page.streaming import end_all
 
 __all__ = ["Serving", "bound"]
 
@@ -30,7 +31,8 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError:
         made.close()
         raise InvalidInput(
-            "SERVER_ADDRESS_TAKEN", f"{host}:{port} cannot be listened on: taken, or not an address of this machine"
+            "SERVER_ADDRESS_TAKEN",
+            f"{host}:{port} cannot be listened on: taken, or not an address of this machine",
         ) from None
     return made
 

@@ -1,10 +1,12 @@
 """The engine: everything that happens to a stream between its records and the states in the lake.
 
-``planning``       profiles and plans, for a window or in the mind
-``registrations``  who may train: accepted, or REJECTED with the nearest feasible target
-``windows``        which windows are complete; seal, count
-``training``       charges of a plan, training in workers, states into the lake
-``cycle``          the journalled steps of one window, resumable after a crash at any of them
-``doctor``         what can be checked while it runs
-``home``           the parts of a store, opened together
+``parts``       the parts of a store, opened together
+``journal``     the one writer of what windows come to; ``steps/`` is what it writes
+``window/``     which windows are complete, and the steps of one, resumable after a crash at any
+``profiles/``   how many samples a PTK needs, measured where there is no closed form
+``plans/``      who may train, and on what: accepted, or REJECTED with the nearest feasible target
+``budgets/``    what was spent, and by whom
+``history/``    what happened
+``leadership/`` which server runs windows
+``safekeeping/`` the doctor, copies and restores
 """

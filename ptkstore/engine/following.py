@@ -1,7 +1,9 @@
-"""Follow the states of PTKs: each new one is read once, however many follow, and told to all of them in order.
+"""Follow the states of PTKs: each new one is read once, however many follow, and told to all of
+them in order.
 
-Hints of the bus say when to look; the truth is in the metadata. A thread of `Followers` looks when a hint comes, when a bus
-that can lose its connection has it back, and from time to time anyway, so that a lost hint costs a delay and never a state.
+Hints of the bus say when to look; the truth is in the metadata. A thread of `Followers` looks when
+a hint comes, when a bus that can lose its connection has it back, and from time to time anyway, so
+that a lost hint costs a delay and never a state.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ptklib.errors import SageError
 from ptkstore.bus import Bus, Handle
+from ptkstore.closing import Closing
 from ptkstore.metadata import Metadata, rows
 
 __all__ = ["POLL_SECONDS", "Follower", "Followers"]
@@ -57,7 +59,8 @@ class Followers:
     def follow(self, name: str, after: int, ready: Callable[[], None] | None = None) -> Follower:
         """Follow a PTK from the version after ``after``. PTK_UNKNOWN.
 
-        ``ready`` is called, for those who do not wait, when there may be something to `take`; it must not wait either.
+        ``ready`` is called, for those who do not wait, when there may be something to `take`; it
+        must not wait either.
         """
         with self._lock:
             self._start()
@@ -81,9 +84,9 @@ class Followers:
             self._closed = True
             thread, self._thread = self._thread, None
             handles, self._handles = self._handles, []
-            waiting = [one for line in self._lines.values() for one in line.followers]
-        for one in waiting:
-            one.wake()
+            waiting = [follower for line in self._lines.values() for follower in line.followers]
+        for follower in waiting:
+            follower.wake()
         for handle in handles:
             handle.close()
         self._woken.set()
@@ -91,7 +94,9 @@ class Followers:
             thread.join()
 
     def fresh(self, follower: Follower) -> Sequence[rows.StateRow] | None:
-        """The states beyond what a follower has seen, oldest first; None when the following is over."""
+        """The states beyond what a follower has seen, oldest first; None when the following is
+        over.
+        """
         with self._lock:
             line = self._lines.get(follower.name)
             if self._closed or line is None or follower not in line.followers:
@@ -149,7 +154,11 @@ class Followers:
 
     def _look(self, names: set[str]) -> None:
         with self._lock:
-            seen = {name: (line.ptk, line.newest) for name in names if (line := self._lines.get(name)) is not None}
+            seen = {
+                name: (line.ptk, line.newest)
+                for name in names
+                if (line := self._lines.get(name)) is not None
+            }
         if not seen:
             return
         with self._metadata.read() as tx:
@@ -168,14 +177,16 @@ class Followers:
                 line.recent.extend(row for row in fresh if row.version > line.newest)
                 line.newest = max(line.newest, fresh[-1].version)
                 waiting += line.followers
-        for one in waiting:
-            one.wake()
+        for follower in waiting:
+            follower.wake()
 
 
-class Follower:
+class Follower(Closing):
     """One who follows a PTK. One thread at a time takes."""
 
-    def __init__(self, followers: Followers, name: str, after: int, ready: Callable[[], None] | None) -> None:
+    def __init__(
+        self, followers: Followers, name: str, after: int, ready: Callable[[], None] | None
+    ) -> None:
         """Made by `Followers.follow`."""
         self._followers = followers
         self._woken = threading.Event()
@@ -185,14 +196,18 @@ class Follower:
         self.after = after
 
     def take(self) -> Sequence[rows.StateRow] | None:
-        """The states that were not taken before, oldest first, perhaps none; None when the following is over."""
+        """The states that were not taken before, oldest first, perhaps none; None when the
+        following is over.
+        """
         fresh = None if self._left else self._followers.fresh(self)
         if fresh:
             self.after = fresh[-1].version
         return fresh
 
     def next(self) -> Sequence[rows.StateRow]:
-        """Wait for states that were not taken before, oldest first; empty when the following is over."""
+        """Wait for states that were not taken before, oldest first; empty when the following is
+        over.
+        """
         while True:
             self._woken.clear()
             fresh = self.take()
@@ -213,13 +228,3 @@ class Follower:
         self._left = True
         self._followers.leave(self)
         self.wake()
-
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()

@@ -1,6 +1,8 @@
-"""The lake as the engine uses it: before a state is put there, the ledger's head with its charge is kept elsewhere.
+"""The lake as the engine uses it: before a state is put there, the ledger's head with its charge is
+kept elsewhere.
 
-Whoever can read the lake sees a state as soon as it is there, before any row of the metadata tells of it.
+Whoever can read the lake sees a state as soon as it is there, before any row of the metadata tells
+of it.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class GuardedLake:
         """See `Lake.list`."""
         return self.behind.list(limit=limit, after=after)
 
-    def delete_unreferenced(self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS) -> tuple[str, ...]:
+    def delete_unreferenced(
+        self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS
+    ) -> tuple[str, ...]:
         """See `Lake.delete_unreferenced`."""
         return self.behind.delete_unreferenced(keep, grace_seconds=grace_seconds)
 

@@ -1,12 +1,14 @@
-"""What a witness says: how far the ledger, the metadata and the streams of a store had come when something was made visible.
+"""What a witness says: how far the ledger, the metadata and the streams of a store had come when
+something was made visible.
 
 ::
 
-    {"store": identity of the ledger, "seq": .., "mac": newest commit, "number": of the metadata, "sealed": {stream: span},
-     "places": who else had a witness by then, "check": MAC under a key of the ledger}
+    {"store": identity of the ledger, "seq": .., "mac": newest commit, "number": of the metadata,
+     "sealed": {stream: span}, "places": who else had a witness by then, "check": MAC under a key of
+     the ledger}
 
-Public numbers only: the lake may be read by many. A body of ``seq`` and ``mac`` alone is what earlier releases left in the
-store's directory. Reasons: WITNESS_DAMAGED, LEDGER_FOREIGN.
+Public numbers only: the lake may be read by many. A body of ``seq`` and ``mac`` alone is what
+earlier releases left in the store's directory. Reasons: WITNESS_DAMAGED, LEDGER_FOREIGN.
 """
 
 from __future__ import annotations
@@ -17,18 +19,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ptklib.encoding.canonical import canonical
+from ptklib.encoding.mac import mac_of
 from ptklib.errors import GrantRefused, JournalDamaged
-from ptklib.ledger.canonical import canonical
-from ptklib.ledger.mac import mac_of
 from ptkstore.ledger import Ledger
-from ptkstore.ledger.chain import Head
+from ptkstore.ledger.journals.chain import Head
 
 __all__ = ["Kept", "read_kept", "write_kept"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """One witness. ``number`` counts the steps of windows that the metadata had; ``sealed`` is how far streams were sealed."""
+    """One witness.
+
+    ``number`` counts the steps of windows that the metadata had; ``sealed`` is how far streams were
+    sealed.
+    """
 
     head: Head
     number: int = 0
@@ -56,7 +62,10 @@ def write_kept(kept: Kept, ledger: Ledger) -> bytes:
 
 
 def read_kept(data: bytes, ledger: Ledger, place: str) -> Kept:
-    """Read `write_kept` back. Refused: WITNESS_DAMAGED, and LEDGER_FOREIGN for one of another ledger."""
+    """Read `write_kept` back.
+
+    Refused: WITNESS_DAMAGED, and LEDGER_FOREIGN for one of another ledger.
+    """
     try:
         body = json.loads(data)
         head = Head(int(body["seq"]), bytes.fromhex(body["mac"]))
@@ -64,22 +73,26 @@ def read_kept(data: bytes, ledger: Ledger, place: str) -> Kept:
             return Kept(head=head, whole=False)
         check, store = str(body.pop("check")), str(body["store"])
         sealed = {str(name): int(span) for name, span in body["sealed"].items()}
-        found = Kept(head=head, number=int(body["number"]), sealed=sealed, places=frozenset(body["places"]))
+        kept = Kept(
+            head=head, number=int(body["number"]), sealed=sealed, places=frozenset(body["places"])
+        )
         intact = hmac.compare_digest(check, _check(body, ledger))
     except (ValueError, KeyError, TypeError, AttributeError):
         intact, store = False, ledger.identity
     if store != ledger.identity:
         raise GrantRefused(
             "LEDGER_FOREIGN",
-            f"what the {place} knows is of another ledger: give the key file and the database that belong to this store",
+            f"what the {place} knows is of another ledger: give the key file and the database that "
+            "belong to this store",
         )
     if not intact:
         raise JournalDamaged(
             "WITNESS_DAMAGED",
-            f"what the {place} knows of the ledger is not as it was written: nobody can tell whether the ledger is the newest. "
+            f"what the {place} knows of the ledger is not as it was written: nobody can tell "
+            "whether the ledger is the newest. "
             "Put the file back as it was, or run `sage restore`",
         )
-    return found
+    return kept
 
 
 def _check(body: dict[str, Any], ledger: Ledger) -> str:

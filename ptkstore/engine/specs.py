@@ -1,12 +1,16 @@
-"""The specifications of all streams. They never change, so what was read once is kept; what another process made is read when
-it is asked for."""
+"""The specifications of all streams, and the privacy filters of their policies. They never change,
+so what was read once is kept; what another process made is read when it is asked for. Reason:
+STREAM_UNKNOWN.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
 
+from ptklib.errors import Refused
+from ptklib.privacy.filters import Filter
+from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.metadata import Metadata
-from ptkstore.streams import StreamSpec
 
 __all__ = ["Specs"]
 
@@ -18,6 +22,19 @@ class Specs(MutableMapping[str, StreamSpec]):
         """Read nothing yet."""
         self._metadata = metadata
         self._known: dict[str, StreamSpec] = {}
+        self._filters: dict[str, Filter] = {}
+
+    def named(self, name: str) -> StreamSpec:
+        """The specification of a stream that somebody asks for. Refused: STREAM_UNKNOWN."""
+        if name not in self:
+            raise Refused(
+                "STREAM_UNKNOWN", f"there is no stream {name!r}: create it first", stream=name
+            )
+        return self[name]
+
+    def all(self) -> list[StreamSpec]:
+        """All specifications, by name."""
+        return [self[name] for name in self]
 
     def __getitem__(self, name: str) -> StreamSpec:
         """The specification of a stream; KeyError where there is none."""
@@ -42,6 +59,14 @@ class Specs(MutableMapping[str, StreamSpec]):
         """How many streams there are."""
         self._read()
         return len(self._known)
+
+    def privacy_filter(self, name: str) -> Filter:
+        """The filter of a stream's policy; KeyError where there is none. Kept, for it remembers
+        demands.
+        """
+        if name not in self._filters:
+            self._filters[name] = self[name].policy.filter()
+        return self._filters[name]
 
     def _read(self) -> None:
         with self._metadata.read() as tx:

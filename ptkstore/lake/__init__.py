@@ -1,7 +1,18 @@
-"""The lake: trained states, content-addressed and immutable, in a directory (`DirectoryLake`) or a bucket (`S3Lake`)."""
+"""The lake: trained states, content-addressed and immutable, in a directory (`DirectoryLake`) or a
+bucket (`S3Lake`).
+"""
 
+from ptklib.encoding.state_digest import digest_of
 from ptkstore.lake.directory import DirectoryLake
-from ptkstore.lake.protocol import Lake, LakeUnavailable, StateDamaged, StateMissing, digest_of
-from ptkstore.lake.s3 import S3Lake
+from ptkstore.lake.protocol import Lake, LakeUnavailable, StateDamaged, StateMissing
+from ptkstore.lake.s3.lake import S3Lake
 
-__all__ = ["DirectoryLake", "Lake", "LakeUnavailable", "S3Lake", "StateDamaged", "StateMissing", "digest_of"]
+__all__ = [
+    "DirectoryLake",
+    "Lake",
+    "LakeUnavailable",
+    "S3Lake",
+    "StateDamaged",
+    "StateMissing",
+    "digest_of",
+]

@@ -1,8 +1,9 @@
 """A lake in a directory: ``sha256/ab/abcd….safetensors`` and ``sha256/ab/abcd….json``.
 
-A state is there once its ``.json`` is: both files are written aside and synced, the arrays are renamed into place and the
-directory synced, and only then the manifest follows. Deleting goes the other way round. So a crash between any two operations
-leaves a state that is whole, or one that is not there and a stray file that `DirectoryLake.delete_unreferenced` sweeps.
+A state is there once its ``.json`` is: both files are written aside and synced, the arrays are
+renamed into place and the directory synced, and only then the manifest follows. Deleting goes the
+other way round. So a crash between any two operations leaves a state that is whole, or one that is
+not there and a stray file that `DirectoryLake.delete_unreferenced` sweeps.
 """
 
 from __future__ import annotations
@@ -15,34 +16,42 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ptklib.encoding.state_digest import digest_of
 from ptklib.errors import InvalidInput
 from ptkstore.lake.protocol import (
+    ARRAYS,
     GRACE_SECONDS,
+    MANIFEST,
+    STATES,
     LakeUnavailable,
     StateDamaged,
     StateMissing,
     check_digest,
-    digest_of,
+    state_key,
 )
+from ptkstore.private_files import sync_directory
 
 __all__ = ["DirectoryLake"]
 
-_ARRAYS, _MANIFEST = ".safetensors", ".json"
 _WITNESSES = "witness"
 
 
 class DirectoryLake:
-    """A `Lake` in a directory of its own, made if missing. Sweeping excludes everything else by a lock on the directory."""
+    """A `Lake` in a directory of its own, made if missing.
+
+    Sweeping excludes everything else by a lock on the directory.
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Make the directory."""
         self._root = Path(path).absolute()
-        self._states = self._root / "sha256"
+        self._states = self._root / STATES
         self._aside = self._root / "tmp"
         with _translated():
             for directory in (self._root, self._states, self._aside):
                 _make_directory(directory)
-            # States are public, and yet whoever runs the store says who sees them. One that is not ours stays as it is.
+            # States are public, and yet whoever runs the store says who sees them. One that is not
+            # ours stays as it is.
             with suppress(PermissionError):
                 if self._root.stat().st_mode & 0o077:
                     self._root.chmod(0o700)
@@ -65,32 +74,41 @@ class DirectoryLake:
         """See `Lake.exists`."""
         check_digest(digest)
         with _translated():
-            return all(self._path(digest, suffix).is_file() for suffix in (_MANIFEST, _ARRAYS))
+            return all(self._path(digest, suffix).is_file() for suffix in (MANIFEST, ARRAYS))
 
     def list(self, *, limit: int | None = None, after: str | None = None) -> tuple[str, ...]:
         """See `Lake.list`."""
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}")
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
+        ):
+            raise InvalidInput(
+                "PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}"
+            )
         first = "" if after is None else check_digest(after)
         found = []
         with _translated():
             for directory in sorted(self._states.iterdir()):
                 if directory.name < first[:2]:
                     continue
-                digests = {digest for digest in _digests(directory, _MANIFEST) if digest > first}
-                found.extend(sorted(digests & _digests(directory, _ARRAYS)))
+                digests = {digest for digest in _digests(directory, MANIFEST) if digest > first}
+                found.extend(sorted(digests & _digests(directory, ARRAYS)))
                 if limit is not None and len(found) >= limit:
                     return tuple(found[:limit])
         return tuple(found)
 
-    def delete_unreferenced(self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS) -> tuple[str, ...]:
-        """See `Lake.delete_unreferenced`. Age is told by the files' times, on the clock of this machine."""
+    def delete_unreferenced(
+        self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS
+    ) -> tuple[str, ...]:
+        """See `Lake.delete_unreferenced`.
+
+        Age is told by the files' times, on the clock of this machine.
+        """
         kept = {check_digest(digest) for digest in keep}
         newest = time.time() - grace_seconds
         deleted = []
         with self._locked(fcntl.LOCK_EX):
             for directory in sorted(self._states.iterdir()):
-                manifests, arrays = _digests(directory, _MANIFEST), _digests(directory, _ARRAYS)
+                manifests, arrays = _digests(directory, MANIFEST), _digests(directory, ARRAYS)
                 for digest in sorted((manifests | arrays) - kept):
                     if self._changed(digest) <= newest:
                         self._delete(digest)
@@ -107,7 +125,7 @@ class DirectoryLake:
         with self._locked(fcntl.LOCK_SH):
             _make_directory(path.parent)
             os.replace(self._write_aside(body), path)
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
 
     def get_witness(self, name: str) -> bytes | None:
         """See `Lake.get_witness`."""
@@ -120,14 +138,14 @@ class DirectoryLake:
     def witnesses(self) -> tuple[str, ...]:
         """See `Lake.witnesses`."""
         with _translated():
-            found = (self._root / _WITNESSES).glob("*" + _MANIFEST)
-            return tuple(sorted(one.name.removesuffix(_MANIFEST) for one in found))
+            paths = (self._root / _WITNESSES).glob("*" + MANIFEST)
+            return tuple(sorted(path.name.removesuffix(MANIFEST) for path in paths))
 
     def _witness(self, name: str) -> Path:
-        return self._root / _WITNESSES / (check_digest(name) + _MANIFEST)
+        return self._root / _WITNESSES / (check_digest(name) + MANIFEST)
 
     def _path(self, digest: str, suffix: str) -> Path:
-        return self._states / digest[:2] / (digest + suffix)
+        return self._root / state_key(digest, suffix)
 
     def _refreshed(self, digest: str) -> bool:
         """True when the state is there and sound; its age then starts anew."""
@@ -135,17 +153,19 @@ class DirectoryLake:
             self._read(digest)
         except (StateMissing, StateDamaged):
             return False
-        for suffix in (_ARRAYS, _MANIFEST):
+        for suffix in (ARRAYS, MANIFEST):
             os.utime(self._path(digest, suffix))
         return True
 
     def _read(self, digest: str) -> tuple[bytes, bytes]:
         try:
-            manifest = self._path(digest, _MANIFEST).read_bytes()
+            manifest = self._path(digest, MANIFEST).read_bytes()
         except FileNotFoundError:
-            raise StateMissing("STATE_MISSING", f"the lake has no state {digest}", digest=digest) from None
+            raise StateMissing(
+                "STATE_MISSING", f"the lake has no state {digest}", digest=digest
+            ) from None
         try:
-            arrays = self._path(digest, _ARRAYS).read_bytes()
+            arrays = self._path(digest, ARRAYS).read_bytes()
         except FileNotFoundError:
             raise _damaged(digest, "its arrays are gone") from None
         if digest_of(arrays, manifest) != digest:
@@ -156,10 +176,10 @@ class DirectoryLake:
         directory = self._path(digest, "").parent
         _make_directory(directory)
         # Both are on disk before either has its name.
-        ready = [(_ARRAYS, self._write_aside(arrays)), (_MANIFEST, self._write_aside(manifest))]
+        ready = [(ARRAYS, self._write_aside(arrays)), (MANIFEST, self._write_aside(manifest))]
         for suffix, path in ready:
             os.replace(path, self._path(digest, suffix))
-            _sync_directory(directory)
+            sync_directory(directory)
 
     def _write_aside(self, data: bytes) -> Path:
         path = self._aside / secrets.token_hex(16)
@@ -177,15 +197,15 @@ class DirectoryLake:
         return path
 
     def _changed(self, digest: str) -> float:
-        paths = [self._path(digest, suffix) for suffix in (_ARRAYS, _MANIFEST)]
+        paths = [self._path(digest, suffix) for suffix in (ARRAYS, MANIFEST)]
         return max(path.stat().st_mtime for path in paths if path.exists())
 
     def _delete(self, digest: str) -> None:
-        for suffix in (_MANIFEST, _ARRAYS):
+        for suffix in (MANIFEST, ARRAYS):
             path = self._path(digest, suffix)
             if path.exists():
                 os.unlink(path)
-                _sync_directory(path.parent)
+                sync_directory(path.parent)
 
     @contextmanager
     def _locked(self, how: int) -> Iterator[None]:
@@ -207,19 +227,13 @@ def _make_directory(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             os.mkdir(path)
-        _sync_directory(path.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_directory(path.parent)
 
 
 def _damaged(digest: str, what: str) -> StateDamaged:
-    return StateDamaged("STATE_DAMAGED", f"state {digest} in the lake is damaged: {what}", digest=digest)
+    return StateDamaged(
+        "STATE_DAMAGED", f"state {digest} in the lake is damaged: {what}", digest=digest
+    )
 
 
 @contextmanager
@@ -228,5 +242,6 @@ def _translated() -> Iterator[None]:
         yield
     except OSError as error:
         raise LakeUnavailable(
-            "LAKE_UNAVAILABLE", f"the lake cannot be used now: {type(error).__name__}: {error.strerror}"
+            "LAKE_UNAVAILABLE",
+            f"the lake cannot be used now: {type(error).__name__}: {error.strerror}",
         ) from error

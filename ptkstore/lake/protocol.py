@@ -1,45 +1,53 @@
 """What a lake is: states under the digest of their bytes, immutable, whole or not there.
 
-The digest of a state is ``sha256("sage state v1\\n" | sha256(arrays) | sha256(manifest))`` in lower-case hex, so both files are
-bound to it and neither can be swapped. Besides, a lake keeps a witness for each store that uses it: a few bytes, which are
-replaced. Reasons: DIGEST_INVALID, STATE_MISSING, STATE_DAMAGED, LAKE_UNAVAILABLE.
+The digest of a state is that of `ptklib.encoding.state_digest`. Besides, a lake keeps a witness for
+each store that uses it: a few bytes, which are replaced. Reasons: DIGEST_INVALID, STATE_MISSING,
+STATE_DAMAGED, LAKE_UNAVAILABLE.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection
 from typing import Protocol
 
-from ptklib.errors import InvalidInput, SageError
+from ptklib.errors import InvalidInput, LakeUnavailable, StateDamaged, StateMissing
 
-__all__ = ["GRACE_SECONDS", "Lake", "LakeUnavailable", "StateDamaged", "StateMissing", "check_digest", "digest_of"]
+__all__ = [
+    "ARRAYS",
+    "GRACE_SECONDS",
+    "MANIFEST",
+    "STATES",
+    "Lake",
+    "LakeUnavailable",
+    "StateDamaged",
+    "StateMissing",
+    "check_digest",
+    "state_key",
+]
+
+# A state is two files, whose names are its digest and one of these.
+STATES = "sha256/"
+ARRAYS, MANIFEST = ".safetensors", ".json"
 
 # Bytes are put before the row that refers to them is committed; nothing that young is ever swept.
 GRACE_SECONDS = 24 * 3600.0
-
-
-class StateMissing(SageError):
-    """There is no state with that digest in the lake."""
-
-
-class StateDamaged(SageError):
-    """The bytes in the lake are not those the digest stands for. They are never returned."""
-
-
-class LakeUnavailable(SageError):
-    """The lake cannot be used now (disk full, no permission, unreachable). Asking again is safe."""
 
 
 class Lake(Protocol):
     """A place for states. Safe for many threads and processes at once."""
 
     def put(self, arrays: bytes, manifest: bytes) -> str:
-        """Keep a state and return its digest. Durable on return; the same again is the same digest, and mends damage."""
+        """Keep a state and return its digest.
+
+        Durable on return; the same again is the same digest, and mends damage.
+        """
 
     def get(self, digest: str) -> tuple[bytes, bytes]:
-        """The arrays and the manifest, checked against the digest: STATE_MISSING or STATE_DAMAGED otherwise."""
+        """The arrays and the manifest, checked against the digest:
+
+        STATE_MISSING or STATE_DAMAGED otherwise.
+        """
 
     def exists(self, digest: str) -> bool:
         """True when the state is there and whole, as far as one can tell without reading it."""
@@ -47,12 +55,19 @@ class Lake(Protocol):
     def list(self, *, limit: int | None = None, after: str | None = None) -> tuple[str, ...]:
         """The digests of whole states in order; ``after`` is the last one of the page before."""
 
-    def delete_unreferenced(self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS) -> tuple[str, ...]:
-        """Delete every state not in ``keep`` that was last put more than ``grace_seconds`` ago, and what crashes left behind;
-        return the digests deleted. The grace protects states whose row is not committed yet."""
+    def delete_unreferenced(
+        self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS
+    ) -> tuple[str, ...]:
+        """Delete every state not in ``keep`` that was last put more than ``grace_seconds`` ago, and
+        what crashes left behind; return the digests deleted. The grace protects states whose row is
+        not committed yet.
+        """
 
     def put_witness(self, name: str, body: bytes) -> None:
-        """Keep a few bytes under a name of 64 hex digits, in place of those before. Durable on return."""
+        """Keep a few bytes under a name of 64 hex digits, in place of those before.
+
+        Durable on return.
+        """
 
     def get_witness(self, name: str) -> bytes | None:
         """What was kept last under the name, or None."""
@@ -61,14 +76,15 @@ class Lake(Protocol):
         """The names under which something is kept, in order."""
 
 
-def digest_of(arrays: bytes, manifest: bytes) -> str:
-    """The content address of a state."""
-    parts = hashlib.sha256(arrays).digest() + hashlib.sha256(manifest).digest()
-    return hashlib.sha256(b"sage state v1\n" + parts).hexdigest()
+def state_key(digest: str, suffix: str) -> str:
+    """Where a file of a state lies in a lake: a path in a directory, a key in a bucket."""
+    return f"{STATES}{digest[:2]}/{digest}{suffix}"
 
 
 def check_digest(digest: object) -> str:
     """A digest, or DIGEST_INVALID: nothing else ever becomes part of a path."""
     if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise InvalidInput("DIGEST_INVALID", f"a digest must be 64 lower-case hex digits, got {digest!r:.80}")
+        raise InvalidInput(
+            "DIGEST_INVALID", f"a digest must be 64 lower-case hex digits, got {digest!r:.80}"
+        )
     return digest

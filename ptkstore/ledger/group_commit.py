@@ -1,12 +1,13 @@
 """Group commit: many callers, one durable write.
 
-Callers hand in items. One of them takes the turn: it makes everything that waits durable in one go, then what came meanwhile,
-for a few rounds; every caller gets its own outcome, and one who still waits is woken to go on. There is no background
-thread: with one caller it is a plain call, with many the cost of the fsync is shared. Items are committed in the order in
-which they came.
+Callers hand in items. One of them takes the turn: it makes everything that waits durable in one go,
+then what came meanwhile, for a few rounds; every caller gets its own outcome, and one who still
+waits is woken to go on. There is no background thread: with one caller it is a plain call, with
+many the cost of the fsync is shared. Items are committed in the order in which they came.
 
-Nobody depends on being woken: who waits looks for a free turn by itself from time to time, so a caller that is interrupted
-(Ctrl-C) at any point delays the others for a moment and never blocks them. The outcomes of a group appear all at once.
+Nobody depends on being woken: who waits looks for a free turn by itself from time to time, so a
+caller that is interrupted (Ctrl-C) at any point delays the others for a moment and never blocks
+them. The outcomes of a group appear all at once.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class _Group(Generic[Result]):
 
 
 class Ticket(Generic[Item, Result]):
-    """One item on its way. Its owner sleeps at the gate until it is committed or may have to go on for others."""
+    """One item on its way.
+
+    Its owner sleeps at the gate until it is committed or may have to go on for others.
+    """
 
     __slots__ = ("_gate", "abandoned", "group", "item", "place")
 
@@ -80,11 +84,14 @@ class Ticket(Generic[Item, Result]):
 class GroupCommit(Generic[Item, Result]):
     """Serialises callers in groups.
 
-    ``commit_all(items, more)`` makes a group durable and returns one result or exception per item, in order; it is never called
-    twice at once. ``more()`` adds all that is waiting by then to ``items``. If it raises, the whole group failed.
+    ``commit_all(items, more)`` makes a group durable and returns one result or exception per item,
+    in order; it is never called twice at once. ``more()`` adds all that is waiting by then to
+    ``items``. If it raises, the whole group failed.
     """
 
-    def __init__(self, commit_all: Callable[[list[Item], Callable[[], None]], list[Result | BaseException]]) -> None:
+    def __init__(
+        self, commit_all: Callable[[list[Item], Callable[[], None]], list[Result | BaseException]]
+    ) -> None:
         """Keep the function that makes a group durable."""
         self._commit_all = commit_all
         self._waiting: deque[Ticket[Item, Result]] = deque()
@@ -102,7 +109,8 @@ class GroupCommit(Generic[Item, Result]):
             while not ticket.done:
                 if self._turn.acquire(blocking=False):
                     try:
-                        # Going on for those who came meanwhile spares the time to wake one of them; but not for ever.
+                        # Going on for those who came meanwhile spares the time to wake one of them;
+                        # but not for ever.
                         for _ in range(_LEAD):
                             if not self._commit_waiting():
                                 break
@@ -122,7 +130,9 @@ class GroupCommit(Generic[Item, Result]):
 
     @contextmanager
     def alone(self) -> Iterator[Callable[[], object]]:
-        """Hold the turn: nothing commits meanwhile, except by calling what is given, which commits all that waits."""
+        """Hold the turn: nothing commits meanwhile, except by calling what is given, which commits
+        all that waits.
+        """
         try:
             with self._turn:
                 yield self._commit_waiting

@@ -1,13 +1,15 @@
 """The state in memory and the journal on disk, kept together for many threads and many processes.
 
-A caller's command is applied to the state in memory at once, in the caller's thread, and its entries then wait to become
-durable in a group; only then is the caller answered. So the next commands are worked on while the disk is busy with the last
-ones. This is safe because nobody is told of anything before it is durable, and because a commit carries the number that follows
-the newest commit this process knows: if another process was faster, the number is taken, nothing is written, and the
-group is worked out again on what the other wrote, under the write lock. While others write, commands are applied under
-that lock from the start.
+A caller's command is applied to the state in memory at once, in the caller's thread, and its
+entries then wait to become durable in a group; only then is the caller answered. So the next
+commands are worked on while the disk is busy with the last ones. This is safe because nobody is
+told of anything before it is durable, and because a commit carries the number that follows the
+newest commit this process knows: if another process was faster, the number is taken, nothing is
+written, and the group is worked out again on what the other wrote, under the write lock. While
+others write, commands are applied under that lock from the start.
 
-When anything goes wrong on the way to the disk, memory is forgotten and read again from the journal.
+When anything goes wrong on the way to the disk, memory is forgotten and read again from the
+journal.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from ptklib.encoding.canonical import entry_texts, joined_entries
 from ptklib.errors import JournalDamaged, JournalUnavailable, SageError
-from ptklib.ledger.canonical import entry_texts, joined_entries
 from ptklib.ledger.commands import Command, Reserve
 from ptklib.ledger.decide import apply
 from ptklib.ledger.drafts import drafted
 from ptklib.ledger.snapshot import dump, load
 from ptklib.ledger.state import Entry, LedgerState
 from ptkstore.ledger.group_commit import GroupCommit
-from ptkstore.ledger.protocol import DurableJournal
+from ptkstore.ledger.journals.protocol import DurableJournal
 
 __all__ = ["SHARED_SECONDS", "Turn", "Work", "Writer"]
 
@@ -48,7 +50,9 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class Turn:
-    """The commands of one caller: they fold into the state at once, and their entries wait for the journal."""
+    """The commands of one caller: they fold into the state at once, and their entries wait for the
+    journal.
+    """
 
     __slots__ = ("entries", "state")
 
@@ -68,7 +72,10 @@ Work = Callable[[Turn], Any]
 
 
 class _Job:
-    """One caller's work and what came of it. It can be done again: it depends on the state alone."""
+    """One caller's work and what came of it.
+
+    It can be done again: it depends on the state alone.
+    """
 
     __slots__ = ("entries", "outcome", "text", "work")
 
@@ -86,7 +93,8 @@ class _Job:
         except SageError as refusal:
             self.outcome = refusal
         self.entries = turn.entries
-        # Spelled out here, in the caller's thread, so that whoever commits has less to do before the disk.
+        # Spelled out here, in the caller's thread, so that whoever commits has less to do before
+        # the disk.
         self.text = entry_texts(turn.entries)
 
 
@@ -101,7 +109,8 @@ class Writer:
         # Guards the state and everything below. Taken after the group's turn, never before.
         self._memory = threading.RLock()
         self._state: LedgerState | None = None
-        # Jobs in the queue that were not applied yet: as long as there are any, nobody is applied ahead of them.
+        # Jobs in the queue that were not applied yet: as long as there are any, nobody is applied
+        # ahead of them.
         self._unapplied = 0
         # Entries since the newest snapshot.
         self._unsaved = 0
@@ -113,7 +122,8 @@ class Writer:
     def submit(self, work: Work, requests: Sequence[Reserve] = ()) -> Any:
         """Do ``work`` and return its result when it is durable; raise its refusal.
 
-        ``requests`` are those that the work makes: while others write they are drafted here, ahead of our turn.
+        ``requests`` are those that the work makes: while others write they are drafted here, ahead
+        of our turn.
         """
         job = _Job(work)
         self._require_own_process()
@@ -122,24 +132,32 @@ class Writer:
         with self._memory:
             self._require_open()
             try:
-                if self._state is not None and not self._unapplied and time.monotonic() >= self._shared_until:
+                if (
+                    self._state is not None
+                    and not self._unapplied
+                    and time.monotonic() >= self._shared_until
+                ):
                     job.run(self._state)
                     ticket = self._group.enqueue(job)
                 else:
                     ticket = self._group.enqueue(job)
                     self._unapplied += 1
             except BaseException:
-                # Interrupted, or a defect of ours in the middle of a command: memory cannot be trusted any more.
+                # Interrupted, or a defect of ours in the middle of a command: memory cannot be
+                # trusted any more.
                 self._state = None
                 raise
         return self._group.wait(ticket)
 
     @contextmanager
     def quiet(self) -> Iterator[LedgerState]:
-        """The state, durable and up to date with what other processes wrote; nothing changes meanwhile."""
+        """The state, durable and up to date with what other processes wrote; nothing changes
+        meanwhile.
+        """
         self._require_own_process()
         with self._group.alone() as commit_waiting, self._memory:
-            # With both locks held nobody can hand in more, so after this nothing in memory waits for the disk.
+            # With both locks held nobody can hand in more, so after this nothing in memory waits
+            # for the disk.
             commit_waiting()
             self._require_open()
             yield self._up_to_date()
@@ -165,7 +183,8 @@ class Writer:
                 self.journal.close()
 
     def _draft(self, requests: Sequence[Reserve]) -> None:
-        # Without the lock: streams and living blocks are looked up, and what has changed by then is drafted anew in the turn.
+        # Without the lock: streams and living blocks are looked up, and what has changed by then is
+        # drafted anew in the turn.
         state = self._state
         if state is not None:
             with suppress(SageError):
@@ -181,7 +200,8 @@ class Writer:
                 self._start_over(jobs, more)
             self._settle(jobs, more)
         except BaseException:
-            # Memory may be ahead of the journal now, or behind: what waits was worked out on it too, so it fails as well.
+            # Memory may be ahead of the journal now, or behind: what waits was worked out on it
+            # too, so it fails as well.
             with self._memory:
                 more()
                 self._unapplied = 0
@@ -206,7 +226,8 @@ class Writer:
         Before the write lock is taken: whoever has much to read must not hold up the others.
         """
         if self.journal.is_current():
-            # Nobody wrote, and yet our commit was not taken: what we know is gone from the journal. `_settle` tells of it.
+            # Nobody wrote, and yet our commit was not taken: what we know is gone from the journal.
+            # `_settle` tells of it.
             return
         with self._memory:
             more()
@@ -223,7 +244,8 @@ class Writer:
     def _settle(self, jobs: list[_Job], more: Callable[[], None]) -> None:
         """Everything that waits, worked out on what is in the journal, under the write lock.
 
-        Memory is held only while it is worked on: callers go on handing in while we wait for the lock and for the disk.
+        Memory is held only while it is worked on: callers go on handing in while we wait for the
+        lock and for the disk.
         """
         self._require_open()
         self.journal.begin()
@@ -242,13 +264,16 @@ class Writer:
                 self._shared_until = time.monotonic() + SHARED_SECONDS
             self._run(again, self._state)
             self._unapplied = 0
-            # Nobody is applied ahead of one who waits unapplied, so the queue is the order in which the state changed.
+            # Nobody is applied ahead of one who waits unapplied, so the queue is the order in which
+            # the state changed.
             count = sum(len(job.entries or ()) for job in jobs)
             body = joined_entries([job.text for job in jobs])
             self._unsaved += count
             if self._unsaved >= self._snapshot_every:
                 if count and not self.journal.append_next(body):
-                    raise JournalDamaged("HISTORY_CUT", "the newest commit is gone: nothing was added")
+                    raise JournalDamaged(
+                        "HISTORY_CUT", "the newest commit is gone: nothing was added"
+                    )
                 self._save_snapshot(self._state)
                 count = 0
         if count:
@@ -261,7 +286,8 @@ class Writer:
             try:
                 job.run(state)
             except Exception as error:
-                # A defect: the group fails, and those who did nothing wrong are told that asking again is safe.
+                # A defect: the group fails, and those who did nothing wrong are told that asking
+                # again is safe.
                 raise JournalUnavailable(
                     "JOURNAL_UNAVAILABLE",
                     f"a command failed unexpectedly ({type(error).__name__}); nothing was written",
@@ -302,7 +328,9 @@ class Writer:
     def _require_own_process(self) -> None:
         # Before any lock: a lock that was held while the process was forked is never released here.
         if self._generation != _generation:
-            raise JournalUnavailable("LEDGER_FORKED", "the ledger was opened by the parent process: open it again here")
+            raise JournalUnavailable(
+                "LEDGER_FORKED", "the ledger was opened by the parent process: open it again here"
+            )
 
     def _require_open(self) -> None:
         if self._closed:

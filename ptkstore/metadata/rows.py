@@ -1,7 +1,8 @@
 """What the metadata store returns: frozen values, never rows of the database.
 
-JSON columns come back as plain Python values, a fresh copy each time. ``*_ms`` are milliseconds since the epoch as the caller
-told them; None where it did not. ``id`` is given by the store and grows within its table.
+JSON columns come back as plain Python values, a fresh copy each time. ``*_ms`` are milliseconds
+since the epoch as the caller told them; None where it did not. ``id`` is given by the store and
+grows within its table.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 __all__ = [
-    "Block",
-    "Cycle",
+    "BlockRow",
+    "CycleRow",
     "Delivery",
     "Event",
     "Outline",
-    "Plan",
-    "Profile",
-    "Ptk",
+    "PlanRow",
+    "ProfileRow",
+    "PtkRow",
     "StateRow",
-    "Step",
-    "Stream",
+    "StepRow",
+    "StreamRow",
     "Subscription",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamRow:
     """A stream and its specification."""
 
     name: str
@@ -35,8 +36,11 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A block. ``status`` is open, sealed or expired; ``dp_count`` its published count, or None before that."""
+class BlockRow:
+    """A block.
+
+    ``status`` is open, sealed or expired; ``dp_count`` its published count, or None before that.
+    """
 
     stream: str
     name: str
@@ -48,7 +52,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Ptk:
+class PtkRow:
     """A registered PTK with its newest configuration. ``etag`` grows with every change."""
 
     id: int
@@ -79,7 +83,7 @@ class Outline(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ProfileRow:
     """Samples needed at each level for one configuration and target: public metadata, no data."""
 
     id: int
@@ -93,7 +97,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanRow:
     """A plan for one window of a stream."""
 
     id: int
@@ -105,8 +109,11 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
-    """The work on one window. ``status`` is RUNNING until it is finished; ``body`` is None until then."""
+class CycleRow:
+    """The work on one window.
+
+    ``status`` is RUNNING until it is finished; ``body`` is None until then.
+    """
 
     id: int
     stream: str
@@ -118,7 +125,7 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepRow:
     """A step of a cycle that is done."""
 
     id: int

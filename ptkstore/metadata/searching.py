@@ -1,4 +1,6 @@
-"""Searches in tables that grow without bound: so many rows are looked at, and the next page goes on further back."""
+"""Searches in tables that grow without bound: so many rows are looked at, and the next page goes on
+further back.
+"""
 
 from __future__ import annotations
 
@@ -21,4 +23,7 @@ def first_looked_at(before: int | None, newest: int) -> int:
 def containing(find: str, columns: Sequence[sa.ColumnElement[Any]]) -> list[sa.ColumnElement[bool]]:
     """What a row fulfils that has every word of a text in one of some columns, in whatever case."""
     words = find[:_MOST_TEXT].lower().split()
-    return [sa.or_(*(sa.func.lower(one).contains(word, autoescape=True) for one in columns)) for word in words]
+    return [
+        sa.or_(*(sa.func.lower(column).contains(word, autoescape=True) for column in columns))
+        for word in words
+    ]

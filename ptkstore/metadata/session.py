@@ -1,4 +1,7 @@
-"""What the repositories speak through: one open transaction, with rows as mappings. Reason: TRANSACTION_READ_ONLY."""
+"""What the repositories speak through: one open transaction, with rows as mappings.
+
+Reason: TRANSACTION_READ_ONLY.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ import sqlalchemy as sa
 from ptklib.errors import InvalidInput
 from ptkstore.metadata.checks import check_limit
 
-__all__ = ["Session"]
+__all__ = ["MetadataSession"]
 
 # Of one statement; PostgreSQL takes 65,535 and SQLite, as it is usually built, 32,766.
 _MOST_VALUES = 30_000
 
 
-class Session:
+class MetadataSession:
     """One transaction. Belongs to one thread; dead when its ``with`` block ends."""
 
     def __init__(self, connection: sa.Connection, *, writable: bool) -> None:
@@ -48,13 +51,19 @@ class Session:
         """The time by the clock of the database's own machine; None where it has none but ours."""
         if self._connection.dialect.name != "postgresql":
             return None
-        return self.number(sa.select(sa.func.floor(sa.extract("epoch", sa.func.clock_timestamp()) * 1000)))
+        return self.number(
+            sa.select(sa.func.floor(sa.extract("epoch", sa.func.clock_timestamp()) * 1000))
+        )
 
     def insert(self, table: sa.Table, **values: object) -> int:
         """Add a row; its ``id`` where the table gives one, else 0."""
         self._check_writable()
         result = self._connection.execute(table.insert().values(**values))
-        return int(result.inserted_primary_key[0]) if "id" in table.c and result.inserted_primary_key else 0
+        return (
+            int(result.inserted_primary_key[0])
+            if "id" in table.c and result.inserted_primary_key
+            else 0
+        )
 
     def insert_all(self, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> None:
         """Add rows in their order, all with the same columns."""
@@ -62,11 +71,16 @@ class Session:
         if rows:
             self._connection.execute(table.insert(), [dict(row) for row in rows])
 
-    def insert_plain(self, table: sa.Table, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
-        """`insert_all` for many rows of numbers and texts that go to the driver as they are: a fifth of the work."""
+    def insert_plain(
+        self, table: sa.Table, names: Sequence[str], rows: Sequence[tuple[object, ...]]
+    ) -> None:
+        """`insert_all` for many rows of numbers and texts that go to the driver as they are: a
+        fifth of the work.
+        """
         self._check_writable()
-        # One statement with many rows, not one row many times: psycopg would send those as a pipeline, and PostgreSQL counts
-        # no idle time behind a pipeline: who hangs there would hold the writers' turn for ever.
+        # One statement with many rows, not one row many times: psycopg would send those as a
+        # pipeline, and PostgreSQL counts no idle time behind a pipeline: who hangs there would hold
+        # the writers' turn for ever.
         most = _MOST_VALUES // len(names)
         mark = "%s" if self._connection.dialect.paramstyle in ("format", "pyformat") else "?"
         row = f"({', '.join([mark] * len(names))})"
@@ -82,4 +96,6 @@ class Session:
 
     def _check_writable(self) -> None:
         if not self._writable:
-            raise InvalidInput("TRANSACTION_READ_ONLY", "a read transaction cannot write: use write()")
+            raise InvalidInput(
+                "TRANSACTION_READ_ONLY", "a read transaction cannot write: use write()"
+            )

@@ -158,7 +158,9 @@ profiles = Table(
     Column("samples", _JsonText, nullable=False),
     Column("source", _NAME, nullable=False),
     Column("created_ms", BigInteger),
-    ForeignKeyConstraint(["ptk", "config_version"], ["ptk_configs.ptk", "ptk_configs.config_version"]),
+    ForeignKeyConstraint(
+        ["ptk", "config_version"], ["ptk_configs.ptk", "ptk_configs.config_version"]
+    ),
     Index(None, "ptk", "config_version"),
     sqlite_autoincrement=True,
 )
@@ -306,7 +308,8 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 
-# Entries of the audit log that were moved to files; the first that is left follows the digest of the newest.
+# Entries of the audit log that were moved to files; the first that is left follows the digest of
+# the newest.
 audit_segments = Table(
     "audit_segments",
     METADATA,
@@ -321,7 +324,9 @@ audit_segments = Table(
 marks = Table(
     "marks",
     METADATA,
-    Column("subscription", _ID, ForeignKey("subscriptions.id"), primary_key=True, autoincrement=False),
+    Column(
+        "subscription", _ID, ForeignKey("subscriptions.id"), primary_key=True, autoincrement=False
+    ),
     Column("version", BigInteger, nullable=False),
 )
 
@@ -339,7 +344,8 @@ notifications = Table(
     sqlite_autoincrement=True,
 )
 
-# Where the entries of the ledger that concern a stream lie in its journal; the journal is the truth.
+# Where the entries of the ledger that concern a stream lie in its journal; the journal is the
+# truth.
 charges = Table(
     "charges",
     METADATA,
@@ -362,7 +368,8 @@ charges_head = Table(
     Column("entries", BigInteger, nullable=False),
 )
 
-# Charges that stand, added up: what one took is in billionths of the stream's epsilon, where in 2^-20 of a block.
+# Charges that stand, added up: what one took is in billionths of the stream's epsilon, where in
+# 2^-20 of a block.
 spent = Table(
     "spent",
     METADATA,

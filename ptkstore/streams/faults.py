@@ -1,4 +1,5 @@
-"""What can go wrong with a stream beyond wrong arguments. Messages name streams, blocks and columns, never contents.
+"""What can go wrong with a stream beyond wrong arguments. Messages name streams, blocks and
+columns, never contents.
 
 ::
 
@@ -11,18 +12,6 @@
 
 from __future__ import annotations
 
-from ptklib.errors import Refused, SageError
+from ptklib.errors import BlockRefused, StreamDamaged, StreamUnavailable
 
 __all__ = ["BlockRefused", "StreamDamaged", "StreamUnavailable"]
-
-
-class BlockRefused(Refused):
-    """The block is still open, expired, or unknown."""
-
-
-class StreamUnavailable(SageError):
-    """The stream cannot be written now (disk full, closed, in use elsewhere). Nothing was acknowledged."""
-
-
-class StreamDamaged(SageError):
-    """A file of the stream is not what was written."""

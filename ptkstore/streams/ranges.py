@@ -1,8 +1,9 @@
 """Whole numbers as ranges, in bounded room.
 
-A sender that never skips a number costs one range however long it lives. Beyond `MAX_RANGES` the lowest ranges are *forgotten*:
-of a number between the first and the last forgotten one it is not known any more whether it came. That is a third answer, and
-never the same as "it came": who takes the one for the other loses what was sent.
+A sender that never skips a number costs one range however long it lives. Beyond `MAX_RANGES` the
+lowest ranges are *forgotten*: of a number between the first and the last forgotten one it is not
+known any more whether it came. That is a third answer, and never the same as "it came": who takes
+the one for the other loses what was sent.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ class Ranges:
 
     __slots__ = ("_forgotten", "_starts", "_stops")
 
-    def __init__(self, ranges: list[list[int]] | None = None, forgotten: list[int] | None = None) -> None:
+    def __init__(
+        self, ranges: list[list[int]] | None = None, forgotten: list[int] | None = None
+    ) -> None:
         """Empty, or what `as_json` gave."""
         self._starts = [start for start, _ in ranges or ()]
         self._stops = [stop for _, stop in ranges or ()]
         # From the first forgotten number to the one after the last.
-        self._forgotten: tuple[int, int] | None = None if forgotten is None else (forgotten[0], forgotten[1])
+        self._forgotten: tuple[int, int] | None = (
+            None if forgotten is None else (forgotten[0], forgotten[1])
+        )
 
     def __contains__(self, number: int) -> bool:
         """True when the number is known to have come."""
@@ -34,7 +39,11 @@ class Ranges:
 
     def forgot(self, number: int) -> bool:
         """True when it is not known whether the number came."""
-        return self._forgotten is not None and self._forgotten[0] <= number < self._forgotten[1] and number not in self
+        return (
+            self._forgotten is not None
+            and self._forgotten[0] <= number < self._forgotten[1]
+            and number not in self
+        )
 
     def add(self, number: int) -> None:
         """Add a number; `trim` must follow at the end."""
@@ -68,5 +77,7 @@ class Ranges:
 
     def as_json(self) -> dict[str, Any]:
         """The ranges, and what was forgotten if anything was."""
-        body: dict[str, Any] = {"ranges": [list(one) for one in zip(self._starts, self._stops, strict=True)]}
+        body: dict[str, Any] = {
+            "ranges": [list(one) for one in zip(self._starts, self._stops, strict=True)]
+        }
         return body if self._forgotten is None else {**body, "forgotten": list(self._forgotten)}

@@ -1,9 +1,10 @@
 """Tags: 64 bits for every record, which say nothing about other records.
 
-Event level: uniform random bits from the system's source, fresh for every record. User level: a keyed pseudorandom
-function of the user, so that all records of a user share one tag and fall into the same slices: AES-256 of the integer
-id (a permutation of 128-bit blocks, cut to 64 bits) or keyed BLAKE2b of the text. The key is made with the stream and
-never leaves its key directory; without it a tag does not tell its user.
+Event level: uniform random bits from the system's source, fresh for every record. User level: a
+keyed pseudorandom function of the user, so that all records of a user share one tag and fall into
+the same slices: AES-256 of the integer id (a permutation of 128-bit blocks, cut to 64 bits) or
+keyed BLAKE2b of the text. The key is made with the stream and never leaves its key directory;
+without it a tag does not tell its user.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from ptklib.privacy.source import BitSource, require_secure
+from ptklib.privacy.noise.source import BitSource, require_secure
 
 __all__ = ["Tags", "random_tags", "user_tags"]
 
@@ -37,7 +38,9 @@ def user_tags(users: pa.Array, key: bytes) -> Tags:
         blocks[:, 0] = users.to_numpy(zero_copy_only=False)
         # ECB on purpose: a deterministic function of each block by itself is what a tag is.
         cipher = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()  # noqa: S305
-        return np.frombuffer(cipher.update(blocks.tobytes()) + cipher.finalize(), dtype="<u8")[::2].astype(np.uint64)
+        return np.frombuffer(cipher.update(blocks.tobytes()) + cipher.finalize(), dtype="<u8")[
+            ::2
+        ].astype(np.uint64)
     encoded = pc.dictionary_encode(users)
     hashed = [
         hashlib.blake2b(one.encode(), digest_size=8, key=key, person=_PERSON).digest()

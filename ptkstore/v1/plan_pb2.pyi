@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Plan(_message.Message):
-    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before", "left_out")
+    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before", "left_out", "remedies")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,7 @@ class Plan(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     SPENT_BEFORE_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    REMEDIES_FIELD_NUMBER: _ClassVar[int]
     stream: str
     window: int
     status: str
@@ -47,7 +48,26 @@ class Plan(_message.Message):
     create_time: _timestamp_pb2.Timestamp
     spent_before: float
     left_out: _containers.RepeatedCompositeFieldContainer[PlanLeftOut]
-    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ..., left_out: _Optional[_Iterable[_Union[PlanLeftOut, _Mapping]]] = ...) -> None: ...
+    remedies: _containers.RepeatedCompositeFieldContainer[Remedy]
+    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ..., left_out: _Optional[_Iterable[_Union[PlanLeftOut, _Mapping]]] = ..., remedies: _Optional[_Iterable[_Union[Remedy, _Mapping]]] = ...) -> None: ...
+
+class Remedy(_message.Message):
+    __slots__ = ("kind", "ptk", "field", "count", "target", "amount", "text")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PTK_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    ptk: str
+    field: str
+    count: int
+    target: float
+    amount: str
+    text: str
+    def __init__(self, kind: _Optional[str] = ..., ptk: _Optional[str] = ..., field: _Optional[str] = ..., count: _Optional[int] = ..., target: _Optional[float] = ..., amount: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class PlanLeftOut(_message.Message):
     __slots__ = ("ptk", "reason", "text")

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from ptkstore.v1 import plan_pb2 as _plan_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -26,7 +27,7 @@ PTK_STATUS_RETIRED: PtkStatus
 PTK_STATUS_FAILED: PtkStatus
 
 class Ptk(_message.Message):
-    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes", "refining")
+    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes", "refining", "remedies")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +42,7 @@ class Ptk(_message.Message):
     NEAREST_TARGET_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     REFINING_FIELD_NUMBER: _ClassVar[int]
+    REMEDIES_FIELD_NUMBER: _ClassVar[int]
     name: str
     stream: str
     kind: str
@@ -55,10 +57,11 @@ class Ptk(_message.Message):
     nearest_target: float
     changes: _containers.RepeatedScalarFieldContainer[str]
     refining: bool
-    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., refining: bool = ...) -> None: ...
+    remedies: _containers.RepeatedCompositeFieldContainer[_plan_pb2.Remedy]
+    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., refining: bool = ..., remedies: _Optional[_Iterable[_Union[_plan_pb2.Remedy, _Mapping]]] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("name", "status", "reason", "nearest_target", "changes", "planned_epsilon", "planned_samples", "refining")
+    __slots__ = ("name", "status", "reason", "nearest_target", "changes", "planned_epsilon", "planned_samples", "refining", "remedies")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +70,7 @@ class Registration(_message.Message):
     PLANNED_EPSILON_FIELD_NUMBER: _ClassVar[int]
     PLANNED_SAMPLES_FIELD_NUMBER: _ClassVar[int]
     REFINING_FIELD_NUMBER: _ClassVar[int]
+    REMEDIES_FIELD_NUMBER: _ClassVar[int]
     name: str
     status: PtkStatus
     reason: str
@@ -75,7 +79,26 @@ class Registration(_message.Message):
     planned_epsilon: str
     planned_samples: int
     refining: bool
-    def __init__(self, name: _Optional[str] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., planned_epsilon: _Optional[str] = ..., planned_samples: _Optional[int] = ..., refining: bool = ...) -> None: ...
+    remedies: _containers.RepeatedCompositeFieldContainer[_plan_pb2.Remedy]
+    def __init__(self, name: _Optional[str] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., planned_epsilon: _Optional[str] = ..., planned_samples: _Optional[int] = ..., refining: bool = ..., remedies: _Optional[_Iterable[_Union[_plan_pb2.Remedy, _Mapping]]] = ...) -> None: ...
+
+class ApplyChangesRequest(_message.Message):
+    __slots__ = ("request_id", "changes_json")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_JSON_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    changes_json: str
+    def __init__(self, request_id: _Optional[str] = ..., changes_json: _Optional[str] = ...) -> None: ...
+
+class ApplyChangesResponse(_message.Message):
+    __slots__ = ("streams", "registrations", "retired")
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
+    REGISTRATIONS_FIELD_NUMBER: _ClassVar[int]
+    RETIRED_FIELD_NUMBER: _ClassVar[int]
+    streams: _containers.RepeatedScalarFieldContainer[str]
+    registrations: _containers.RepeatedCompositeFieldContainer[Registration]
+    retired: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, streams: _Optional[_Iterable[str]] = ..., registrations: _Optional[_Iterable[_Union[Registration, _Mapping]]] = ..., retired: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class State(_message.Message):
     __slots__ = ("name", "version", "digest", "window", "epsilon", "delta", "samples", "create_time")

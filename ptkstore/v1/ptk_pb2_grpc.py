@@ -55,6 +55,11 @@ class PtkServiceStub(object):
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.UpdatePtkPerformanceTargetRequest.SerializeToString,
                 response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.UpdatePtkPerformanceTargetResponse.FromString,
                 _registered_method=True)
+        self.ApplyChanges = channel.unary_unary(
+                '/ptkstore.v1.PtkService/ApplyChanges',
+                request_serializer=ptkstore_dot_v1_dot_ptk__pb2.ApplyChangesRequest.SerializeToString,
+                response_deserializer=ptkstore_dot_v1_dot_ptk__pb2.ApplyChangesResponse.FromString,
+                _registered_method=True)
         self.GetPtk = channel.unary_unary(
                 '/ptkstore.v1.PtkService/GetPtk',
                 request_serializer=ptkstore_dot_v1_dot_ptk__pb2.GetPtkRequest.SerializeToString,
@@ -160,6 +165,14 @@ class PtkServiceServicer(object):
 
     def UpdatePtkPerformanceTarget(self, request, context):
         """Gives a PTK another target: planned anew. REJECTED leaves it as it was.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ApplyChanges(self, request, context):
+        """Makes streams, adds, changes and retires PTKs: all of it or nothing, planned once. FAILED_PRECONDITION names the PTK that has no
+        place, why, and what would help. The same request_id again returns the first answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -293,6 +306,11 @@ def add_PtkServiceServicer_to_server(servicer, server):
                     servicer.UpdatePtkPerformanceTarget,
                     request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.UpdatePtkPerformanceTargetRequest.FromString,
                     response_serializer=ptkstore_dot_v1_dot_ptk__pb2.UpdatePtkPerformanceTargetResponse.SerializeToString,
+            ),
+            'ApplyChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplyChanges,
+                    request_deserializer=ptkstore_dot_v1_dot_ptk__pb2.ApplyChangesRequest.FromString,
+                    response_serializer=ptkstore_dot_v1_dot_ptk__pb2.ApplyChangesResponse.SerializeToString,
             ),
             'GetPtk': grpc.unary_unary_rpc_method_handler(
                     servicer.GetPtk,
@@ -479,6 +497,33 @@ class PtkService(object):
             '/ptkstore.v1.PtkService/UpdatePtkPerformanceTarget',
             ptkstore_dot_v1_dot_ptk__pb2.UpdatePtkPerformanceTargetRequest.SerializeToString,
             ptkstore_dot_v1_dot_ptk__pb2.UpdatePtkPerformanceTargetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApplyChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ptkstore.v1.PtkService/ApplyChanges',
+            ptkstore_dot_v1_dot_ptk__pb2.ApplyChangesRequest.SerializeToString,
+            ptkstore_dot_v1_dot_ptk__pb2.ApplyChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

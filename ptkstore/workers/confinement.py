@@ -1,12 +1,15 @@
-"""A process that sees records can read code and encrypted blocks, and nothing else: no keys, no books, no network, no writing.
+"""A process that sees records can read code and encrypted blocks, and nothing else: no keys, no
+books, no network, no writing.
 
-Uses Landlock (Linux 5.13 and later; no privileges are needed): from then on the process may read where code lies and the block
-files of the store, whose keys it is handed one by one. It may not write, make or remove any file; from Linux 6.7 on it may not
-open TCP connections, from 6.12 on not signal other processes. Its own standard output and error lead nowhere: what a
-PTK, or a library that it uses, prints may quote records.
+Uses Landlock (Linux 5.13 and later; no privileges are needed): from then on the process may read
+where code lies and the block files of the store, whose keys it is handed one by one. It may not
+write, make or remove any file; from Linux 6.7 on it may not open TCP connections, from 6.12 on not
+signal other processes. Its own standard output and error lead nowhere: what a PTK, or a library
+that it uses, prints may quote records.
 
-This contains what training does, by mistake or by intent. It does not make a package harmless: the engine imports PTKs to read
-their configurations, prices and states, and there they can do what the engine can (docs/threat-model.md).
+This contains what training does, by mistake or by intent. It does not make a package harmless: the
+engine imports PTKs to read their configurations, prices and states, and there they can do what the
+engine can (docs/threat-model.md).
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION_FLAG, _BENEATH = 1, 1
 _NO_NEW_PRIVILEGES = 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-# Accesses to files that each version knows, by the number of bits; to the network from 4 on, to other processes from 6 on.
+# Accesses to files that each version knows, by the number of bits; to the network from 4 on, to
+# other processes from 6 on.
 _FILE_BITS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _NET_VERSION, _SCOPE_VERSION = 4, 6
 _NET, _SCOPE = 0b11, 0b11
-# What interpreters and libraries look at. Not all of /etc, and nothing of other processes: secrets live there.
+# What interpreters and libraries look at. Not all of /etc, and nothing of other processes: secrets
+# live there.
 _SYSTEM = (
     "/usr",
     "/lib",
@@ -53,7 +58,11 @@ _PREFIXES = ("LC_", "PYTHON", "CONDA_", "COVERAGE_")
 
 
 class _Ruleset(ctypes.Structure):
-    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scope", ctypes.c_uint64))
+    _fields_ = (
+        ("files", ctypes.c_uint64),
+        ("network", ctypes.c_uint64),
+        ("scope", ctypes.c_uint64),
+    )
 
 
 class _Beneath(ctypes.Structure):
@@ -69,7 +78,9 @@ def confinement() -> int:
 
 
 def confine(store: Path) -> bool:
-    """Take from this process, for good, what a worker of this store has no need of; False where the system cannot."""
+    """Take from this process, for good, what a worker of this store has no need of; False where the
+    system cannot.
+    """
     version = confinement()
     if version == 0:
         return False
@@ -92,8 +103,14 @@ def confine(store: Path) -> bool:
 
 
 def plain_environment() -> dict[str, str]:
-    """The variables of this process that a worker needs: others may hold passwords of databases and lakes."""
-    return {name: value for name, value in os.environ.items() if name in _NAMES or name.startswith(_PREFIXES)}
+    """The variables of this process that a worker needs: others may hold passwords of databases and
+    lakes.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _NAMES or name.startswith(_PREFIXES)
+    }
 
 
 def hush() -> None:
@@ -105,9 +122,15 @@ def hush() -> None:
 
 
 def _allowed(store: Path) -> Iterator[tuple[Path, int]]:
-    """Paths and what may be done beneath them. Never the store's directory, but for its block files."""
+    """Paths and what may be done beneath them.
+
+    Never the store's directory, but for its block files.
+    """
     code = [one or os.getcwd() for one in sys.path]
-    roots = {Path(one).resolve() for one in (*code, sys.prefix, sys.base_prefix, sys.exec_prefix, *_SYSTEM)}
+    roots = {
+        Path(one).resolve()
+        for one in (*code, sys.prefix, sys.base_prefix, sys.exec_prefix, *_SYSTEM)
+    }
     whole = _EXECUTE | _READ_FILE | _READ_DIR
     for root in sorted(roots):
         if store.is_relative_to(root):
@@ -119,7 +142,9 @@ def _allowed(store: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _around(root: Path, store: Path) -> Iterator[tuple[Path, int]]:
-    """Everything beneath a directory but the store, which is in it: names may be listed, files beside the way be read."""
+    """Everything beneath a directory but the store, which is in it: names may be listed, files
+    beside the way be read.
+    """
     yield root, _READ_DIR
     while root != store:
         way = root / store.relative_to(root).parts[0]

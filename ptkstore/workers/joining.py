@@ -1,7 +1,9 @@
-"""Batches of a few records each, joined: what is noted of a batch must not add up to more than its records.
+"""Batches of a few records each, joined: what is noted of a batch must not add up to more than its
+records.
 
-A producer may send records one by one, and a narrow slice takes few of each batch. Every Arrow batch takes some kilobytes
-whatever it holds, so a PTK or a cache that keeps batches would hold far more than the records are worth.
+A producer may send records one by one, and a narrow slice takes few of each batch. Every Arrow
+batch takes some kilobytes whatever it holds, so a PTK or a cache that keeps batches would hold far
+more than the records are worth.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ptkstore.streams.opened import Tagged
+from ptkstore.streams.reading.opened import Tagged
 
 __all__ = ["joined", "joined_tagged"]
 
@@ -33,18 +35,21 @@ def joined_tagged(batches: Iterable[Tagged]) -> Iterator[Tagged]:
         if len(group) == 1:
             yield group[0]
         else:
-            yield Tagged(pa.concat_batches([one.batch for one in group]), np.concatenate([one.tags for one in group]))
+            yield Tagged(
+                pa.concat_batches([one.batch for one in group]),
+                np.concatenate([one.tags for one in group]),
+            )
 
 
 def _groups(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
     waiting: list[Batch] = []
     records = 0
-    for one in batches:
-        count = len(one.tags) if isinstance(one, Tagged) else one.num_rows
+    for batch in batches:
+        count = len(batch.tags) if isinstance(batch, Tagged) else batch.num_rows
         if count >= _ENOUGH and not waiting:
-            yield [one]
+            yield [batch]
             continue
-        waiting.append(one)
+        waiting.append(batch)
         records += count
         if records >= _ENOUGH or len(waiting) >= _MOST:
             yield waiting

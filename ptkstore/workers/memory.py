@@ -1,11 +1,14 @@
-"""The memory of worker processes: how much one may take for its work, and the limit that holds it to that.
+"""The memory of worker processes: how much one may take for its work, and the limit that holds it
+to that.
 
-``memory_bytes`` is what a worker may take beyond what it holds when it is idle. The engine sets memory aside from planned
-numbers before it opens anything (`ptkstore.engine.memory`) and asks of a worker only what fits; the limit is for PTKs that
-hold more than they declared: such a one fails by itself and takes no other process with it.
+``memory_bytes`` is what a worker may take beyond what it holds when it is idle. The engine sets
+memory aside from planned numbers before it opens anything (`ptkstore.engine.plans.memory`) and asks
+of a worker only what fits; the limit is for PTKs that hold more than they declared: such a one
+fails by itself and takes no other process with it.
 
-The system counts memory that a process has asked for (RLIMIT_DATA), not what it has touched. So a worker allocates with the
-plain allocator, in one arena, and computes in one thread: there is one worker for each core.
+The system counts memory that a process has asked for (RLIMIT_DATA), not what it has touched. So a
+worker allocates with the plain allocator, in one arena, and computes in one thread: there is one
+worker for each core.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from pathlib import Path
 
 __all__ = ["ENVIRONMENT", "default_bytes", "hold_to"]
 
-# Allocators that reserve gigabytes ahead, and buffers for every core, would be counted as memory in use.
+# Allocators that reserve gigabytes ahead, and buffers for every core, would be counted as memory in
+# use.
 ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
@@ -30,13 +34,18 @@ _CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 
 
 def default_bytes(workers: int) -> int:
-    """Three quarters of the memory of the machine, or of its container, in equal parts for the workers and the engine."""
+    """Three quarters of the memory of the machine, or of its container, in equal parts for the
+    workers and the engine.
+    """
     whole = min([_physical_bytes(), *(_limit_in(Path(one)) for one in _CGROUP_FILES)])
     return max(_LEAST_BYTES, whole * 3 // 4 // (workers + 1) - _IDLE_BYTES)
 
 
 def hold_to(memory_bytes: int) -> None:
-    """Limit this process to so much more memory than it has now. Where the system cannot (not Linux), do nothing."""
+    """Limit this process to so much more memory than it has now.
+
+    Where the system cannot (not Linux), do nothing.
+    """
     held = _data_bytes()
     if held is None:
         return

@@ -1,4 +1,7 @@
-"""What every bus must do. Subclass it, and give it a fixture ``bus``. No test sleeps: each waits for what must come."""
+"""What every bus must do.
+
+Subclass it, and give it a fixture ``bus``. No test sleeps: each waits for what must come.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +48,21 @@ class BusSuite:
             ("sage.state.p?", ["sage.state.pq"]),
             ("*.p", ["sage.state.p", "sage.plan.p"]),
             ("sage.stateXp", ["sage.stateXp"]),
-            ("*", ["sage.state.p", "sage.state.pq", "sage.state.a.b", "sage.plan.p", "sage.stateXp"]),
+            (
+                "*",
+                ["sage.state.p", "sage.state.pq", "sage.state.a.b", "sage.plan.p", "sage.stateXp"],
+            ),
         ],
     )
     def test_patterns(self, bus: Bus, pattern: str, heard: list[str]) -> None:
         inbox = listen(bus, pattern)
-        for topic in ("sage.state.p", "sage.state.pq", "sage.state.a.b", "sage.plan.p", "sage.stateXp"):
+        for topic in (
+            "sage.state.p",
+            "sage.state.pq",
+            "sage.state.a.b",
+            "sage.plan.p",
+            "sage.stateXp",
+        ):
             bus.publish(topic, {})
         end = pattern.replace("*", "end").replace("?", "e")
         bus.publish(end, {"end": True})
@@ -149,7 +161,9 @@ class BusSuite:
         for inbox in inboxes:
             heard = take(inbox, 400)
             for name in "abcd":
-                assert [message["n"] for topic, message in heard if topic == name] == list(range(100))
+                assert [message["n"] for topic, message in heard if topic == name] == list(
+                    range(100)
+                )
 
     @pytest.mark.parametrize("topic", ["", "a\nb", "x" * 1001, None])
     def test_topics_that_are_refused(self, bus: Bus, topic: str) -> None:
@@ -163,7 +177,9 @@ class BusSuite:
         with pytest.raises(InvalidInput, match="TOPIC_INVALID"):
             bus.subscribe(pattern, print)
 
-    @pytest.mark.parametrize("message", [[], "text", {"a": object()}, {"a": float("nan")}, {"a": "\ud800"}])
+    @pytest.mark.parametrize(
+        "message", [[], "text", {"a": object()}, {"a": float("nan")}, {"a": "\ud800"}]
+    )
     def test_messages_that_are_refused(self, bus: Bus, message: Any) -> None:
         with pytest.raises(InvalidInput, match="MESSAGE_INVALID"):
             bus.publish("a", message)

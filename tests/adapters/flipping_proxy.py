@@ -1,4 +1,6 @@
-"""A proxy on loopback that changes bytes of the first requests that pass: a network that hurts what it carries."""
+"""A proxy on loopback that changes bytes of the first requests that pass: a network that hurts what
+it carries.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from types import TracebackType
 
 
 class FlippingProxy:
-    """Forwards connections to ``port``; changes ``old`` to ``new`` (of the same length) in the first ``times`` it is seen."""
+    """Forwards connections to ``port``; changes ``old`` to ``new`` (of the same length) in the
+    first ``times`` it is seen.
+    """
 
     def __init__(self, port: int, old: bytes, new: bytes, times: int) -> None:
         assert len(old) == len(new)
@@ -24,7 +28,10 @@ class FlippingProxy:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -1,6 +1,8 @@
-"""A process that writes until it is ended: ``python -m tests.adapters.hanging_writer URL [inside]``.
+"""A process that writes until it is ended: ``python -m tests.adapters.hanging_writer URL
+[inside]``.
 
-With ``inside`` it stops itself in the middle of its first transaction, as a process does that is swapped out or debugged there.
+With ``inside`` it stops itself in the middle of its first transaction, as a process does that is
+swapped out or debugged there.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import signal
 import sys
 
 from ptkstore.metadata import Metadata
-from ptkstore.metadata.audit import Decision
+from ptkstore.metadata.access.audit import Decision
 from ptkstore.metadata.errors import MetadataUnavailable
 
 

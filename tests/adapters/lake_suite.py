@@ -20,7 +20,12 @@ class LakeSuite:
 
     @pytest.mark.parametrize(
         ("arrays", "manifest"),
-        [(b"arrays", b"{}"), (b"", b""), (bytes(range(256)) * 4096, b'{"a":"\xc3\xa9"}'), (b"\r\n\0", b"\n")],
+        [
+            (b"arrays", b"{}"),
+            (b"", b""),
+            (bytes(range(256)) * 4096, b'{"a":"\xc3\xa9"}'),
+            (b"\r\n\0", b"\n"),
+        ],
         ids=["small", "empty", "large", "odd"],
     )
     def test_what_was_put_comes_back(self, lake: Lake, arrays: bytes, manifest: bytes) -> None:

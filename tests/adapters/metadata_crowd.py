@@ -1,4 +1,7 @@
-"""What every metadata store must do for many threads and processes, and when one of them is killed. Like `MetadataSuite`."""
+"""What every metadata store must do for many threads and processes, and when one of them is killed.
+
+Like `MetadataSuite`.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,10 @@ class MetadataCrowd:
                     with metadata.read() as tx:
                         seen = tx.ptks.get(ptk)
                     try:
-                        with metadata.write() as tx:
-                            tx.ptks.update_config(ptk, seen.config | {f"{worker}.{number}": 1}, etag=seen.etag)
+                        with metadata.write_results("known") as tx:
+                            tx.ptks.update_config(
+                                ptk, seen.config | {f"{worker}.{number}": 1}, etag=seen.etag
+                            )
                             cycle = tx.cycles.start("s", worker * 5 + number)
                             tx.states.add(ptk, None, DIGEST, {}, 0, 0, cycle=cycle)
                         break
@@ -56,7 +61,9 @@ class MetadataCrowd:
             assert (found.config_version, found.etag) == (41, 41)
             assert [state.version for state in tx.states.list(ptk)] == list(range(1, 41))
 
-    def test_processes_write_together_and_ids_grow_with_the_commits(self, url: str, metadata: Metadata) -> None:
+    def test_processes_write_together_and_ids_grow_with_the_commits(
+        self, url: str, metadata: Metadata
+    ) -> None:
         count = 40
         writers = [spawn_writer(url, name, count) for name in ("a", "b")]
         seen: list[int] = []
@@ -78,7 +85,9 @@ class MetadataCrowd:
         assert events == plans == {name: list(range(count)) for name in "abc"}
 
     @pytest.mark.parametrize("acknowledged", [1, 7, 30])
-    def test_a_killed_writer_leaves_whole_transactions(self, url: str, metadata: Metadata, acknowledged: int) -> None:
+    def test_a_killed_writer_leaves_whole_transactions(
+        self, url: str, metadata: Metadata, acknowledged: int
+    ) -> None:
         writer = spawn_writer(url, "victim", 10**6)
         assert writer.stdout is not None
         for _ in range(acknowledged):

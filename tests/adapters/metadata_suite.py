@@ -1,4 +1,7 @@
-"""What every metadata store must do. Subclass it, and give it a fixture ``url`` of an empty database."""
+"""What every metadata store must do.
+
+Subclass it, and give it a fixture ``url`` of an empty database.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,18 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from ptklib.errors import InvalidInput, SageError
-from ptkstore.metadata import Metadata, MetadataUnavailable, Ptk, Transaction
-from ptkstore.metadata.audit import Decision, Segment
-from ptkstore.metadata.charges import IndexHead, SpentRow, SpentSum
+from ptkstore.metadata import (
+    Metadata,
+    MetadataUnavailable,
+    PtkRow,
+    ResultsTransaction,
+    Transaction,
+)
+from ptkstore.metadata.access.audit import Decision, Segment
 from ptkstore.metadata.checks import MAX_JSON_BYTES
+from ptkstore.metadata.outbox.events import RESULT_KINDS
 from ptkstore.metadata.tables import audit, audit_segments
+from ptkstore.metadata.work.charges import IndexHead, SpentRow, SpentSum
 
 DIGEST = "a" * 64
 OTHER = "b" * 64
@@ -29,21 +39,23 @@ def metadata(url: str) -> Iterator[Metadata]:
         yield metadata
 
 
-def reason(metadata: Metadata, act: Callable[[Transaction], object]) -> str:
-    with pytest.raises(SageError) as refusal, metadata.write() as tx:
+def reason(metadata: Metadata, act: Callable[[ResultsTransaction], object]) -> str:
+    with pytest.raises(SageError) as refusal, metadata.write_results("known") as tx:
         act(tx)
     return refusal.value.reason
 
 
-def new_ptk(tx: Transaction, name: str = "p") -> Ptk:
+def new_ptk(tx: Transaction, name: str = "p") -> PtkRow:
     return tx.ptks.create(name, "s", "mean", {"column": "speed"}, 0.25, 2, at_ms=7)
 
 
 class MetadataSuite:
     """The contract of `Metadata`, on any database."""
 
-    def test_what_was_committed_is_there_after_opening_again(self, url: str, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+    def test_what_was_committed_is_there_after_opening_again(
+        self, url: str, metadata: Metadata
+    ) -> None:
+        with metadata.write_results("known") as tx:
             ptk = new_ptk(tx)
             tx.blocks.put("s", "b", 0, 10, 0)
             tx.events.add("created", "p", None)
@@ -79,12 +91,57 @@ class MetadataSuite:
         with metadata.read() as tx, pytest.raises(InvalidInput, match="TRANSACTION_READ_ONLY"):
             tx.streams.create("t", {})
         with metadata.read() as tx, pytest.raises(InvalidInput, match="TRANSACTION_READ_ONLY"):
-            tx.cycles.start("s", 1)
+            tx.events.add("a", "p", {})
         nested = metadata.write()
         with metadata.write(), pytest.raises(InvalidInput, match="TRANSACTION_NESTED"):
             nested.__enter__()
         with metadata.write() as tx:
             assert tx.cycles.list("s") == ()
+
+    def test_only_a_transaction_for_results_can_write_them(self, metadata: Metadata) -> None:
+        writing = {
+            "blocks": ("put", "set_status", "set_statuses", "set_dp_count"),
+            "cycles": ("start", "add_step", "add_steps", "finish"),
+            "plans": ("put",),
+            "profiles": ("put",),
+            "states": ("add", "add_all"),
+        }
+        with metadata.write() as tx:
+            for noun, names in writing.items():
+                assert not [name for name in names if hasattr(getattr(tx, noun), name)], noun
+            for kind in sorted(RESULT_KINDS):
+                with pytest.raises(InvalidInput, match="tells a result"):
+                    tx.events.add(kind, "p", {})
+        before = [tx.witness.number() for tx in self._moments(metadata)]
+        with metadata.write_results("known") as results:
+            for noun, names in writing.items():
+                assert all(hasattr(getattr(results, noun), name) for name in names), noun
+            assert results.witness.body() == "known"
+            for kind in sorted(RESULT_KINDS):
+                results.events.add(kind, "p", {})
+        assert [tx.witness.number() for tx in self._moments(metadata)] == [before[0] + 1]
+
+    def _moments(self, metadata: Metadata) -> Iterator[Transaction]:
+        with metadata.read() as tx:
+            yield tx
+
+    def test_what_a_restore_gives_up_is_closed(self, metadata: Metadata) -> None:
+        with metadata.write_results("known") as results:
+            results.blocks.put("s", "b", 0, 10, 0)
+            first, second = (results.cycles.start("s", window) for window in range(2))
+            results.cycles.finish(first, "DONE", {"dp_records": 7})
+        with metadata.write() as tx:
+            tx.blocks.give_up("s")
+            assert tx.cycles.give_up("s", at_ms=9) == 1
+            assert tx.cycles.give_up("s", at_ms=10) == 0
+            assert tx.blocks.get("s", "b").status == "expired"
+            assert tx.cycles.get(first).status == "DONE"
+            closed = tx.cycles.get(second)
+        assert (closed.status, closed.body, closed.finished_ms) == (
+            "GIVEN_UP",
+            {"dp_records": 0},
+            9,
+        )
 
     def test_closed_is_closed(self, url: str, metadata: Metadata) -> None:
         metadata.close()
@@ -100,7 +157,9 @@ class MetadataSuite:
         with pytest.raises(dataclasses.FrozenInstanceError):
             stream.name = "t"  # type: ignore[misc]
 
-    @pytest.mark.parametrize("value", [None, 0, -1.5, 1e300, "text", "é\u0000\n", [], {"a": [1, {"b": None}]}, True])
+    @pytest.mark.parametrize(
+        "value", [None, 0, -1.5, 1e300, "text", "é\u0000\n", [], {"a": [1, {"b": None}]}, True]
+    )
     def test_json_comes_back_as_it_went_in(self, metadata: Metadata, value: object) -> None:
         with metadata.write() as tx:
             tx.streams.create("t", value)
@@ -148,7 +207,10 @@ class MetadataSuite:
             (lambda tx: tx.states.get(1, 1), "STATE_UNKNOWN"),
             (lambda tx: tx.states.add(1, 1, "../" + "a" * 61, {}, 0, 0, cycle=1), "VALUE_INVALID"),
             (lambda tx: tx.states.add(1, 1, DIGEST, {}, 0, 0, cycle=1), "PTK_UNKNOWN"),
-            (lambda tx: tx.states.add(new_ptk(tx).id, 1, DIGEST, {}, 0, 0, cycle=1), "CYCLE_UNKNOWN"),
+            (
+                lambda tx: tx.states.add(new_ptk(tx).id, 1, DIGEST, {}, 0, 0, cycle=1),
+                "CYCLE_UNKNOWN",
+            ),
             (lambda tx: tx.events.mark_delivered("bus", 1), "EVENT_UNKNOWN"),
             (lambda tx: tx.subscriptions.add(1, "http://x"), "PTK_UNKNOWN"),
             (lambda tx: tx.subscriptions.add(new_ptk(tx).id, ""), "VALUE_INVALID"),
@@ -157,7 +219,9 @@ class MetadataSuite:
             (lambda tx: tx.subscriptions.remove(1), "SUBSCRIPTION_UNKNOWN"),
         ],
     )
-    def test_what_is_refused(self, metadata: Metadata, act: Callable[[Transaction], object], expected: str) -> None:
+    def test_what_is_refused(
+        self, metadata: Metadata, act: Callable[[ResultsTransaction], object], expected: str
+    ) -> None:
         assert reason(metadata, act) == expected
 
     def test_a_name_with_nul_is_an_error_of_ours(self, metadata: Metadata) -> None:
@@ -175,7 +239,7 @@ class MetadataSuite:
             assert [one.name for one in tx.streams.list(limit=2, after="b")] == ["c", "s"]
 
     def test_a_block_moves_forward_only_and_is_counted_once(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             block = tx.blocks.put("s", "b", 0, 10, 3)
             assert (block.status, block.dp_count) == ("open", None)
             assert tx.blocks.set_status("s", "b", "sealed").status == "sealed"
@@ -184,13 +248,16 @@ class MetadataSuite:
             assert tx.blocks.put("s", "b", 0, 10, 3).status == "sealed"
             assert tx.blocks.set_status("s", "b", "sealed").status == "sealed"
             assert tx.blocks.set_status("s", "b", "expired").status == "expired"
-        assert reason(metadata, lambda tx: tx.blocks.set_status("s", "b", "sealed")) == "BLOCK_STATUS_INVALID"
+        assert (
+            reason(metadata, lambda tx: tx.blocks.set_status("s", "b", "sealed"))
+            == "BLOCK_STATUS_INVALID"
+        )
         assert reason(metadata, lambda tx: tx.blocks.set_dp_count("s", "b", 5)) == "BLOCK_COUNTED"
         assert reason(metadata, lambda tx: tx.blocks.put("s", "b", 0, 11, 3)) == "BLOCK_EXISTS"
         assert reason(metadata, lambda tx: tx.blocks.put("s", "b", 0, 10, 4)) == "BLOCK_EXISTS"
 
     def test_blocks_come_by_time_in_pages_and_by_window(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             tx.streams.create("t", {})
             tx.blocks.put("t", "d", 0, 10, 0)
             for name, start_ms in (("z", 0), ("b", 10), ("a", 10), ("c", 20)):
@@ -206,7 +273,12 @@ class MetadataSuite:
     def test_a_ptk_keeps_its_configurations_and_guards_its_etag(self, metadata: Metadata) -> None:
         with metadata.write() as tx:
             ptk = new_ptk(tx)
-            assert (ptk.status, ptk.config_version, ptk.etag, ptk.created_ms) == ("WAITING", 1, 1, 7)
+            assert (ptk.status, ptk.config_version, ptk.etag, ptk.created_ms) == (
+                "WAITING",
+                1,
+                1,
+                7,
+            )
             second = tx.ptks.update_config(ptk.id, {"column": "fare"}, etag=1, at_ms=8)
             assert (second.config, second.config_version, second.etag, second.updated_ms) == (
                 {"column": "fare"},
@@ -217,7 +289,9 @@ class MetadataSuite:
             assert tx.ptks.config(ptk.id, 1) == {"column": "speed"}
             third = tx.ptks.update_target(ptk.id, 0.5, etag=2)
             assert (third.target, third.config_version, third.etag) == (0.5, 2, 3)
-            fourth = tx.ptks.set_status(ptk.id, "REJECTED", reason="no room", suggestion={"target": 0.6})
+            fourth = tx.ptks.set_status(
+                ptk.id, "REJECTED", reason="no room", suggestion={"target": 0.6}
+            )
             assert (fourth.status, fourth.reason, fourth.suggestion, fourth.etag) == (
                 "REJECTED",
                 "no room",
@@ -248,7 +322,7 @@ class MetadataSuite:
             assert [one.name for one in tx.ptks.list(limit=1, after=ptks[0].id)] == ["y"]
 
     def test_the_newest_profile_of_a_key_counts(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             ptk = new_ptk(tx).id
             first = tx.profiles.put(ptk, 1, 0.1, [0.5, 1.0], [900, None], "analytic")
             assert tx.profiles.put(ptk, 1, 0.1, [0.5, 1.0], [900, None], "analytic") == first
@@ -260,23 +334,32 @@ class MetadataSuite:
         with metadata.read() as tx:
             assert tx.profiles.latest(ptk, 1, 0.1) == second
             assert tx.profiles.latest(ptk, 1, math.nextafter(0.1, 1)) == neighbour
-            assert (second.levels, second.samples, second.source) == ([0.5, 1.0], [800, None], "measured")
+            assert (second.levels, second.samples, second.source) == (
+                [0.5, 1.0],
+                [800, None],
+                "measured",
+            )
 
     def test_plans(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             assert tx.plans.latest("s") is None
             first = tx.plans.put("s", 0, {"k": 1}, "adopted", at_ms=3)
             second = tx.plans.put("s", 1, {"k": 2}, "kept")
             assert second > first
             latest = tx.plans.latest("s")
             assert latest is not None
-            assert (latest.id, latest.window, latest.body, latest.status) == (second, 1, {"k": 2}, "kept")
+            assert (latest.id, latest.window, latest.body, latest.status) == (
+                second,
+                1,
+                {"k": 2},
+                "kept",
+            )
             assert tx.plans.latest("s", status="adopted") == tx.plans.get(first)
             assert [one.id for one in tx.plans.list("s")] == [first, second]
             assert [one.id for one in tx.plans.list("s", limit=1, after=first)] == [second]
 
     def test_a_cycle_resumes_where_it_was(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             later = tx.cycles.start("s", 8)
             cycle = tx.cycles.start("s", 7, at_ms=1)
             assert tx.cycles.start("s", 7) == cycle
@@ -285,10 +368,18 @@ class MetadataSuite:
             assert tx.cycles.add_step(cycle, "sealed", {"blocks": 3}) == first
             assert first.body == {"blocks": 2}
             assert [one.id for one in tx.cycles.unfinished("s")] == [cycle, later]
-            assert [one.step for one in tx.cycles.steps(cycle)] == ["sealed", "trained:" + "x" * 200]
+            assert [one.step for one in tx.cycles.steps(cycle)] == [
+                "sealed",
+                "trained:" + "x" * 200,
+            ]
             assert tx.cycles.step(cycle, "planned") is None
             done = tx.cycles.finish(cycle, "DONE", {"states": 1}, at_ms=9)
-            assert (done.status, done.body, done.started_ms, done.finished_ms) == ("DONE", {"states": 1}, 1, 9)
+            assert (done.status, done.body, done.started_ms, done.finished_ms) == (
+                "DONE",
+                {"states": 1},
+                1,
+                9,
+            )
             assert tx.cycles.finish(cycle, "DONE", {"states": 1}) == done
             assert tx.cycles.add_step(cycle, "sealed") == first
             assert tx.cycles.start("s", 7) == cycle
@@ -298,13 +389,15 @@ class MetadataSuite:
         assert reason(metadata, lambda tx: tx.cycles.finish(cycle, "FAILED")) == "CYCLE_FINISHED"
 
     def test_versions_count_up_and_a_cycle_gives_one(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             ptk, other = new_ptk(tx).id, new_ptk(tx, "q").id
             cycles = [tx.cycles.start("s", window) for window in range(4)]
             assert tx.states.latest(ptk) is None
             assert tx.states.next_version(ptk) == 1
             first = tx.states.add(ptk, 1, DIGEST, {"version": 1}, 0, 100, cycle=cycles[0])
-            assert tx.states.add(ptk, None, DIGEST, {"version": 9}, 0, 999, cycle=cycles[0]) == first
+            assert (
+                tx.states.add(ptk, None, DIGEST, {"version": 9}, 0, 999, cycle=cycles[0]) == first
+            )
             second = tx.states.add(ptk, None, OTHER, {"version": 2}, 1, 200, cycle=cycles[1])
             assert (
                 first.version,
@@ -315,25 +408,33 @@ class MetadataSuite:
                 2,
                 1,
             )
-        with metadata.read() as tx:
-            assert tx.states.get(ptk, 1) == first
+        with metadata.read() as seen:
+            assert seen.states.get(ptk, 1) == first
             assert first.manifest == {"version": 1}
-            assert tx.states.latest(ptk) == second
-            assert [tx.states.as_of(ptk, time) for time in (99, 100, 199, 200)] == [None, first, first, second]
-            assert tx.states.list(ptk) == (first, second)
-            assert tx.states.list(ptk, limit=5, after=1) == (second,)
-            assert tx.states.of_cycle(ptk, cycles[2]) is None
-            assert tx.states.digests() == {DIGEST, OTHER}
-            assert [tx.states.has_digest(ptk, digest) for digest in (DIGEST, OTHER, "2" * 64, "\0")] == [
+            assert seen.states.latest(ptk) == second
+            assert [seen.states.as_of(ptk, time) for time in (99, 100, 199, 200)] == [
+                None,
+                first,
+                first,
+                second,
+            ]
+            assert seen.states.list(ptk) == (first, second)
+            assert seen.states.list(ptk, limit=5, after=1) == (second,)
+            assert seen.states.digests() == {DIGEST, OTHER}
+            assert [
+                seen.states.has_digest(ptk, digest) for digest in (DIGEST, OTHER, "2" * 64, "\0")
+            ] == [
                 True,
                 True,
                 False,
                 False,
             ]
-            assert not tx.states.has_digest(other, OTHER)
+            assert not seen.states.has_digest(other, OTHER)
 
         def add(digest: str, version: int | None, cycle: int) -> str:
-            return reason(metadata, lambda tx: tx.states.add(ptk, version, digest, {}, 0, 300, cycle=cycle))
+            return reason(
+                metadata, lambda tx: tx.states.add(ptk, version, digest, {}, 0, 300, cycle=cycle)
+            )
 
         assert add(OTHER, None, cycles[0]) == "STATE_EXISTS"
         assert add(DIGEST, 2, cycles[0]) == "STATE_EXISTS"
@@ -341,7 +442,7 @@ class MetadataSuite:
         assert add(DIGEST, 4, cycles[3]) == "VERSION_STALE"
 
     def test_cycles_and_versions_are_counted_by_stream(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             tx.streams.create("t", {})
             p, q = new_ptk(tx).id, new_ptk(tx, "q").id
             elsewhere = tx.ptks.create("r", "t", "mean", {}, 0.5, 1).id
@@ -354,50 +455,81 @@ class MetadataSuite:
             tx.cycles.finish(second, "SHORT")
         with metadata.read() as tx:
             assert tx.cycles.count("s") == {"DONE": 1, "SHORT": 1, "RUNNING": 1}
-            assert (tx.cycles.count("none"), tx.states.count("none"), tx.states.newest_times("none")) == ({}, 0, {})
+            assert (
+                tx.cycles.count("none"),
+                tx.states.count("none"),
+                tx.states.newest_times("none"),
+            ) == ({}, 0, {})
             assert (tx.states.count("s"), tx.states.count("t")) == (3, 1)
             assert tx.states.newest_times("s") == {p: 200, q: 100}
 
     def test_several_states_are_added_all_or_none(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             p, q, r = (new_ptk(tx, name).id for name in "pqr")
             cycles = [tx.cycles.start("s", window) for window in range(2)]
             tx.states.add(p, 1, DIGEST, {}, 0, 100, cycle=cycles[0])
-            added = tx.states.add_all({q: (1, OTHER, {"q": 1}), p: (2, OTHER, {})}, 1, 200, cycle=cycles[1])
-            assert [(one.ptk, one.version, one.digest) for one in added] == [(q, 1, OTHER), (p, 2, OTHER)]
-            again = tx.states.add_all({p: (2, OTHER, {}), r: (None, DIGEST, {})}, 1, 300, cycle=cycles[1])
+            added = tx.states.add_all(
+                {q: (1, OTHER, {"q": 1}), p: (2, OTHER, {})}, 1, 200, cycle=cycles[1]
+            )
+            assert [(one.ptk, one.version, one.digest) for one in added] == [
+                (q, 1, OTHER),
+                (p, 2, OTHER),
+            ]
+            again = tx.states.add_all(
+                {p: (2, OTHER, {}), r: (None, DIGEST, {})}, 1, 300, cycle=cycles[1]
+            )
             assert again[0] == added[1]
             assert tx.states.add_all({}, 1, 300, cycle=cycles[1]) == ()
-        with metadata.read() as tx:
-            assert tx.states.newest([p, q]) == {p: added[1], q: added[0]}
-            assert tx.states.newest([]) == {}
-            assert tx.states.latest(r) == again[1]
+        with metadata.read() as seen:
+            assert seen.states.newest([p, q]) == {p: added[1], q: added[0]}
+            assert seen.states.newest([]) == {}
+            assert seen.states.latest(r) == again[1]
         late: dict[int, tuple[int | None, str, object]] = {q: (2, DIGEST, {}), p: (2, DIGEST, {})}
-        assert reason(metadata, lambda tx: tx.states.add_all(late, 1, 300, cycle=cycles[0])) == "STATE_EXISTS"
-        unknown: dict[int, tuple[int | None, str, object]] = {q: (2, DIGEST, {}), 99: (1, DIGEST, {})}
-        assert reason(metadata, lambda tx: tx.states.add_all(unknown, 1, 300, cycle=cycles[0])) == "PTK_UNKNOWN"
-        with metadata.read() as tx:
-            assert tx.states.latest(q) == added[0]
+        assert (
+            reason(metadata, lambda tx: tx.states.add_all(late, 1, 300, cycle=cycles[0]))
+            == "STATE_EXISTS"
+        )
+        unknown: dict[int, tuple[int | None, str, object]] = {
+            q: (2, DIGEST, {}),
+            99: (1, DIGEST, {}),
+        }
+        assert (
+            reason(metadata, lambda tx: tx.states.add_all(unknown, 1, 300, cycle=cycles[0]))
+            == "PTK_UNKNOWN"
+        )
+        with metadata.read() as seen:
+            assert seen.states.latest(q) == added[0]
 
     def test_several_blocks_move_on_all_or_none(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             for place, name in enumerate("abc"):
                 tx.blocks.put("s", name, place * 10, place * 10 + 10, 0)
             tx.blocks.set_statuses("s", ["a", "b"], "sealed")
             tx.blocks.set_statuses("s", [], "expired")
-        assert reason(metadata, lambda tx: tx.blocks.set_statuses("s", ["c", "d"], "sealed")) == "BLOCK_UNKNOWN"
-        assert reason(metadata, lambda tx: tx.blocks.set_statuses("s", ["c", "a"], "open")) == "BLOCK_STATUS_INVALID"
-        with metadata.read() as tx:
-            assert [one.status for one in tx.blocks.list("s")] == ["sealed", "sealed", "open"]
+        assert (
+            reason(metadata, lambda tx: tx.blocks.set_statuses("s", ["c", "d"], "sealed"))
+            == "BLOCK_UNKNOWN"
+        )
+        assert (
+            reason(metadata, lambda tx: tx.blocks.set_statuses("s", ["c", "a"], "open"))
+            == "BLOCK_STATUS_INVALID"
+        )
+        with metadata.read() as seen:
+            assert [one.status for one in seen.blocks.list("s")] == ["sealed", "sealed", "open"]
 
     def test_events_of_some_streams_and_ptks(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             tx.streams.create("other", {})
             new_ptk(tx, "p")
             new_ptk(tx, "q")
             # A PTK with the name of a stream is not the stream.
             tx.ptks.create("s", "other", "mean", {}, 0.25, 2)
-            for kind, subject in (("stream.made", "s"), ("ptk.state", "p"), ("ptk.state", "s"), ("plan.kept", "other")):
+            for kind, subject in (
+                ("stream.made", "s"),
+                ("ptk.state", "p"),
+                ("ptk.state", "s"),
+                ("plan.kept", "other"),
+            ):
                 tx.events.add(kind, subject, {})
             tx.events.add("ptk.state", "q", {})
 
@@ -412,8 +544,10 @@ class MetadataSuite:
             assert ids(streams=["s"], names=["p", "s"]) == [2]
             assert [one.id for one in tx.events.after(2, 1, streams=["s"])] == [5]
 
-    def test_blocks_are_counted_and_those_that_are_held_have_counts(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+    def test_blocks_are_counted_and_those_that_are_held_have_counts(
+        self, metadata: Metadata
+    ) -> None:
+        with metadata.write_results("known") as tx:
             for number, name in enumerate("abcd"):
                 tx.blocks.put("s", name, 10 * (number // 2), 10 * (number // 2) + 10, number)
             tx.blocks.set_statuses("s", ["a", "b"], "expired")
@@ -443,7 +577,10 @@ class MetadataSuite:
 
     def test_the_outbox_counts_up_and_marks_never_go_back(self, metadata: Metadata) -> None:
         with metadata.write() as tx:
-            ids = [tx.events.add("state", subject, {"n": n}, at_ms=n) for n, subject in enumerate("pqp")]
+            ids = [
+                tx.events.add("state", subject, {"n": n}, at_ms=n)
+                for n, subject in enumerate("pqp")
+            ]
         assert ids == sorted(set(ids))
         with metadata.write() as tx:
             assert [one.subject for one in tx.events.after(0)] == ["p", "q", "p"]
@@ -460,12 +597,16 @@ class MetadataSuite:
             ]
             assert [one.subscriber for one in tx.events.deliveries(limit=1, after="api")] == ["bus"]
 
-    def test_the_newest_profiles_of_a_stream_are_those_of_its_ptks(self, metadata: Metadata) -> None:
-        with metadata.write() as tx:
+    def test_the_newest_profiles_of_a_stream_are_those_of_its_ptks(
+        self, metadata: Metadata
+    ) -> None:
+        with metadata.write_results("known") as tx:
             tx.streams.create("t", {})
             first, other = new_ptk(tx), tx.ptks.create("q", "t", "mean", {}, 0.5, 1)
             for ptk, target in ((first, 0.25), (first, 0.25), (first, 0.1), (other, 0.5)):
-                tx.profiles.put(ptk.id, 1, target, ["1"], [len(tx.profiles.list(ptk.id))], "measured")
+                tx.profiles.put(
+                    ptk.id, 1, target, ["1"], [len(tx.profiles.list(ptk.id))], "measured"
+                )
             keys = [(first.id, 1, 0.25), (first.id, 1, 0.1)]
             newest = {key: tx.profiles.latest(*key) for key in keys}
             found = tx.profiles.newest_of_stream("s")
@@ -480,7 +621,11 @@ class MetadataSuite:
                 tx.charges.add([], IndexHead(seq, "m", seq), sums)
 
         add(1, SpentRow("s", "p", "training", 10, 2, 5), SpentRow("s", "p", "training", 30, 1, 2))
-        add(2, SpentRow("s", "p", "training", 10, 1, 5), SpentRow("s", "q", "profile", 7, 1, 1 << 50))
+        add(
+            2,
+            SpentRow("s", "p", "training", 10, 1, 5),
+            SpentRow("s", "q", "profile", 7, 1, 1 << 50),
+        )
         add(3, SpentRow("other", "p", "training", 10, 1, 1), SpentRow("s", "p", "profile", 1, 1, 1))
         with metadata.read() as tx:
             assert tx.charges.spent("s", limit=10) == (
@@ -490,11 +635,18 @@ class MetadataSuite:
             )
             assert len(tx.charges.spent("s", limit=2)) == 2
             assert tx.charges.spent_by_purpose("s") == (
-                (SpentSum("", "profile", 2, 7, 7.0 * (1 << 50) + 1), SpentSum("", "training", 4, 30, 160.0)),
+                (
+                    SpentSum("", "profile", 2, 7, 7.0 * (1 << 50) + 1),
+                    SpentSum("", "training", 4, 30, 160.0),
+                ),
                 3,
             )
         # The largest one is given back: what is left has the next one.
-        add(4, SpentRow("s", "p", "training", 30, -1, -2), SpentRow("s", "q", "profile", 7, -1, -(1 << 50)))
+        add(
+            4,
+            SpentRow("s", "p", "training", 30, -1, -2),
+            SpentRow("s", "q", "profile", 7, -1, -(1 << 50)),
+        )
         with metadata.read() as tx:
             assert tx.charges.spent("s", limit=10) == (
                 SpentSum("p", "training", 3, 10, 100.0),
@@ -525,10 +677,11 @@ class MetadataSuite:
             assert tx.subscriptions.add(p, "http://a").id > second.id
 
     def test_the_longest_endpoint_and_the_longest_names_are_kept(self, metadata: Metadata) -> None:
-        # Nothing in it can be compressed away: a database with bounded indexes must take it as it is.
+        # Nothing in it can be compressed away: a database with bounded indexes must take it as it
+        # is.
         text = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=2000))
         long = "".join(chr(random.Random(2).randrange(0x4E00, 0x9FFF)) for _ in range(200))
-        with metadata.write() as tx:
+        with metadata.write_results("known") as tx:
             assert tx.subscriptions.add(new_ptk(tx, long).id, text).endpoint == text
             tx.events.mark_delivered(text, tx.events.add("a", long, {}))
             assert tx.events.delivered(text) > 0
@@ -538,7 +691,9 @@ class MetadataSuite:
 
     def test_audit_entries_leave_only_into_a_segment(self, metadata: Metadata) -> None:
         with metadata.write() as tx:
-            tx.audit.add_all(Decision(number, "ann", "what", "", "ALLOWED", 1 + number) for number in range(5))
+            tx.audit.add_all(
+                Decision(number, "ann", "what", "", "ALLOWED", 1 + number) for number in range(5)
+            )
             held = tx.audit.oldest(3, 10)
         assert [one.times for one in held] == [1, 2, 3]
         with pytest.raises(Exception, match="append-only"), metadata.write() as tx:

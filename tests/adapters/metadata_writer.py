@@ -1,6 +1,8 @@
-"""A process that writes: ``python -m tests.adapters.metadata_writer URL NAME COUNT``. Says each number once it is durable.
+"""A process that writes: ``python -m tests.adapters.metadata_writer URL NAME COUNT``. Says each
+number once it is durable.
 
-Every transaction adds one event and one plan with the same number, so that a half transaction shows.
+Every transaction adds one event and one plan with the same number, so that a half transaction
+shows.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from ptkstore.metadata import Metadata
 
 
 def write(metadata: Metadata, name: str, number: int) -> None:
-    with metadata.write() as tx:
+    with metadata.write_results("known") as tx:
         tx.events.add("written", name, number)
         tx.plans.put("s", number, {"by": name}, "test")
 

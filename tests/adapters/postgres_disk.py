@@ -1,7 +1,9 @@
-"""A server process on a real PostgreSQL that may die before or after any statement: the disk of the crash simulation.
+"""A server process on a real PostgreSQL that may die before or after any statement: the disk of the
+crash simulation.
 
-In place of `ptklib.testing.simulated_disk.SimulatedDisk`: ``crash_after(n)`` lets the process die within the next statements
-that write or lock. A coin says whether the statement still reached the database. What the dead one does later reaches nobody.
+In place of `ptklib.testing.simulated_disk.SimulatedDisk`: ``crash_after(n)`` lets the process die
+within the next statements that write or lock. A coin says whether the statement still reached the
+database. What the dead one does later reaches nobody.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from typing import Any
 import psycopg
 
 from ptklib.testing.simulated_disk import PowerCut
-from ptkstore.ledger.postgres_journal import connector
+from ptkstore.ledger.postgres.journal import connector
 
 
 class PostgresDisk:
-    def __init__(self, url: str, rng: random.Random, opened: list[psycopg.Connection[Any]] | None = None) -> None:
+    def __init__(
+        self, url: str, rng: random.Random, opened: list[psycopg.Connection[Any]] | None = None
+    ) -> None:
         self._url = url
         self._rng = rng
         self._left: int | None = None
@@ -57,7 +61,9 @@ class PostgresDisk:
         return found
 
     def dies_now(self, *, counts: bool = True) -> bool:
-        """Right before a statement: raise if the process dies before it, return whether it dies right after it."""
+        """Right before a statement: raise if the process dies before it, return whether it dies
+        right after it.
+        """
         if self.crashed:
             raise psycopg.OperationalError("this process is dead")
         if self._left is None or not counts:

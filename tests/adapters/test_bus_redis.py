@@ -1,4 +1,6 @@
-"""The bus on Redis: the suite, what the channels carry, and a Redis that goes away and comes back."""
+"""The bus on Redis: the suite, what the channels carry, and a Redis that goes away and comes
+back.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,15 @@ from typing import Any
 import pytest
 import redis
 
+from devtools.servers.cache import tell
+from devtools.servers.redis import Redis, start_redis
+from devtools.servers.running import free_port
 from ptklib.errors import InvalidInput
-from ptkstore.bus import BusUnavailable, Notifier, RedisBus
+from ptkstore.bus import BusUnavailable, RedisBus
 from ptkstore.engine.following import Followers
+from ptkstore.engine.notifier import Notifier
 from ptkstore.metadata import Metadata
 from tests.adapters.bus_suite import WAIT, BusSuite, listen, take
-from tests.servers.cache import tell
-from tests.servers.redis import Redis, start_redis
-from tests.servers.running import free_port
 
 ROOT = Path(__file__).parents[2]
 _PREFIXES = itertools.count()
@@ -46,7 +49,10 @@ def bus(redis_server: Redis, prefix: str) -> Iterator[RedisBus]:
 
 @pytest.fixture
 def own_redis(redis_server: Redis) -> Iterator[Redis]:
-    """A Redis that a test may stop. It depends on the other one, so that it is skipped where there is none."""
+    """A Redis that a test may stop.
+
+    It depends on the other one, so that it is skipped where there is none.
+    """
     mine = start_redis(tell)
     yield mine
     mine.server.close()
@@ -64,7 +70,11 @@ class TestRedis(BusSuite):
 
 
 def test_any_client_can_hear_a_ptk_by_its_name(redis_server: Redis) -> None:
-    with redis.Redis.from_url(redis_server.url) as client, client.pubsub() as pubsub, RedisBus(redis_server.url) as bus:
+    with (
+        redis.Redis.from_url(redis_server.url) as client,
+        client.pubsub() as pubsub,
+        RedisBus(redis_server.url) as bus,
+    ):
         pubsub.subscribe("ptk.hour-speed", "ptk.odd topic")
         until(lambda: pubsub.get_message(timeout=1) and pubsub.get_message(timeout=1))
         event = {"id": 7, "kind": "ptk.state", "subject": "hour-speed", "body": {"version": 3}}
@@ -77,7 +87,9 @@ def test_any_client_can_hear_a_ptk_by_its_name(redis_server: Redis) -> None:
         ]
 
 
-def test_processes_hear_each_other_and_stores_with_other_prefixes_do_not(bus: RedisBus, redis_server: Redis) -> None:
+def test_processes_hear_each_other_and_stores_with_other_prefixes_do_not(
+    bus: RedisBus, redis_server: Redis
+) -> None:
     prefix = bus._prefix
     inbox = listen(bus, "sage.*")
     with RedisBus(redis_server.url, prefix="other.") as other:
@@ -87,7 +99,9 @@ def test_processes_hear_each_other_and_stores_with_other_prefixes_do_not(bus: Re
         "with RedisBus(sys.argv[1], prefix=sys.argv[2]) as bus:\n"
         "    bus.publish('sage.state.p', {'n': 1})\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code, redis_server.url, prefix], cwd=ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, redis_server.url, prefix], cwd=ROOT, check=True
+    )
     assert take(inbox, 1) == [("sage.state.p", {"n": 1})]
 
 
@@ -113,7 +127,10 @@ def test_what_others_write_on_our_channels_harms_nobody(
 
 def test_a_redis_that_is_away_refuses_at_once_and_holds_up_nobody(redis_server: Redis) -> None:
     with RedisBus(
-        f"redis://127.0.0.1:{free_port()}", timeout_seconds=0.2, first_delay_seconds=60.0, longest_delay_seconds=60.0
+        f"redis://127.0.0.1:{free_port()}",
+        timeout_seconds=0.2,
+        first_delay_seconds=60.0,
+        longest_delay_seconds=60.0,
     ) as bus:
         inbox = listen(bus, "*")
         assert not bus.connected
@@ -171,7 +188,9 @@ def test_every_connection_is_told(own_redis: Redis) -> None:
 
 def test_a_connection_that_went_silent_is_noticed(own_redis: Redis) -> None:
     """As when a cable is pulled: nobody says goodbye."""
-    with RedisBus(own_redis.url, timeout_seconds=0.3, silence_seconds=0.1, longest_delay_seconds=0.1) as bus:
+    with RedisBus(
+        own_redis.url, timeout_seconds=0.3, silence_seconds=0.1, longest_delay_seconds=0.1
+    ) as bus:
         inbox = listen(bus, "*")
         assert bus.connected
         pid = _pid(own_redis)
@@ -211,7 +230,7 @@ def test_a_follower_misses_nothing_while_redis_is_away(own_redis: Redis, tmp_pat
             ptk = tx.ptks.create("p", "rides", "counts", {}, 0.5, 1, at_ms=1).id
 
         def publish(version: int) -> None:
-            with metadata.write() as tx:
+            with metadata.write_results("known") as tx:
                 cycle = tx.cycles.start("rides", version, at_ms=1)
                 tx.states.add(ptk, version, "0" * 64, {"version": version}, version, 1, cycle=cycle)
 
@@ -247,7 +266,11 @@ def test_closing_ends_every_thread(redis_server: Redis) -> None:
         if thread.name.startswith("sage-bus"):
             thread.join(WAIT)
             assert not thread.is_alive()
-    for act in (lambda: bus.publish("a", {}), lambda: listen(bus, "a"), lambda: bus.on_connect(print)):
+    for act in (
+        lambda: bus.publish("a", {}),
+        lambda: listen(bus, "a"),
+        lambda: bus.on_connect(print),
+    ):
         with pytest.raises(BusUnavailable, match="BUS_CLOSED"):
             act()
 

@@ -1,4 +1,6 @@
-"""The engine on all servers at once: a stream goes in, states come out of a bucket, and another store is told of them."""
+"""The engine on all servers at once: a stream goes in, states come out of a bucket, and another
+store is told of them.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ptklib.featurize import featurize
+from devtools.servers.redis import Redis
+from devtools.servers.s3 import S3
+from ptklib.features import featurize
+from ptkstore import Store
+from ptkstore.api.views import StateView
 from ptkstore.bus import RedisBus
-from ptkstore.client import Store
-from ptkstore.engine import home
+from ptkstore.engine import parts as parts
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
-from ptkstore.views import StateView
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
-from tests.servers.redis import Redis
-from tests.servers.s3 import S3
 
 
 @pytest.fixture(params=["minio", "versity"])
@@ -40,22 +42,30 @@ def on_servers(
     def open_ledger(_place: object, **options: Any) -> Ledger:
         return Ledger.open(postgres_url, key_path=tmp_path / "ledger.key", **options)
 
-    monkeypatch.setattr(home, "Ledger", SimpleNamespace(open=open_ledger))
-    monkeypatch.setattr(home, "Metadata", SimpleNamespace(open=lambda _place: Metadata.open(postgres_url)))
-    monkeypatch.setattr(home, "LocalBus", lambda: RedisBus(redis_server.url, prefix=f"{bucket}."))
+    monkeypatch.setattr(parts, "Ledger", SimpleNamespace(open=open_ledger))
     monkeypatch.setattr(
-        home,
+        parts, "Metadata", SimpleNamespace(open=lambda _place: Metadata.open(postgres_url))
+    )
+    monkeypatch.setattr(parts, "LocalBus", lambda: RedisBus(redis_server.url, prefix=f"{bucket}."))
+    monkeypatch.setattr(
+        parts,
         "DirectoryLake",
-        lambda _path: S3Lake.open(s3.endpoint, bucket, access_key=s3.access_key, secret_key=s3.secret_key),
+        lambda _path: S3Lake.open(
+            s3.endpoint, bucket, access_key=s3.access_key, secret_key=s3.secret_key
+        ),
     )
     return lambda name: Store(tmp_path / name, workers=0)
 
 
-def test_a_window_on_servers_gives_states_that_another_store_is_told_of(on_servers: Callable[[str], Store]) -> None:
+def test_a_window_on_servers_gives_states_that_another_store_is_told_of(
+    on_servers: Callable[[str], Store],
+) -> None:
     with on_servers("first") as store:
         store.create_stream(spec())
         assert (
-            store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.1).status
+            store.register(
+                "hour-speed", stream="rides", kind="statistics", config=config(), target=0.1
+            ).status
             == "ACTIVE"
         )
         with on_servers("second") as other:
@@ -69,7 +79,11 @@ def test_a_window_on_servers_gives_states_that_another_store_is_told_of(on_serve
             stop()
             assert [one.version for one in other.states("hour-speed")] == [1, 2]
             frame = pa.table({"hour": pa.array([3, 9], pa.int32())})
-            speeds = featurize(frame, [other.get_state("hour-speed")]).column("hour_speed_mean").to_pylist()
+            speeds = (
+                featurize(frame, [other.get_state("hour-speed")])
+                .column("hour_speed_mean")
+                .to_pylist()
+            )
             assert all(10 < speed < 40 for speed in speeds)
             ours, theirs = store.budget("rides"), other.budget("rides")
             assert ours.blocks == theirs.blocks

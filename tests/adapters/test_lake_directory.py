@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from ptkstore.lake import DirectoryLake, LakeUnavailable, StateDamaged, StateMissing, digest_of, directory
+from ptkstore import private_files
+from ptkstore.lake import (
+    DirectoryLake,
+    LakeUnavailable,
+    StateDamaged,
+    StateMissing,
+    digest_of,
+    directory,
+)
 from tests.adapters.lake_suite import LakeSuite
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +39,9 @@ class Killed(BaseException):
 
 
 class DyingOs:
-    """``os`` until ``alive`` file operations were done; from then on every one fails, as nothing can be done when dead."""
+    """``os`` until ``alive`` file operations were done; from then on every one fails, as nothing
+    can be done when dead.
+    """
 
     def __init__(self, alive: int) -> None:
         self.alive = alive
@@ -59,22 +69,35 @@ def files(path: Path, suffix: str) -> list[Path]:
     return sorted((path / "lake" / "sha256").rglob("*" + suffix))
 
 
+def replace_os(monkeypatch: pytest.MonkeyPatch, instead: Any) -> None:
+    """For everything that the lake does to its files."""
+    for module in (directory, private_files):
+        monkeypatch.setattr(module, "os", instead)
+
+
 def operations_of_a_put(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lake = DirectoryLake(path)
     counting = DyingOs(10**9)
-    monkeypatch.setattr(directory, "os", counting)
+    replace_os(monkeypatch, counting)
     lake.put(b"arrays!", b"{1}")
     monkeypatch.undo()
     return counting.done
 
 
 def test_a_put_syncs_before_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = [one for one in operations_of_a_put(tmp_path, monkeypatch) if one in {"fsync", "replace", "mkdir"}]
-    # the new directory; the two files; the arrays and their directory; the manifest and the directory
+    done = [
+        one
+        for one in operations_of_a_put(tmp_path, monkeypatch)
+        if one in {"fsync", "replace", "mkdir"}
+    ]
+    # the new directory; the two files; the arrays and their directory; the manifest and the
+    # directory
     assert done == ["mkdir", "fsync", "fsync", "fsync", "replace", "fsync", "replace", "fsync"]
 
 
-def test_a_put_killed_anywhere_shows_nothing_or_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_killed_anywhere_shows_nothing_or_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arrays, manifest = b"arrays!", b"{1}"
     digest = digest_of(arrays, manifest)
     total = len(operations_of_a_put(tmp_path / "count", monkeypatch))
@@ -83,7 +106,7 @@ def test_a_put_killed_anywhere_shows_nothing_or_the_whole(tmp_path: Path, monkey
         path = tmp_path / str(alive)
         lake = DirectoryLake(path / "lake")
         other = lake.put(b"other", b"{}")
-        monkeypatch.setattr(directory, "os", DyingOs(alive))
+        replace_os(monkeypatch, DyingOs(alive))
         with pytest.raises(Killed):
             lake.put(arrays, manifest)
         monkeypatch.undo()
@@ -104,12 +127,14 @@ def test_a_put_killed_anywhere_shows_nothing_or_the_whole(tmp_path: Path, monkey
     assert seen == {False, True}
 
 
-def test_a_sweep_killed_anywhere_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_killed_anywhere_can_be_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     alive, finished = 0, False
     while not finished:
         lake = DirectoryLake(tmp_path / str(alive) / "lake")
         kept, gone = lake.put(b"kept", b"{}"), lake.put(b"gone", b"{}")
-        monkeypatch.setattr(directory, "os", DyingOs(alive))
+        replace_os(monkeypatch, DyingOs(alive))
         try:
             lake.delete_unreferenced([kept], grace_seconds=-1)
             finished = True
@@ -136,7 +161,7 @@ def test_a_full_disk_leaves_nothing_behind(
 
     full_os = DyingOs(10**9)
     full_os.__dict__["write"] = full
-    monkeypatch.setattr(directory, "os", full_os)
+    replace_os(monkeypatch, full_os)
     with pytest.raises(LakeUnavailable, match="No space left"):
         lake.put(b"a", b"{}")
     monkeypatch.undo()
@@ -153,7 +178,9 @@ def test_wrong_bytes_are_never_returned_and_a_put_mends_them(
     (path,) = files(tmp_path, suffix)
     data = path.read_bytes()
     flipped = bytes([data[0] ^ 1]) + data[1:]
-    path.write_bytes({"flip": flipped, "cut": data[:-1], "empty": b"", "grow": data + b"\0"}[damage])
+    path.write_bytes(
+        {"flip": flipped, "cut": data[:-1], "empty": b"", "grow": data + b"\0"}[damage]
+    )
     with pytest.raises(StateDamaged, match="STATE_DAMAGED"):
         lake.get(digest)
     assert lake.put(b"arrays", b"manifest") == digest
@@ -165,7 +192,10 @@ def test_arrays_that_are_gone_are_damage_and_a_state_under_a_wrong_name_too(
 ) -> None:
     digest, other = lake.put(b"arrays", b"manifest"), lake.put(b"other", b"manifest")
     for suffix in (".json", ".safetensors"):
-        right, wrong = (next(path for path in files(tmp_path, suffix) if path.stem == one) for one in (digest, other))
+        right, wrong = (
+            next(path for path in files(tmp_path, suffix) if path.stem == one)
+            for one in (digest, other)
+        )
         wrong.write_bytes(right.read_bytes())
     with pytest.raises(StateDamaged):
         lake.get(other)

@@ -1,4 +1,6 @@
-"""The ledger on PostgreSQL: all that a ledger in a file must do, intruders, cut connections, killed servers, many servers."""
+"""The ledger on PostgreSQL: all that a ledger in a file must do, intruders, cut connections, killed
+servers, many servers.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,21 @@ from typing import Any
 import psycopg
 import pytest
 
+from devtools.servers.cache import tell
+from devtools.servers.postgres import Postgres, start_postgres
 from ptklib.errors import InvalidInput, JournalDamaged, JournalUnavailable
 from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
-from ptkstore.ledger import Ledger, postgres_journal, postgres_schema
-from ptkstore.ledger.chain import Head
-from ptkstore.ledger.postgres_journal import PostgresJournal
-from ptkstore.ledger.postgres_turns import Turns
+from ptkstore.ledger import Ledger
+from ptkstore.ledger.journals.chain import Head
+from ptkstore.ledger.postgres import journal as postgres_journal
+from ptkstore.ledger.postgres import schema as postgres_schema
+from ptkstore.ledger.postgres.journal import PostgresJournal
+from ptkstore.ledger.postgres.turns import Turns
 from ptkstore.metadata import Metadata
 from tests.ledger.attack_suite import AttackSuite
 from tests.ledger.book_suite import BookSuite, spawn
 from tests.ledger.places import open_book, open_ledger
-from tests.servers.cache import tell
-from tests.servers.postgres import Postgres, start_postgres
 
 A = [Slice(("a",))]
 TENTH = PureCost(epsilon="0.1")
@@ -47,7 +51,10 @@ def book(address: str) -> str:
 
 @pytest.fixture
 def own_postgres(postgres: Postgres) -> Iterator[Postgres]:
-    """A server that a test may kill. It depends on the other one, so that it is skipped where there is none."""
+    """A server that a test may kill.
+
+    It depends on the other one, so that it is skipped where there is none.
+    """
     mine = start_postgres(tell)
     yield mine
     mine.server.close()
@@ -63,7 +70,9 @@ class TestAttacks(AttackSuite):
 
 def edit(address: str, statement: str, *values: object) -> None:
     """What an intruder does who can write the database and has no key."""
-    with psycopg.connect(address.partition("#")[0], options="-c search_path=sage_ledger") as connection:
+    with psycopg.connect(
+        address.partition("#")[0], options="-c search_path=sage_ledger"
+    ) as connection:
         assert connection.execute(statement, values).rowcount != 0
 
 
@@ -94,15 +103,18 @@ TAMPERINGS = {
     "a commit taken out": ("DELETE FROM commits WHERE seq = 4", "CHAIN_BROKEN"),
     "an old commit taken out": ("DELETE FROM commits WHERE seq = 2", "CHAIN_BROKEN"),
     "a commit copied to the end": (
-        "WITH h AS (UPDATE head SET seq = 6) INSERT INTO commits SELECT 6, body, mac FROM commits WHERE seq = 5",
+        "WITH h AS (UPDATE head SET seq = 6) INSERT INTO commits SELECT 6, body, mac FROM commits "
+        "WHERE seq = 5",
         "CHAIN_BROKEN",
     ),
     "an invented commit": (
-        "INSERT INTO commits VALUES (6, convert_to('[{\"charge\":0,\"kind\":\"release\"}]', 'UTF8'), decode('00', 'hex'))",
+        'INSERT INTO commits VALUES (6, convert_to(\'[{"charge":0,"kind":"release"}]\', '
+        "'UTF8'), decode('00', 'hex'))",
         "CHAIN_BROKEN",
     ),
     "two commits swapped": (
-        "UPDATE commits SET body = o.body FROM commits o WHERE o.seq = 9 - commits.seq AND commits.seq IN (4, 5)",
+        "UPDATE commits SET body = o.body FROM commits o WHERE o.seq = 9 - commits.seq AND "
+        "commits.seq IN (4, 5)",
         "CHAIN_BROKEN",
     ),
     "an emptied snapshot": ("UPDATE snapshots SET body = decode('00', 'hex')", "SNAPSHOT_INVALID"),
@@ -114,7 +126,10 @@ TAMPERINGS = {
     "tables that a crash empties": ("ALTER TABLE commits SET UNLOGGED", "SCHEMA_ALTERED"),
     "a rule": ("CREATE RULE r AS ON INSERT TO commits DO INSTEAD NOTHING", "SCHEMA_ALTERED"),
     "one more column": ("ALTER TABLE commits ADD COLUMN extra int", "SCHEMA_ALTERED"),
-    "rows that some do not see": ("ALTER TABLE commits ENABLE ROW LEVEL SECURITY", "SCHEMA_ALTERED"),
+    "rows that some do not see": (
+        "ALTER TABLE commits ENABLE ROW LEVEL SECURITY",
+        "SCHEMA_ALTERED",
+    ),
     "a view beside": ("CREATE VIEW v AS SELECT 1", "SCHEMA_ALTERED"),
 }
 
@@ -155,8 +170,14 @@ TRIGGERS = {
 @pytest.mark.parametrize("moment", list(TRIGGERS))
 def test_a_journal_that_swallows_commits_is_noticed(book: str, moment: str) -> None:
     with open_ledger(book) as ledger:
-        edit(book, f"CREATE FUNCTION public.f() RETURNS trigger LANGUAGE plpgsql AS '{TRIGGERS[moment]}'")
-        edit(book, f"CREATE TRIGGER t {moment} INSERT ON commits FOR EACH ROW EXECUTE FUNCTION public.f()")
+        edit(
+            book,
+            f"CREATE FUNCTION public.f() RETURNS trigger LANGUAGE plpgsql AS '{TRIGGERS[moment]}'",
+        )
+        edit(
+            book,
+            f"CREATE TRIGGER t {moment} INSERT ON commits FOR EACH ROW EXECUTE FUNCTION public.f()",
+        )
         admitted = 0
         with suppress(JournalDamaged, JournalUnavailable):
             for _ in range(5):
@@ -188,7 +209,9 @@ def test_a_journal_needs_its_own_key(book: str, tmp_path: Path) -> None:
         open_ledger(book)
 
 
-def test_two_who_make_a_ledger_with_different_keys_get_one_ledger(postgres_url: str, tmp_path: Path) -> None:
+def test_two_who_make_a_ledger_with_different_keys_get_one_ledger(
+    postgres_url: str, tmp_path: Path
+) -> None:
     outcomes: list[str] = []
     start = threading.Barrier(4)
 
@@ -214,7 +237,11 @@ def test_ledger_and_metadata_share_a_database(postgres_url: str, address: str) -
         ledger.charge("s", A, TENTH)
         with metadata.write() as tx:
             tx.streams.create("s", {})
-    with Metadata.open(postgres_url) as metadata, open_ledger(address) as ledger, metadata.read() as tx:
+    with (
+        Metadata.open(postgres_url) as metadata,
+        open_ledger(address) as ledger,
+        metadata.read() as tx,
+    ):
         assert tx.streams.get("s").spec == {}
         assert ledger.left("s", ["a"]) * 10 == 9
 
@@ -228,7 +255,9 @@ def test_what_is_in_the_way_is_left_alone(address: str) -> None:
         assert connection.execute("SELECT count(*) FROM sage_ledger.precious").fetchone() == (0,)
 
 
-def test_a_migration_that_dies_leaves_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_dies_leaves_nothing(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def die(_connection: object) -> None:
         raise KeyboardInterrupt
 
@@ -237,11 +266,15 @@ def test_a_migration_that_dies_leaves_nothing(address: str, monkeypatch: pytest.
         with pytest.raises(KeyboardInterrupt):
             open_ledger(address)
     with psycopg.connect(address.partition("#")[0]) as connection:
-        assert connection.execute("SELECT to_regnamespace('sage_ledger') IS NULL").fetchone() == (True,)
+        assert connection.execute("SELECT to_regnamespace('sage_ledger') IS NULL").fetchone() == (
+            True,
+        )
     open_ledger(address).close()
 
 
-def test_a_server_that_could_lose_what_it_answered_is_refused(own_postgres: Postgres, tmp_path: Path) -> None:
+def test_a_server_that_could_lose_what_it_answered_is_refused(
+    own_postgres: Postgres, tmp_path: Path
+) -> None:
     def opened() -> Ledger:
         return Ledger.open(own_postgres.url(), key_path=tmp_path / "ledger.key")
 
@@ -270,11 +303,15 @@ def cut(ledger: Ledger) -> None:
     """Let the server end the session, as after a failover."""
     database = journal_of(ledger)._db
     assert database is not None
-    with psycopg.connect(database.info.dsn, password=database.info.password, autocommit=True) as other:
+    with psycopg.connect(
+        database.info.dsn, password=database.info.password, autocommit=True
+    ) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (database.info.backend_pid,))
 
 
-def test_a_connection_that_was_cut_while_idle_is_replaced_unseen(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_was_cut_while_idle_is_replaced_unseen(
+    book: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(postgres_journal, "_IDLE_SECONDS", 0.0)
     with open_ledger(book) as ledger:
         for act in (
@@ -369,13 +406,17 @@ def test_a_server_that_is_killed_loses_no_spend(own_postgres: Postgres, tmp_path
         assert spent == list(range(len(spent)))
         assert len(set(acknowledged)) == len(acknowledged)
         assert set(acknowledged) <= set(spent), "all that was acknowledged is there"
-        assert len(spent) - len(acknowledged) <= len(unknown), "and besides at most what nobody could answer"
+        assert len(spent) - len(acknowledged) <= len(unknown), (
+            "and besides at most what nobody could answer"
+        )
         assert ledger.left("s", ["a"]) == 1 - Fraction(len(spent), 10**6)
         ledger.verify()
 
 
 def test_servers_that_are_killed_in_full_run_never_exceed_the_filter(book: str) -> None:
-    """Several processes charge the same block; some are killed at any point; the rest go on, to the last nano-epsilon."""
+    """Several processes charge the same block; some are killed at any point; the rest go on, to the
+    last nano-epsilon.
+    """
     with open_ledger(book) as ledger:
         clients = [spawn(book, 100, "0.01") for _ in range(4)]
         for client in clients:
@@ -390,7 +431,9 @@ def test_servers_that_are_killed_in_full_run_never_exceed_the_filter(book: str) 
             assert client.stdout is not None
             admitted += [int(client.stdout.readline()) for _ in range(5)]
             os.kill(client.pid, signal.SIGKILL)
-            admitted += [int(word) for word in client.stdout.read().split("\n")[:-1] if word != "refused"]
+            admitted += [
+                int(word) for word in client.stdout.read().split("\n")[:-1] if word != "refused"
+            ]
             client.wait()
             for pipe in (client.stdin, client.stdout):
                 assert pipe is not None
@@ -483,7 +526,9 @@ def test_a_database_needs_to_know_where_its_key_is(postgres_url: str) -> None:
         Ledger.open(postgres_url)
 
 
-def test_a_database_that_cannot_be_reached_is_unavailable(postgres: Postgres, tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_reached_is_unavailable(
+    postgres: Postgres, tmp_path: Path
+) -> None:
     wrong = postgres.url().replace(postgres.password, "wrong-secret")
     with pytest.raises(JournalUnavailable, match="JOURNAL_UNAVAILABLE") as refusal:
         Ledger.open(wrong, key_path=tmp_path / "ledger.key")

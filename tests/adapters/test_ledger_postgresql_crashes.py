@@ -1,4 +1,6 @@
-"""The crash simulation of the ledger on a real PostgreSQL: a process dies before or after any statement, and starts again."""
+"""The crash simulation of the ledger on a real PostgreSQL: a process dies before or after any
+statement, and starts again.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,28 @@ from typing import Any
 
 import pytest
 
+from devtools.servers.postgres import Postgres
 from ptklib.ledger import decide
 from ptklib.testing import ledger_simulation
 from ptklib.testing.ledger_simulation import SimulationFailure, SimulationReport, simulate_ledger
 from ptkstore.ledger import Ledger
-from ptkstore.ledger.postgres_journal import PostgresJournal
+from ptkstore.ledger.postgres.journal import PostgresJournal
 from tests.adapters.postgres_disk import PostgresDisk
-from tests.servers.postgres import Postgres
 
 _KEY = bytes(range(32))
 Open = Callable[[Any, Callable[[], float]], Ledger]
 
 
 def open_on(disk: PostgresDisk, clock: Callable[[], float]) -> Ledger:
-    return Ledger(PostgresJournal(disk.connection, lambda _fresh: _KEY), _KEY, clock=clock, snapshot_every=25)
+    return Ledger(
+        PostgresJournal(disk.connection, lambda _fresh: _KEY), _KEY, clock=clock, snapshot_every=25
+    )
 
 
 @pytest.fixture
-def simulate(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Callable[[Open, int], SimulationReport]:
+def simulate(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Open, int], SimulationReport]:
     def run(open_ledger: Open, seed: int) -> SimulationReport:
         with postgres.database() as url:
             disk = PostgresDisk(url, random.Random(f"disk {seed}"))
@@ -39,7 +45,9 @@ def simulate(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Callable[[O
 
 
 @pytest.mark.parametrize("first", range(0, 30, 10))
-def test_no_crash_loses_doubles_or_exceeds(simulate: Callable[[Open, int], SimulationReport], first: int) -> None:
+def test_no_crash_loses_doubles_or_exceeds(
+    simulate: Callable[[Open, int], SimulationReport], first: int
+) -> None:
     reports = [simulate(open_on, seed) for seed in range(first, first + 10)]
     # The runs must have met what they are for.
     assert sum(report.crashes for report in reports) > 20

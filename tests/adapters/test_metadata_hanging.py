@@ -1,4 +1,6 @@
-"""A process that stands still holds up the others for seconds, wherever it stopped, and writes nothing of what it had begun."""
+"""A process that stands still holds up the others for seconds, wherever it stopped, and writes
+nothing of what it had begun.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from contextlib import contextmanager
 import pytest
 
 from ptkstore.metadata import Metadata
-from ptkstore.metadata.postgresql import HANG_MS
+from ptkstore.metadata.database.postgresql import HANG_MS
 
 # Far from the 30 seconds that anybody waits for a lock, and from the 60 that readers may think.
 PATIENCE_SECONDS = HANG_MS / 1000 + 7
@@ -61,7 +63,9 @@ def test_who_hangs_in_its_transaction_loses_it(postgres_url: str, metadata: Meta
     assert by(metadata, "hanging") == []
 
 
-def test_nobody_waits_for_a_writer_that_is_stopped_anywhere(postgres_url: str, metadata: Metadata) -> None:
+def test_nobody_waits_for_a_writer_that_is_stopped_anywhere(
+    postgres_url: str, metadata: Metadata
+) -> None:
     moments = random.Random(5)
     waits = []
     with writer(postgres_url) as hanging:

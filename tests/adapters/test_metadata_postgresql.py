@@ -15,6 +15,8 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from devtools.servers.cache import tell
+from devtools.servers.postgres import Postgres, start_postgres
 from ptklib.errors import InvalidInput
 from ptkstore.metadata import (
     Metadata,
@@ -22,15 +24,12 @@ from ptkstore.metadata import (
     MetadataDamaged,
     MetadataUnavailable,
     Transaction,
-    database,
-    schema,
     tables,
 )
-from ptkstore.metadata.database import Database
+from ptkstore.metadata.database import database, schema
+from ptkstore.metadata.database.database import Database
 from tests.adapters.metadata_crowd import MetadataCrowd
 from tests.adapters.metadata_suite import MetadataSuite, metadata
-from tests.servers.cache import tell
-from tests.servers.postgres import Postgres, start_postgres
 
 __all__ = ["metadata"]  # the suite's fixture
 
@@ -42,7 +41,10 @@ def url(postgres_url: str) -> str:
 
 @pytest.fixture
 def own_postgres(postgres: Postgres) -> Iterator[Postgres]:
-    """A server that a test may kill. It depends on the other one, so that it is skipped where there is none."""
+    """A server that a test may kill.
+
+    It depends on the other one, so that it is skipped where there is none.
+    """
     mine = start_postgres(tell)
     yield mine
     mine.server.close()
@@ -99,14 +101,18 @@ def test_a_writer_sees_what_was_committed_while_it_waited(url: str, metadata: Me
         assert held.wait(30)
         number = tx.events.add("a", "p", {})
         with psycopg.connect(url) as watcher:
-            while not watcher.execute("SELECT 1 FROM pg_locks WHERE locktype = 'relation' AND NOT granted").fetchone():
+            while not watcher.execute(
+                "SELECT 1 FROM pg_locks WHERE locktype = 'relation' AND NOT granted"
+            ).fetchone():
                 assert thread.is_alive()
     thread.join(30)
     assert seen == [number]
 
 
 class Intruder:
-    """A writer that does not take our lock; it reads and writes what the transaction reads and writes."""
+    """A writer that does not take our lock; it reads and writes what the transaction reads and
+    writes.
+    """
 
     def __init__(self, url: str) -> None:
         self._connection = psycopg.connect(url)
@@ -123,7 +129,9 @@ class Intruder:
         self._connection.close()
 
 
-def test_a_writer_past_our_lock_is_a_conflict_and_transact_tries_again(url: str, metadata: Metadata) -> None:
+def test_a_writer_past_our_lock_is_a_conflict_and_transact_tries_again(
+    url: str, metadata: Metadata
+) -> None:
     intruder = Intruder(url)
     with pytest.raises(MetadataConflict, match="METADATA_CONFLICT"), metadata.write() as tx:
         intruder.write_skew(tx, "x")
@@ -151,11 +159,14 @@ def test_a_writer_past_our_lock_is_a_conflict_and_transact_tries_again(url: str,
     intruder.close()
 
 
-def test_names_are_sorted_by_code_points_whatever_the_database_does(url: str, metadata: Metadata) -> None:
+def test_names_are_sorted_by_code_points_whatever_the_database_does(
+    url: str, metadata: Metadata
+) -> None:
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT table_name, column_name, collation_name FROM information_schema.columns"
-            " WHERE table_schema = 'public' AND data_type = 'character varying' AND table_name <> %s",
+            " WHERE table_schema = 'public' AND data_type = 'character varying' AND table_name <> "
+            "%s",
             (schema.VERSION_TABLE,),
         ).fetchall()
     assert len(rows) > 15
@@ -170,7 +181,10 @@ def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
     store = Database(url)
     with store.read() as connection:
         options = {"version_table": schema.VERSION_TABLE, "compare_type": True}
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), tables.METADATA) == []
+        assert (
+            compare_metadata(MigrationContext.configure(connection, opts=options), tables.METADATA)
+            == []
+        )
     store.close()
 
 
@@ -178,7 +192,9 @@ def test_rows_that_refer_to_nothing_are_refused_by_the_database_too(url: str) ->
     Metadata.open(url).close()
     store = Database(url)
     with pytest.raises(sa.exc.IntegrityError), store.write() as connection:
-        connection.execute(tables.plans.insert().values(stream="none", window=0, status="x", body="{}"))
+        connection.execute(
+            tables.plans.insert().values(stream="none", window=0, status="x", body="{}")
+        )
     store.close()
 
 
@@ -198,11 +214,15 @@ def test_a_newer_schema_and_a_database_of_somebody_else_are_refused_and_left_alo
         with pytest.raises(MetadataDamaged, match="NOT_METADATA"):
             Metadata.open(other)
         with psycopg.connect(other) as connection:
-            rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            rows = connection.execute(
+                "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+            ).fetchall()
         assert rows == [("precious",)]
 
 
-def test_a_migration_that_dies_leaves_the_old_schema(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_dies_leaves_the_old_schema(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def die(connection: sa.Connection, *_: Any) -> None:
         upgrade(connection)
         assert connection.execute(sa.text("SELECT count(*) FROM streams")).scalar() == 0
@@ -213,7 +233,10 @@ def test_a_migration_that_dies_leaves_the_old_schema(url: str, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         Metadata.open(url)
     with psycopg.connect(url) as connection:
-        assert connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchall() == []
+        assert (
+            connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            == []
+        )
     monkeypatch.undo()
     Metadata.open(url).close()
 
@@ -236,13 +259,19 @@ def test_a_writer_that_waits_too_long_gives_up(url: str, monkeypatch: pytest.Mon
     Metadata.open(url).close()
     monkeypatch.setattr(database, "BUSY_MS", 100)
     with Metadata.open(url) as ours, Metadata.open(url) as theirs:
-        with theirs.write(), pytest.raises(MetadataUnavailable, match="METADATA_UNAVAILABLE"), ours.write():
+        with (
+            theirs.write(),
+            pytest.raises(MetadataUnavailable, match="METADATA_UNAVAILABLE"),
+            ours.write(),
+        ):
             pass
         with ours.write() as tx:
             tx.streams.create("s", {})
 
 
-def test_a_server_that_is_killed_and_started_again_keeps_what_was_committed(own_postgres: Postgres) -> None:
+def test_a_server_that_is_killed_and_started_again_keeps_what_was_committed(
+    own_postgres: Postgres,
+) -> None:
     with Metadata.open(own_postgres.url()) as metadata:
         with metadata.write() as tx:
             tx.streams.create("s", {})
@@ -254,7 +283,10 @@ def test_a_server_that_is_killed_and_started_again_keeps_what_was_committed(own_
 
         with pytest.raises(MetadataUnavailable):
             metadata.transact(lose)
-        with pytest.raises(MetadataUnavailable, match="METADATA_UNAVAILABLE") as refusal, metadata.read():
+        with (
+            pytest.raises(MetadataUnavailable, match="METADATA_UNAVAILABLE") as refusal,
+            metadata.read(),
+        ):
             pass
         assert own_postgres.password not in str(refusal.value)
         own_postgres.server.start()

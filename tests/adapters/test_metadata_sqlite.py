@@ -16,8 +16,9 @@ import sqlalchemy as sa
 
 from ptklib.errors import InvalidInput
 from ptkstore.ledger import Ledger
-from ptkstore.metadata import Metadata, MetadataDamaged, MetadataUnavailable, database, schema, tables
-from ptkstore.metadata.database import Database
+from ptkstore.metadata import Metadata, MetadataDamaged, MetadataUnavailable, tables
+from ptkstore.metadata.database import database, schema
+from ptkstore.metadata.database.database import Database
 from tests.adapters.metadata_crowd import MetadataCrowd
 from tests.adapters.metadata_suite import MetadataSuite, metadata
 
@@ -41,7 +42,11 @@ def test_transactions_are_durable_and_checked(url: str) -> None:
     database = Database(url)
     pragmas = ("journal_mode", "synchronous", "foreign_keys")
     with database.write() as connection:
-        assert [connection.exec_driver_sql(f"PRAGMA {one}").scalar() for one in pragmas] == ["wal", 2, 1]
+        assert [connection.exec_driver_sql(f"PRAGMA {one}").scalar() for one in pragmas] == [
+            "wal",
+            2,
+            1,
+        ]
     database.close()
 
 
@@ -49,7 +54,9 @@ def test_rows_that_refer_to_nothing_are_refused_by_the_database_too(url: str) ->
     Metadata.open(url).close()
     database = Database(url)
     with pytest.raises(sa.exc.IntegrityError), database.write() as connection:
-        connection.execute(tables.plans.insert().values(stream="none", window=0, status="x", body="{}"))
+        connection.execute(
+            tables.plans.insert().values(stream="none", window=0, status="x", body="{}")
+        )
     database.close()
 
 
@@ -61,7 +68,10 @@ def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
     database = Database(url)
     with database.read() as connection:
         options = {"version_table": schema.VERSION_TABLE, "compare_type": True}
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), tables.METADATA) == []
+        assert (
+            compare_metadata(MigrationContext.configure(connection, opts=options), tables.METADATA)
+            == []
+        )
         made = sa.MetaData()
         made.reflect(connection)
         for table in tables.METADATA.sorted_tables:
@@ -76,16 +86,20 @@ def test_the_known_revisions_are_those_that_ship(url: str) -> None:
 
     database = Database(url)
     with database.read() as connection:
-        shipped = list(ScriptDirectory.from_config(schema.alembic_config(connection)).walk_revisions())
+        shipped = list(
+            ScriptDirectory.from_config(schema.alembic_config(connection)).walk_revisions()
+        )
     database.close()
     assert tuple(one.revision for one in reversed(shipped)) == schema.REVISIONS
 
 
 def test_times_that_were_exact_are_made_coarse(url: str) -> None:
-    with Metadata.open(url) as store, store.write() as tx:
+    with Metadata.open(url) as store, store.write_results("known") as tx:
         tx.streams.create("s", {}, at_ms=1)
         ptk = tx.ptks.create("p", "s", "k", {}, 0.5, 1, at_ms=60_000)
-        tx.profiles.put(ptk.id, 1, 0.5, ["1"], {"made_ms": 60_001, "n": 7}, "measured", at_ms=60_001)
+        tx.profiles.put(
+            ptk.id, 1, 0.5, ["1"], {"made_ms": 60_001, "n": 7}, "measured", at_ms=60_001
+        )
         tx.profiles.put(ptk.id, 1, 0.4, ["1"], {"n": 7}, "measured")
         done = tx.operations.start("k", "s", at_ms=119_999)
         tx.operations.end(done.id, "DONE", at_ms=120_001)
@@ -118,7 +132,9 @@ def test_a_newer_schema_is_refused_and_left_alone(url: str) -> None:
         connection.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
     with pytest.raises(MetadataDamaged, match="SCHEMA_TOO_NEW"):
         Metadata.open(url)
-    assert connection.execute(f"SELECT version_num FROM {schema.VERSION_TABLE}").fetchone() == ("9999",)
+    assert connection.execute(f"SELECT version_num FROM {schema.VERSION_TABLE}").fetchone() == (
+        "9999",
+    )
     connection.close()
 
 
@@ -132,7 +148,9 @@ def test_files_of_somebody_else_are_refused_and_left_alone(tmp_path: Path) -> No
         assert (tmp_path / name).read_bytes() == before
 
 
-def test_a_migration_that_dies_leaves_the_old_schema(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_dies_leaves_the_old_schema(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def die(connection: sa.Connection, *_: Any) -> None:
         upgrade(connection)
         assert connection.execute(sa.text("SELECT count(*) FROM streams")).scalar() == 0
@@ -148,7 +166,9 @@ def test_a_migration_that_dies_leaves_the_old_schema(url: str, monkeypatch: pyte
 
 
 def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("one.db", "two.db", "one.db", "two.db", "one.db", "two.db")]
+    paths = [
+        tmp_path / name for name in ("one.db", "two.db", "one.db", "two.db", "one.db", "two.db")
+    ]
     start = threading.Barrier(len(paths))
 
     def work(path: Path) -> None:
@@ -158,12 +178,22 @@ def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(len(paths)) as pool:
         list(pool.map(work, paths))
     code = "import sys; from ptkstore.metadata import Metadata; Metadata.open(sys.argv[1]).close()"
-    runs = [subprocess.Popen([sys.executable, "-W", "error", "-c", code, tmp_path / "three.db"]) for _ in range(3)]
+    runs = [
+        subprocess.Popen([sys.executable, "-W", "error", "-c", code, tmp_path / "three.db"])
+        for _ in range(3)
+    ]
     assert [run.wait(60) for run in runs] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
-    "url", ["sqlite://", "sqlite:///:memory:", "mysql://user:secret@host/db", "://", "postgresql://user:secret@host"]
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "mysql://user:secret@host/db",
+        "://",
+        "postgresql://user:secret@host",
+    ],
 )
 def test_urls_that_are_refused_without_telling_passwords(url: str) -> None:
     with pytest.raises(InvalidInput, match="METADATA_URL_INVALID") as refusal:
@@ -191,7 +221,10 @@ def test_a_store_that_cannot_be_reached_or_is_locked_says_so(
     other = sqlite3.connect(url, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with Metadata.open(url) as store:
-        with pytest.raises(MetadataUnavailable, match="METADATA_UNAVAILABLE") as refusal, store.write():
+        with (
+            pytest.raises(MetadataUnavailable, match="METADATA_UNAVAILABLE") as refusal,
+            store.write(),
+        ):
             pass
         assert pickle.loads(pickle.dumps(refusal.value)).reason == "METADATA_UNAVAILABLE"
         other.execute("ROLLBACK")

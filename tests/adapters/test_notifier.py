@@ -1,4 +1,6 @@
-"""From the outbox to the bus: in order for each subject, at least once, through refusals and crashes."""
+"""From the outbox to the bus: in order for each subject, at least once, through refusals and
+crashes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from typing import Any
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptkstore.bus import BusUnavailable, LocalBus, Notifier
+from ptkstore.bus import BusUnavailable, LocalBus
+from ptkstore.engine.notifier import Notifier
 from ptkstore.metadata import Metadata, MetadataUnavailable
 from tests.adapters.bus_suite import WAIT, listen, take
 
@@ -66,7 +69,10 @@ def test_events_become_messages_once_and_in_order(metadata: Metadata) -> None:
         assert notifier.drain().delivered == 3
         assert notifier.drain().delivered == 0
         assert take(inbox, 3) == [
-            (f"sage.state.{subject}", {"id": ids[n], "kind": "state", "subject": subject, "body": {"n": n}})
+            (
+                f"sage.state.{subject}",
+                {"id": ids[n], "kind": "state", "subject": subject, "body": {"n": n}},
+            )
             for n, subject in enumerate("pqp")
         ]
         assert bus.settle(WAIT)
@@ -118,7 +124,9 @@ def test_order_holds_even_when_the_wait_ends_while_others_are_served(metadata: M
     assert bus.taken == [ids[1], ids[0], ids[2]]
 
 
-def test_retries_wait_longer_each_time_up_to_a_limit_and_start_anew_after_success(metadata: Metadata) -> None:
+def test_retries_wait_longer_each_time_up_to_a_limit_and_start_anew_after_success(
+    metadata: Metadata,
+) -> None:
     bus, clock = Recorder(), Clock()
     notifier = Notifier(metadata, bus, clock=clock, first_delay_seconds=1, longest_delay_seconds=5)
     add(metadata, "p")
@@ -137,7 +145,9 @@ def test_retries_wait_longer_each_time_up_to_a_limit_and_start_anew_after_succes
     assert notifier.drain().retry_seconds == 1
 
 
-def test_a_crash_before_the_mark_repeats_and_loses_nothing(metadata: Metadata, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_before_the_mark_repeats_and_loses_nothing(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bus = Recorder()
     ids = add(metadata, "pq")
 
@@ -156,7 +166,9 @@ def test_a_crash_before_the_mark_repeats_and_loses_nothing(metadata: Metadata, m
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_fails_every_event_comes_and_each_subject_in_order(metadata: Metadata, seed: int) -> None:
+def test_whatever_fails_every_event_comes_and_each_subject_in_order(
+    metadata: Metadata, seed: int
+) -> None:
     choose = random.Random(seed)
     bus, clock = Recorder(), Clock()
     ids: list[int] = []

@@ -1,4 +1,6 @@
-"""The servers of the tests: got once however many ask, gone when whoever started them is gone, loud when missing."""
+"""The servers of the tests: got once however many ask, gone when whoever started them is gone, loud
+when missing.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ import psycopg
 import pytest
 import yaml
 
+from devtools.servers.cache import ServerMissing, cached, find_cached, tell
+from devtools.servers.postgres import Postgres
+from devtools.servers.redis import Redis, start_redis
+from devtools.servers.running import LocalServer, free_port, new_directory
+from devtools.servers.s3 import S3
+from devtools.servers.settings import sage_yaml
 from ptkstore.settings import Settings
-from tests.servers.cache import ServerMissing, cached, find_cached, tell
-from tests.servers.postgres import Postgres
-from tests.servers.redis import Redis, start_redis
-from tests.servers.running import Server, free_port, new_directory
-from tests.servers.s3 import S3
-from tests.servers.settings import sage_yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,15 +78,21 @@ def test_getting_can_be_stopped_and_leaves_nothing(tmp_path: Path) -> None:
     """A pip that takes its time stands for a long build."""
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "__main__.py").write_text("import time; print('pip'); time.sleep(600)")
-    environment = {**os.environ, "SAGE_SERVERS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    command = [sys.executable, "-m", "tests.servers", "get", "postgres"]
+    environment = {
+        **os.environ,
+        "SAGE_SERVERS_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": f"{tmp_path}:{ROOT}",
+    }
+    command = [sys.executable, "-m", "devtools.servers", "get", "postgres"]
     run = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     assert run.stderr is not None
     assert "fetching" in run.stderr.readline()
     run.terminate()
     assert run.wait(30) == 143
     run.stderr.close()
-    assert [path.name for path in (tmp_path / "cache").iterdir() if not path.name.endswith(".lock")] == []
+    assert [
+        path.name for path in (tmp_path / "cache").iterdir() if not path.name.endswith(".lock")
+    ] == []
 
 
 @pytest.mark.parametrize(("require", "outcome"), [("", "1 skipped"), ("1", "1 error")])
@@ -119,7 +127,7 @@ def test_a_server_that_does_not_start_says_what_its_log_says() -> None:
     def answers() -> None:
         raise ConnectionRefusedError
 
-    with Server("odd", free_port(), new_directory("odd"), command, answers) as server:
+    with LocalServer("odd", free_port(), new_directory("odd"), command, answers) as server:
         with pytest.raises(ServerMissing, match="no such luck"):
             server.start()
         directory = server.directory
@@ -128,13 +136,15 @@ def test_a_server_that_does_not_start_says_what_its_log_says() -> None:
 
 def test_a_server_does_not_outlive_whoever_started_it(redis_server: Redis) -> None:
     code = (
-        "from tests.servers.cache import tell\n"
-        "from tests.servers.redis import start_redis\n"
+        "from devtools.servers.cache import tell\n"
+        "from devtools.servers.redis import start_redis\n"
         "redis = start_redis(tell)\n"
         "print(redis.server.directory, redis.server.port, flush=True)\n"
         "import time; time.sleep(600)\n"
     )
-    owner = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     assert owner.stdout is not None
     directory, port = owner.stdout.readline().split()
     assert Path(directory).exists()
@@ -165,7 +175,9 @@ def test_a_server_can_be_stopped_and_started_again(redis_server: Redis) -> None:
 def test_the_settings_name_every_server_and_are_understood(
     postgres: Postgres, redis_server: Redis, minio: S3, tmp_path: Path
 ) -> None:
-    (tmp_path / "sage.yaml").write_text(sage_yaml(postgres, minio, redis_server, database="postgres"))
+    (tmp_path / "sage.yaml").write_text(
+        sage_yaml(postgres, minio, redis_server, database="postgres")
+    )
     settings = yaml.safe_load((tmp_path / "sage.yaml").read_text())
     understood = Settings.read(tmp_path / "sage.yaml")
     assert understood.lake.endpoint == minio.endpoint

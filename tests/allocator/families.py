@@ -1,6 +1,6 @@
 """Families of problems that plans are tried on: made from a seed, no file needed.
 
-========== ==================================================================================================
+========== =========================================================================================
 taxi       the profiles of the paper's table: mostly light statistics, a few hungry clusters
 heavy      n = a + c / eps, with c over several powers of ten
 near-equal all PTKs almost alike
@@ -9,7 +9,7 @@ partition  one or two options each, demands around half of the capacity: who sha
 gaps       heavy, with the cheapest levels unreachable for many PTKs
 noisy      measured profiles: steps where the smooth curve has none, many levels of equal samples
 distinct   every PTK has demands of its own: no two are alike
-========== ==================================================================================================
+========== =========================================================================================
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ def make(family: str, ptks: int, seed: int, *, levels: int = 7) -> Problem:
     for k in range(ptks):
         demands, samples = FAMILIES[family](generator, levels)
         options = tuple(
-            Option(level=f"{d / CAPACITY:g}" if len(set(demands)) == len(demands) else f"{place}", demand=d, samples=n)
+            Option(
+                level=f"{d / CAPACITY:g}" if len(set(demands)) == len(demands) else f"{place}",
+                demand=d,
+                samples=n,
+            )
             for place, (d, n) in enumerate(zip(demands, samples, strict=True))
         )
         made.append(PtkOptions(id=f"ptk{k:04d}", options=options))
@@ -53,8 +57,12 @@ def _curve(base: float, slope: float, demands: list[int]) -> list[int]:
 
 def _taxi(generator: np.random.Generator, levels: int) -> _Draw:
     demands = _grid(levels)
-    slope = generator.choice([2.0, 12.0, 30.0, 170.0, 400.0, 44000.0, 70000.0], p=[0.2, 0.2, 0.2, 0.15, 0.1, 0.1, 0.05])
-    return demands, _curve(slope * generator.uniform(0, 20), slope * generator.uniform(0.7, 1.4), demands)
+    slope = generator.choice(
+        [2.0, 12.0, 30.0, 170.0, 400.0, 44000.0, 70000.0], p=[0.2, 0.2, 0.2, 0.15, 0.1, 0.1, 0.05]
+    )
+    return demands, _curve(
+        slope * generator.uniform(0, 20), slope * generator.uniform(0.7, 1.4), demands
+    )
 
 
 def _heavy(generator: np.random.Generator, levels: int) -> _Draw:
@@ -65,7 +73,9 @@ def _heavy(generator: np.random.Generator, levels: int) -> _Draw:
 
 def _near_equal(generator: np.random.Generator, levels: int) -> _Draw:
     demands = _grid(levels)
-    return demands, _curve(5000 * generator.uniform(0.99, 1.01), 1000 * generator.uniform(0.99, 1.01), demands)
+    return demands, _curve(
+        5000 * generator.uniform(0.99, 1.01), 1000 * generator.uniform(0.99, 1.01), demands
+    )
 
 
 def _powers(generator: np.random.Generator, levels: int) -> _Draw:
@@ -98,8 +108,12 @@ def _noisy(generator: np.random.Generator, levels: int) -> _Draw:
 
 
 def _distinct(generator: np.random.Generator, levels: int) -> _Draw:
-    demands = sorted({int(one) for one in np.exp(generator.uniform(np.log(5_000), np.log(CAPACITY), levels))})
-    return demands, _curve(float(np.exp(generator.normal(7, 1))), float(np.exp(generator.normal(6, 1.5))), demands)
+    demands = sorted(
+        {int(one) for one in np.exp(generator.uniform(np.log(5_000), np.log(CAPACITY), levels))}
+    )
+    return demands, _curve(
+        float(np.exp(generator.normal(7, 1))), float(np.exp(generator.normal(6, 1.5))), demands
+    )
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator, int], _Draw]] = {

@@ -1,4 +1,6 @@
-"""Problems for the tests: small ones for brute force, realistic ones, and the taxi PTKs of the paper's Tab. 3."""
+"""Problems for the tests: small ones for brute force, realistic ones, and the taxi PTKs of the
+paper's Tab. 3.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _ptks(options: st.SearchStrategy[tuple[int, int]]) -> st.SearchStrategy[tupl
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    """Small numbers, hence many ties; PTKs without options, options in any order and dominated ones included."""
+    """Small numbers, hence many ties; PTKs without options, options in any order and dominated ones
+    included.
+    """
     ptks = draw(_ptks(st.tuples(st.integers(0, 9), st.integers(1, 9))))
     return Problem(draw(st.integers(0, 24)), draw(st.none() | st.integers(1, 10)), ptks)
 
@@ -46,7 +50,9 @@ def brute_force(problem: Problem) -> tuple[Key, dict[str, str]] | None:
         demands = tuple(one.demand for one in chosen)
         samples = [one.samples for one in chosen]
         exposure = max(samples, default=0)
-        if sum(demands) <= problem.capacity and (problem.n_max is None or exposure <= problem.n_max):
+        if sum(demands) <= problem.capacity and (
+            problem.n_max is None or exposure <= problem.n_max
+        ):
             key = (exposure, sum(samples), sum(demands), demands, positions)
             if best is None or key < best[0]:
                 best = key, {ptk.id: one.level for ptk, one in zip(order, chosen, strict=True)}
@@ -63,7 +69,9 @@ def sums(plan: Plan) -> tuple[int | None, int, int]:
 
 
 def realistic(seed: int, ptks: int, levels: int, *, uneven: bool) -> Problem:
-    """PTKs whose samples fall as a power of epsilon, on a log grid; ``uneven`` demands are those of a Renyi order."""
+    """PTKs whose samples fall as a power of epsilon, on a log grid; ``uneven`` demands are those of
+    a Renyi order.
+    """
     rng = random.Random(seed)
     rows = []
     for i in range(ptks):
@@ -91,11 +99,16 @@ TAXI = (
 
 
 def taxi(capacity: int = NANO) -> Problem:
-    """The 13 taxi PTKs at their published points, and at every larger epsilon of the grid with the same samples."""
+    """The 13 taxi PTKs at their published points, and at every larger epsilon of the grid with the
+    same samples.
+    """
     grid = (1, 2, 5, 10, 20, 50, 100)
     points = [(n, epsilon) for count, n, epsilon in TAXI for _ in range(count)]
     ptks = tuple(
-        PtkOptions(f"taxi-{i:02}", tuple(Option(f"{e / 100:g}", e * NANO // 100, n) for e in grid if e >= epsilon))
+        PtkOptions(
+            f"taxi-{i:02}",
+            tuple(Option(f"{e / 100:g}", e * NANO // 100, n) for e in grid if e >= epsilon),
+        )
         for i, (n, epsilon) in enumerate(points)
     )
     return Problem(capacity, None, ptks)

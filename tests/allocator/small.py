@@ -1,4 +1,6 @@
-"""Small problems by the thousand, and the answers by trying everything: code of its own, nothing of the solvers in it."""
+"""Small problems by the thousand, and the answers by trying everything: code of its own, nothing of
+the solvers in it.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,21 @@ __all__ = ["best_shelf", "best_strip", "small_problems"]
 
 
 def small_problems(seed: int, count: int) -> Iterator[Problem]:
-    """Up to four PTKs with up to three options; capacities and n_max that are sometimes too small."""
+    """Up to four PTKs with up to three options; capacities and n_max that are sometimes too
+    small.
+    """
     rng = random.Random(seed)
     for _ in range(count):
         capacity = rng.choice((0, 3, 6, 8, 10, 12))
         ptks = []
         for i in range(rng.choice((0, 1, 2, 3, 3, 4))):
             options = [
-                (rng.randrange(0, 9), rng.randrange(1, 7)) for _ in range(rng.choice((0, 1, 2, 2, 2, 3)) or (i > 0))
+                (rng.randrange(0, 9), rng.randrange(1, 7))
+                for _ in range(rng.choice((0, 1, 2, 2, 2, 3)) or (i > 0))
             ]
-            ptks.append(PtkOptions(f"p{i}", tuple(Option(str(j), d, n) for j, (d, n) in enumerate(options))))
+            ptks.append(
+                PtkOptions(f"p{i}", tuple(Option(str(j), d, n) for j, (d, n) in enumerate(options)))
+            )
         yield Problem(capacity, rng.choice((None, None, None, 4, 8)), tuple(ptks))
 
 
@@ -34,7 +41,10 @@ def best_shelf(problem: Problem) -> int | None:
     def cost(members: int) -> int | None:
         rows = [problem.ptks[i].options for i in range(count) if members >> i & 1]
         for size in sorted({one.samples for row in rows for one in row}):
-            least = [min((one.demand for one in row if one.samples <= size), default=None) for row in rows]
+            least = [
+                min((one.demand for one in row if one.samples <= size), default=None)
+                for row in rows
+            ]
             if None not in least and sum(d for d in least if d is not None) <= problem.capacity:
                 return size
         return None
@@ -77,7 +87,9 @@ def _records(chosen: tuple[tuple[int, int], ...], capacity: int) -> int:
     demands = [d for d, _ in chosen]
     count = len(chosen)
     carried = [
-        mask for mask in range(1, 1 << count) if sum(demands[i] for i in range(count) if mask >> i & 1) <= capacity
+        mask
+        for mask in range(1, 1 << count)
+        if sum(demands[i] for i in range(count) if mask >> i & 1) <= capacity
     ]
 
     @cache
@@ -87,7 +99,13 @@ def _records(chosen: tuple[tuple[int, int], ...], capacity: int) -> int:
             return 0
         here = [mask for mask in carried if mask & wanting == mask]
         # A set to which somebody could be added is never better.
-        full = [mask for mask in here if not any(other & mask == mask and other != mask for other in here)]
-        return 1 + min(least(tuple(n - (mask >> i & 1) for i, n in enumerate(left))) for mask in full)
+        full = [
+            mask
+            for mask in here
+            if not any(other & mask == mask and other != mask for other in here)
+        ]
+        return 1 + min(
+            least(tuple(n - (mask >> i & 1) for i, n in enumerate(left))) for mask in full
+        )
 
     return least(tuple(n for _, n in chosen))

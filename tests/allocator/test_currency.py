@@ -1,4 +1,6 @@
-"""A plan in a filter's currency is one that the filter admits, and no coordinate has a smaller one."""
+"""A plan in a filter's currency is one that the filter admits, and no coordinate has a smaller
+one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allocator.currency import Offer, PtkOffers, problem_at, settle, usable_coordinates
+from allocator.admission.single import Offer, PtkOffers, problem_at, settle, usable_coordinates
 from allocator.verify import faults_of_single
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import NANO
@@ -38,7 +40,9 @@ def mixed(level: str, i: int) -> Cost:
     return (pure, gaussian)[i % 2](level, i)
 
 
-def offers(privacy_filter: Filter, cost: Callable[[str, int], Cost], seed: int, ptks: int = 4) -> list[PtkOffers]:
+def offers(
+    privacy_filter: Filter, cost: Callable[[str, int], Cost], seed: int, ptks: int = 4
+) -> list[PtkOffers]:
     rng = random.Random(seed)
     found = []
     for i in range(ptks):
@@ -51,12 +55,16 @@ def offers(privacy_filter: Filter, cost: Callable[[str, int], Cost], seed: int, 
     return found
 
 
-def best_by_force(privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers]) -> int | None:
+def best_by_force(
+    privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers]
+) -> int | None:
     """The least exposure over all combinations that the filter itself admits."""
     row = np.array([loss], dtype=np.int64)
     best = None
     for chosen in product(*(ptk.offers for ptk in ptks)):
-        total = np.minimum(np.array([one.demand for one in chosen]).sum(axis=0), np.array(privacy_filter.ceiling))
+        total = np.minimum(
+            np.array([one.demand for one in chosen]).sum(axis=0), np.array(privacy_filter.ceiling)
+        )
         if privacy_filter.admits(row, total)[0]:
             exposure = max(one.samples for one in chosen)
             best = exposure if best is None else min(best, exposure)
@@ -124,7 +132,10 @@ def test_delta_must_fit_as_well() -> None:
         "give each charge a smaller delta, or the stream a larger one."
     )
     assert settled.demand == (0, 0)
-    assert settle(privacy_filter, (0, 0), offers(privacy_filter, approx, 1, ptks=3)).plan.status == "OPTIMAL"
+    assert (
+        settle(privacy_filter, (0, 0), offers(privacy_filter, approx, 1, ptks=3)).plan.status
+        == "OPTIMAL"
+    )
 
 
 def test_where_options_differ_in_delta_the_smaller_one_is_tried() -> None:
@@ -140,11 +151,15 @@ def test_where_options_differ_in_delta_the_smaller_one_is_tried() -> None:
 
 def test_explanations_are_in_the_units_of_the_policy() -> None:
     privacy_filter = make_filter("pure", 1)
-    ptks = [PtkOffers(f"p{i}", (Offer("0.6", 10, privacy_filter.demand(PureCost(epsilon="0.6"))),)) for i in range(2)]
+    ptks = [
+        PtkOffers(f"p{i}", (Offer("0.6", 10, privacy_filter.demand(PureCost(epsilon="0.6"))),))
+        for i in range(2)
+    ]
     told = settle(privacy_filter, (NANO // 4, 0), ptks).plan.explanation
     assert told is not None
     assert (
-        told.text == "Even at their cheapest, the 2 PTKs need 1.2 epsilon together, and the capacity is 0.75 epsilon."
+        told.text
+        == "Even at their cheapest, the 2 PTKs need 1.2 epsilon together, and the capacity is 0.75 epsilon."
     )
 
 
@@ -163,7 +178,9 @@ def test_vectors_of_the_wrong_width_are_refused() -> None:
     privacy_filter = make_filter("pure", 1)
     for call in (
         lambda: settle(privacy_filter, (0,), []),
-        lambda: problem_at(privacy_filter, (0, 0), [PtkOffers("a", (Offer("1", 1, (1, 2, 3)),))], 0),
+        lambda: problem_at(
+            privacy_filter, (0, 0), [PtkOffers("a", (Offer("1", 1, (1, 2, 3)),))], 0
+        ),
     ):
         with pytest.raises(InvalidInput) as caught:
             call()

@@ -1,4 +1,6 @@
-"""PTKs that take another's place: who can, that nobody is lost, and that prices and searches which use it stay right."""
+"""PTKs that take another's place: who can, that nobody is lost, and that prices and searches which
+use it stay right.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,14 @@ import numpy as np
 import pytest
 
 from allocator.effort import Effort
-from allocator.exchange import Exchanges, exchanges_of, placed
-from allocator.levels import Levels, groups_of, levels_of
 from allocator.problem import Option, Problem, PtkOptions
-from allocator.shelf_branching import branched
-from allocator.shelf_columns import Columns
-from allocator.shelf_pricing import Pricing
-from allocator.shelf_rounding import by_parts, refilled, whole
-from allocator.subsets import best_cover
+from allocator.shelf.branching import branched
+from allocator.shelf.columns import Columns
+from allocator.shelf.exchange import Exchanges, exchanges_of, placed
+from allocator.shelf.levels import Levels, groups_of, levels_of
+from allocator.shelf.pricing import Pricing
+from allocator.shelf.rounding import by_parts, refilled, whole
+from allocator.shelf.subsets import best_cover
 from allocator.table import table_of
 from tests.allocator.families import FAMILIES, make
 
@@ -116,5 +118,9 @@ def test_rounding_leaves_nobody_out() -> None:
         members = refilled(columns, columns.members, free)
         assert not members[:, ~free].any()
         costs = [here.cost(np.flatnonzero(row)) for row in members if row.any()]
-        before = [here.cost(np.flatnonzero(a)) for a, b in zip(columns.members, members, strict=True) if b.any()]
+        before = [
+            here.cost(np.flatnonzero(a))
+            for a, b in zip(columns.members, members, strict=True)
+            if b.any()
+        ]
         assert all(new <= old for new, old in zip(costs, before, strict=True))

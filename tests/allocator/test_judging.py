@@ -1,4 +1,6 @@
-"""Yes with a plan, no with a proof, or not settled: never wrong, and more work only settles more."""
+"""Yes with a plan, no with a proof, or not settled: never wrong, and more work only settles
+more.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from allocator import solve as solving
-from allocator.building import unsettled
-from allocator.coordinates import Offer, PtkOffers
-from allocator.dual_feasible import least_within
+from allocator.admission.coordinates import Offer, PtkOffers
+from allocator.admission.judging import judge_many, nearest
 from allocator.effort import Effort
-from allocator.feasible import AnyPlan, any_plan
-from allocator.judging import judge_many, nearest
 from allocator.plan import Plan
 from allocator.problem import Option, Problem, PtkOptions
+from allocator.solving import solve as solving
+from allocator.strip.building import unsettled
+from allocator.strip.dual_feasible import least_within
+from allocator.strip.feasible import AnyPlan, any_plan
 from allocator.table import table_of
 from allocator.verify import faults
 from ptklib.privacy.costs import PureCost
@@ -47,7 +49,10 @@ def test_on_small_problems_the_answer_is_the_truth() -> None:
 def test_bounds_by_heights_never_exceed_the_best_plan_and_beat_areas() -> None:
     better = 0
     for problem in small_problems(6, 300):
-        best, table = best_strip(replace(problem, n_max=None)), table_of(replace(problem, n_max=None))
+        best, table = (
+            best_strip(replace(problem, n_max=None)),
+            table_of(replace(problem, n_max=None)),
+        )
         if best is None or table is None or not len(table):
             continue
         least = least_within(table.samples, table.demands, table.capacity, best)
@@ -83,12 +88,15 @@ def test_work_in_pieces_comes_to_the_same(family: str) -> None:
 
 
 def test_a_plan_is_admitted_and_nearest_is_what_a_scan_finds() -> None:
-    judge = make_filter("renyi", 1, "1e-6")
-    loss = judge.demand(PureCost(epsilon="0.01"))
+    privacy_filter = make_filter("renyi", 1, "1e-6")
+    loss = privacy_filter.demand(PureCost(epsilon="0.01"))
     levels = ("0.13", "0.22", "0.36", "0.6")
 
     def offered(name: str, needed: float) -> PtkOffers:
-        found = (Offer(one, round(needed / float(one)), judge.demand(PureCost(epsilon=one))) for one in levels)
+        found = (
+            Offer(one, round(needed / float(one)), privacy_filter.demand(PureCost(epsilon=one)))
+            for one in levels
+        )
         return PtkOffers(name, tuple(found))
 
     beside = [offered(f"p{k}", 300 + 170 * k) for k in range(4)]
@@ -98,16 +106,23 @@ def test_a_plan_is_admitted_and_nearest_is_what_a_scan_finds() -> None:
         return offered("new", 20_000 / step)
 
     def fits(step: int) -> bool:
-        return judge_many(judge, loss, [*beside, newcomer(step)], n_max=4000, effort=Effort(ENOUGH)).fits
+        return judge_many(
+            privacy_filter, loss, [*beside, newcomer(step)], n_max=4000, effort=Effort(ENOUGH)
+        ).fits
 
-    found = nearest(judge, loss, beside, newcomer, steps, n_max=4000, effort=Effort(4e9))
+    found = nearest(privacy_filter, loss, beside, newcomer, steps, n_max=4000, effort=Effort(4e9))
     first = next(step for step in steps if fits(step))
     assert 1 < first < 59
     assert found.step == first
-    hardly = nearest(judge, loss, beside, newcomer, steps, n_max=4000, effort=Effort(1.0))
+    hardly = nearest(privacy_filter, loss, beside, newcomer, steps, n_max=4000, effort=Effort(1.0))
     assert hardly.step is None or hardly.step >= first
     assert not hardly.proved
-    assert nearest(judge, loss, beside, newcomer, range(1, 3), n_max=4000, effort=Effort(4e9)).step is None
+    assert (
+        nearest(
+            privacy_filter, loss, beside, newcomer, range(1, 3), n_max=4000, effort=Effort(4e9)
+        ).step
+        is None
+    )
 
 
 def test_one_partition_is_a_plan_of_any_form(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,17 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.coordinates import PtkOffers
-from allocator.currency import settle
-from allocator.largest_set import EXACT, HasPlan, largest_set
-from allocator.settling import settle_many
-from allocator.short_window import carried_by
+from allocator.admission.coordinates import PtkOffers
+from allocator.admission.largest_set import EXACT, HasPlan, largest_set
+from allocator.admission.settling import settle_many
+from allocator.admission.short_window import carried_by
+from allocator.admission.single import settle
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.filters import make_filter
 from tests.allocator.test_currency import CASES, offers, pure
 
 
-def by_brute_force(turns: Sequence[str], overdue: Collection[str], has_plan: HasPlan) -> tuple[str, ...]:
+def by_brute_force(
+    turns: Sequence[str], overdue: Collection[str], has_plan: HasPlan
+) -> tuple[str, ...]:
     """Every set, judged by the rule as it is written."""
     fitting = [name for name in turns if has_plan((name,))]
     waiting = [name for name in fitting if name in overdue]
@@ -58,7 +60,9 @@ def test_the_set_of_the_rule_is_found_among_all_sets(
 
     def has_plan(names: Sequence[str]) -> bool:
         """Together small enough, and none of those all together that do not go together."""
-        return knapsack(named, room)(names) and not any(len(some) > 1 and some <= set(names) for some in apart)
+        return knapsack(named, room)(names) and not any(
+            len(some) > 1 and some <= set(names) for some in apart
+        )
 
     found = largest_set(turns, late, has_plan, sizes=named)
     assert found.members == by_brute_force(turns, late, has_plan)
@@ -70,11 +74,11 @@ def test_the_set_of_the_rule_is_found_among_all_sets(
 def test_windows_of_every_size_carry_the_largest_set_that_has_a_plan(
     composition: str, delta: object, cost: Callable[[str, int], Cost]
 ) -> None:
-    judge = make_filter(composition, 1, delta)  # type: ignore[arg-type]
-    ptks = offers(judge, cost, seed=3, ptks=5)
-    loss = (0,) * judge.width
+    privacy_filter = make_filter(composition, 1, delta)  # type: ignore[arg-type]
+    ptks = offers(privacy_filter, cost, seed=3, ptks=5)
+    loss = (0,) * privacy_filter.width
     named = {ptk.id: ptk for ptk in ptks}
-    usual = settle_many(judge, loss, ptks, seconds=1.0, remedy=False).plan.total_samples
+    usual = settle_many(privacy_filter, loss, ptks, seconds=1.0, remedy=False).plan.total_samples
     assert usual is not None
     for percent in (1, 5, 10, 20, 35, 50, 70, 85, 100):
         room = usual * percent // 100
@@ -84,26 +88,39 @@ def test_windows_of_every_size_carry_the_largest_set_that_has_a_plan(
             some = [named[name] for name in names]
             if room < 1:
                 return False
-            if settle(judge, loss, some, n_max=room).plan.total_samples is not None:
+            if settle(privacy_filter, loss, some, n_max=room).plan.total_samples is not None:
                 return True
-            return settle_many(judge, loss, some, n_max=room, seconds=1.0, remedy=False).plan.total_samples is not None
+            return (
+                settle_many(
+                    privacy_filter, loss, some, n_max=room, seconds=1.0, remedy=False
+                ).plan.total_samples
+                is not None
+            )
 
         late = {ptks[-1].id}
-        found = carried_by(judge, loss, ptks, n_max=room, overdue=late)
-        assert sorted(found.members) == sorted(by_brute_force([ptk.id for ptk in ptks], late, has_plan))
+        found = carried_by(privacy_filter, loss, ptks, n_max=room, overdue=late)
+        assert sorted(found.members) == sorted(
+            by_brute_force([ptk.id for ptk in ptks], late, has_plan)
+        )
         assert found.settled.plan.total_samples is None or found.settled.plan.total_samples <= room
         assert {one.id for one in found.left_out} == set(named) - set(found.members)
         for one in found.left_out:
-            assert one.reason == ("OTHERS_FIRST" if has_plan((one.id,)) else "WINDOW_TOO_SMALL"), one
+            assert one.reason == ("OTHERS_FIRST" if has_plan((one.id,)) else "WINDOW_TOO_SMALL"), (
+                one
+            )
         assert (len(found.members) == len(ptks)) == (percent == 100)
 
 
 def simulated(sizes: dict[str, int], rooms: Sequence[int]) -> list[tuple[str, ...]]:
-    """Windows one after the other, with the line kept as a store keeps it: left out first, then in order of registration."""
+    """Windows one after the other, with the line kept as a store keeps it: left out first, then in
+    order of registration.
+    """
     since: dict[str, int] = {}
     found = []
     for window, room in enumerate(rooms):
-        turns = sorted(sizes, key=lambda name: (since.get(name, len(rooms)), list(sizes).index(name)))
+        turns = sorted(
+            sizes, key=lambda name: (since.get(name, len(rooms)), list(sizes).index(name))
+        )
         members = largest_set(turns, set(since), knapsack(sizes, room), sizes=sizes).members
         found.append(members)
         since = {name: since.get(name, window) for name in sizes if name not in members}
@@ -111,12 +128,17 @@ def simulated(sizes: dict[str, int], rooms: Sequence[int]) -> list[tuple[str, ..
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whoever_fits_alone_trains_in_one_of_as_many_windows_of_its_size_as_there_are_ptks(seed: int) -> None:
+def test_whoever_fits_alone_trains_in_one_of_as_many_windows_of_its_size_as_there_are_ptks(
+    seed: int,
+) -> None:
     rng = random.Random(seed)
     count = rng.choice((3, 6, 8, 14))
     sizes = {f"p{place}": rng.randint(1, 20) for place in range(count)}
     # Windows from the usual size down to almost nothing, small ones most of the time.
-    rooms = [max(1, sum(sizes.values()) * rng.choice((1, 2, 5, 10, 15, 30, 60, 100)) // 100) for _ in range(60)]
+    rooms = [
+        max(1, sum(sizes.values()) * rng.choice((1, 2, 5, 10, 15, 30, 60, 100)) // 100)
+        for _ in range(60)
+    ]
     trained = simulated(sizes, rooms)
     for name, size in sizes.items():
         idle = 0
@@ -129,7 +151,9 @@ def test_whoever_fits_alone_trains_in_one_of_as_many_windows_of_its_size_as_ther
 def test_most_members_alone_would_leave_a_large_ptk_out_for_ever() -> None:
     """The rule without its second line: this is what that line is for."""
     sizes = {"large": 2, "one": 1, "two": 1}
-    always = [largest_set(list(sizes), (), knapsack(sizes, 2), sizes=sizes).members for _ in range(5)]
+    always = [
+        largest_set(list(sizes), (), knapsack(sizes, 2), sizes=sizes).members for _ in range(5)
+    ]
     assert always == [("one", "two")] * 5
     assert simulated(sizes, [2] * 4) == [("one", "two"), ("large",), ("one", "two"), ("large",)]
 
@@ -156,7 +180,11 @@ def test_of_many_ptks_the_most_train_the_overdue_one_among_them_with_few_looks(s
         most += left >= 0
     assert len(found.members) == most
     assert sum(sizes[name] for name in found.members) <= room
-    assert all(sum(sizes[one] for one in (*found.members, name)) > room for name in turns if name not in found.members)
+    assert all(
+        sum(sizes[one] for one in (*found.members, name)) > room
+        for name in turns
+        if name not in found.members
+    )
     assert len(asked) <= 200 + 250
 
 
@@ -170,19 +198,21 @@ def test_when_the_looks_are_used_up_the_set_still_has_a_plan() -> None:
 
 
 def test_each_reason_to_be_left_out() -> None:
-    judge = make_filter("pure", 1, 0)
-    small, large, other = offers(judge, pure, 1, ptks=3)
+    privacy_filter = make_filter("pure", 1, 0)
+    small, large, other = offers(privacy_filter, pure, 1, ptks=3)
     none = PtkOffers("none", ())
-    least = settle(judge, (0, 0), [large]).plan.total_samples
+    least = settle(privacy_filter, (0, 0), [large]).plan.total_samples
     assert least is not None
-    found = carried_by(judge, (0, 0), [none, large], n_max=least - 1)
+    found = carried_by(privacy_filter, (0, 0), [none, large], n_max=least - 1)
     assert {one.id: one.reason for one in found.left_out} == {
         "none": "TARGET_UNREACHABLE",
         large.id: "WINDOW_TOO_SMALL",
     }
-    assert f"needs {least} samples at least, and the window has {least - 1}" in found.left_out[1].text
+    assert (
+        f"needs {least} samples at least, and the window has {least - 1}" in found.left_out[1].text
+    )
     assert found.settled.plan.status == "INFEASIBLE"
-    spent = carried_by(judge, (10**9 - 1, 0), [small, other], n_max=10**9)
+    spent = carried_by(privacy_filter, (10**9 - 1, 0), [small, other], n_max=10**9)
     assert {one.reason for one in spent.left_out} == {"BUDGET_TOO_SMALL"}
-    nothing_there = carried_by(judge, (0, 0), [small], n_max=0)
+    nothing_there = carried_by(privacy_filter, (0, 0), [small], n_max=0)
     assert [one.reason for one in nothing_there.left_out] == ["WINDOW_TOO_SMALL"]

@@ -1,15 +1,17 @@
-"""Thousands of PTKs: what would help is found with few looks, is enough, and is little more than what areas need."""
+"""Thousands of PTKs: what would help is found with few looks, is enough, and is little more than
+what areas need.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from allocator.admission.settling import settle_many
 from allocator.plan import Plan
 from allocator.problem import Option, Problem, PtkOptions
 from allocator.remedies import remedies
-from allocator.settling import settle_many
-from allocator.solve import solve
-from allocator.strip import solve_strip
+from allocator.solving.solve import solve
+from allocator.strip.solve import solve_strip
 from allocator.verify import faults, least_possible
 from ptklib.privacy.filters import make_filter
 from tests.allocator.test_currency import offers, pure
@@ -20,7 +22,11 @@ MANY = 1000
 def problem(n_max: int | None = None) -> Problem:
     ptks = tuple(
         PtkOptions(
-            f"p{k}", tuple(Option(f"{d}", d, (40_000_000 + 37_000 * (k % 101)) // d) for d in (1000, 3000, 9000))
+            f"p{k}",
+            tuple(
+                Option(f"{d}", d, (40_000_000 + 37_000 * (k % 101)) // d)
+                for d in (1000, 3000, 9000)
+            ),
         )
         for k in range(MANY)
     )
@@ -60,16 +66,19 @@ def test_many_take_few_looks() -> None:
 
     bound = least_possible(problem())
     assert bound is not None
-    assert {one.kind for one in remedies(problem(bound * 9 // 10), look, steps=3)} == {"capacity", "n_max"}
+    assert {one.kind for one in remedies(problem(bound * 9 // 10), look, steps=3)} == {
+        "capacity",
+        "n_max",
+    }
     assert len(asked) == 3 + 1 + 2
 
 
 def test_many_that_no_coordinate_has_room_for_are_told_so_once() -> None:
-    judge = make_filter("pure", 1, 0)
-    ptks = offers(judge, pure, 3, ptks=MANY)
-    free = settle_many(judge, (0, 0), ptks, seconds=0.2).plan.total_samples
+    privacy_filter = make_filter("pure", 1, 0)
+    ptks = offers(privacy_filter, pure, 3, ptks=MANY)
+    free = settle_many(privacy_filter, (0, 0), ptks, seconds=0.2).plan.total_samples
     assert free is not None
-    none = settle_many(judge, (0, 0), ptks, n_max=free // 2, seconds=0.2).plan
+    none = settle_many(privacy_filter, (0, 0), ptks, n_max=free // 2, seconds=0.2).plan
     assert none.status == "INFEASIBLE"
     assert none.explanation is not None
     assert none.explanation.changes

@@ -19,7 +19,10 @@ SMALL = {
     "ptks": [
         {
             "id": name,
-            "options": [{"level": "0.1", "demand": 5, "samples": 100}, {"level": "1", "demand": 10, "samples": 10}],
+            "options": [
+                {"level": "0.1", "demand": 5, "samples": 100},
+                {"level": "1", "demand": 10, "samples": 10},
+            ],
         }
         for name in "abc"
     ],
@@ -59,7 +62,16 @@ def test_every_method_answers(folder: Path, method: str, solver: str) -> None:
 
 def test_equal_plans_are_equal_bytes_without_the_time(folder: Path) -> None:
     one, two = (
-        sage("plan", "solve", "--input", "problem.json", "--json", "--no-seconds", cwd=folder, OMP_NUM_THREADS=threads)
+        sage(
+            "plan",
+            "solve",
+            "--input",
+            "problem.json",
+            "--json",
+            "--no-seconds",
+            cwd=folder,
+            OMP_NUM_THREADS=threads,
+        )
         for threads in ("1", "4")
     )
     assert one.out == two.out
@@ -78,7 +90,9 @@ def test_no_plan_is_said_with_what_would_help(folder: Path) -> None:
     run = call("plan", "solve", "--input", "none.json", cwd=folder, code=1)
     assert run.out.startswith("INFEASIBLE: There is no plan: ")
     assert "  or: Allow 30 samples to be held instead of 20." in run.out
-    body = json.loads(call("plan", "solve", "--input", "none.json", "--json", cwd=folder, code=1).out)
+    body = json.loads(
+        call("plan", "solve", "--input", "none.json", "--json", cwd=folder, code=1).out
+    )
     assert body["status"] == "INFEASIBLE"
     assert {one["kind"] for one in body["explanation"]["changes"]} >= {"n_max", "remove"}
 
@@ -97,7 +111,9 @@ def test_no_plan_is_said_with_what_would_help(folder: Path) -> None:
         (json.dumps(SMALL), ("--method", "fig4", "--solver", "gurobi"), "SOLVER_UNAVAILABLE"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_has_a_reason(tmp_path: Path, text: str, more: tuple[str, ...], reason: str) -> None:
+def test_what_is_wrong_has_a_reason(
+    tmp_path: Path, text: str, more: tuple[str, ...], reason: str
+) -> None:
     (tmp_path / "problem.json").write_text(text)
     run = call("plan", "solve", "--input", "problem.json", "--json", *more, cwd=tmp_path, code=2)
     assert run.error["reason"] == reason

@@ -65,10 +65,18 @@ A, B = {"level": "1", "demand": 1, "samples": 1}, {"level": "1", "demand": 2, "s
         (_changed([*OPTION, "samples"], 10**14 + 1), "PROBLEM_INVALID"),
         (_changed([*OPTION, "more"], 1), "PROBLEM_INVALID"),
         (_changed(["ptks", 0, "options"], [A, B]), "PROBLEM_DUPLICATE_LEVEL"),
-        (_changed(["ptks"], [{"id": "a", "options": [A]}, {"id": "a", "options": []}]), "PROBLEM_DUPLICATE_ID"),
-        (_changed(["ptks"], [{"id": str(i), "options": []} for i in range(MAX_PTKS + 1)]), "PROBLEM_TOO_LARGE"),
         (
-            _changed(["ptks", 0, "options"], [{**A, "level": str(i)} for i in range(MAX_OPTIONS + 1)]),
+            _changed(["ptks"], [{"id": "a", "options": [A]}, {"id": "a", "options": []}]),
+            "PROBLEM_DUPLICATE_ID",
+        ),
+        (
+            _changed(["ptks"], [{"id": str(i), "options": []} for i in range(MAX_PTKS + 1)]),
+            "PROBLEM_TOO_LARGE",
+        ),
+        (
+            _changed(
+                ["ptks", 0, "options"], [{**A, "level": str(i)} for i in range(MAX_OPTIONS + 1)]
+            ),
             "PROBLEM_TOO_LARGE",
         ),
     ],

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from allocator import program
-from allocator.exact import least_exposure
 from allocator.problem import Problem
-from allocator.program import available, choose
-from allocator.single import solve
+from allocator.single import program
+from allocator.single.exact import least_exposure
+from allocator.single.program import available, choose
+from allocator.single.solve import solve
 from allocator.verify import faults_of_single
 from ptklib.errors import InvalidInput
 from tests.allocator.instances import brute_force, problems, taxi
@@ -44,7 +44,9 @@ def test_an_unknown_solver_is_refused(name: str) -> None:
     assert caught.value.reason == "SOLVER_UNAVAILABLE"
 
 
-def test_without_pulp_named_solvers_are_refused_and_the_exact_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pulp_named_solvers_are_refused_and_the_exact_one_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real = importlib.import_module
 
     def without(name: str) -> Any:
@@ -80,7 +82,9 @@ class Broken:
 
 
 @pytest.mark.parametrize("answer", [None, 0.0, 0.4, 1.0])
-def test_a_solver_that_dies_or_lies_costs_nothing(answer: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_dies_or_lies_costs_nothing(
+    answer: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(program, "solver_of", lambda name, seconds: Broken(answer))
     plan = solve(taxi(), solver="gurobi")
     assert plan.solver == "gurobi, ties not proven"

@@ -6,9 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.coordinates import Offer, PtkOffers, problem_at, room_of, usable_coordinates
+from allocator.admission.coordinates import (
+    Offer,
+    PtkOffers,
+    problem_at,
+    room_of,
+    usable_coordinates,
+)
+from allocator.admission.reach import exact_sum, least_in_each
 from allocator.problem import MAX_SAMPLES
-from allocator.reach import exact_sum, least_in_each
 from allocator.verify import least_possible
 from ptklib.privacy.filters import make_filter
 
@@ -45,6 +51,12 @@ def test_each_bound_is_that_of_its_coordinate(ptks: list[PtkOffers], percent: in
     assert found == {one: least_possible(problem_at(RENYI, loss, ptks, one)) for one in usable}
 
 
-@given(st.lists(st.lists(st.integers(0, (1 << 63) - 1), min_size=3, max_size=3), min_size=1, max_size=40))
+@given(
+    st.lists(
+        st.lists(st.integers(0, (1 << 63) - 1), min_size=3, max_size=3), min_size=1, max_size=40
+    )
+)
 def test_sums_are_exact(rows: list[list[int]]) -> None:
-    assert exact_sum(np.array(rows, dtype=np.int64)) == [sum(column) for column in zip(*rows, strict=True)]
+    assert exact_sum(np.array(rows, dtype=np.int64)) == [
+        sum(column) for column in zip(*rows, strict=True)
+    ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from allocator.plan import Explanation, Plan
 from allocator.recommend import recommend
-from allocator.single import solve
+from allocator.single.solve import solve
 from ptklib.errors import InvalidInput
 from tests.allocator.instances import taxi
 
@@ -23,14 +23,24 @@ PLAN = solve(taxi())
         ({"records_per_second": "5.1", "margin": 0}, 357_009, 70_002),
         ({"records_per_second": "5.1"}, 392_710, 77_002),
         ({"records_per_second": "5.1", "profile_share": "0.1"}, 436_345, 85_558),
-        ({"records_per_second": "5.1", "profile_share": "0.1", "block_seconds": 3600}, 436_345, 86_400),
+        (
+            {"records_per_second": "5.1", "profile_share": "0.1", "block_seconds": 3600},
+            436_345,
+            86_400,
+        ),
         ({"records_per_second": 10**9}, 392_710, 1),
     ],
 )
 def test_samples_and_window(asked: dict[str, Any], samples: int, window_seconds: int) -> None:
     found = recommend(PLAN, **asked)
-    assert (found.samples, found.window_seconds, found.within_n_max) == (samples, window_seconds, True)
-    assert found.as_json()["text"].startswith(f"Hold {samples} samples in a window of {window_seconds} seconds")
+    assert (found.samples, found.window_seconds, found.within_n_max) == (
+        samples,
+        window_seconds,
+        True,
+    )
+    assert found.as_json()["text"].startswith(
+        f"Hold {samples} samples in a window of {window_seconds} seconds"
+    )
 
 
 @given(
@@ -42,7 +52,9 @@ def test_samples_and_window(asked: dict[str, Any], samples: int, window_seconds:
 def test_the_window_holds_the_plan_and_one_block_less_would_not(
     rate: Fraction, share: Fraction, margin: Fraction, block: int
 ) -> None:
-    found = recommend(PLAN, records_per_second=rate, profile_share=share, margin=margin, block_seconds=block)
+    found = recommend(
+        PLAN, records_per_second=rate, profile_share=share, margin=margin, block_seconds=block
+    )
     assert PLAN.total_samples is not None
     assert found.samples * (1 - share) >= PLAN.total_samples * (1 + margin)
     assert (found.samples - 1) * (1 - share) < PLAN.total_samples * (1 + margin)

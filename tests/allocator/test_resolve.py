@@ -11,13 +11,14 @@ from itertools import pairwise
 
 import pytest
 
-from allocator.picture import draw
 from allocator.problem import Option, Problem, PtkOptions
 from allocator.ranges import partition_ranges, ptk_ranges
-from allocator.resolve import changed, kept, resolve
-from allocator.solve import solve
+from allocator.solving.resolve import changed, kept, resolve
+from allocator.solving.solve import solve
 from allocator.verify import faults, faults_of_shelf
 from ptklib.errors import InvalidInput
+from ptkstore.drawing.plan_picture import of_plan
+from ptkstore.drawing.plan_svg import document
 from tests.allocator.families import FAMILIES, make
 from tests.allocator.instances import taxi
 
@@ -56,7 +57,9 @@ def test_a_poor_plan_is_not_kept_for_being_the_current_one() -> None:
     bound = solve(before, time_limit_seconds=1).lower_bound
     assert bound is not None
     assert poor.total_samples > 1.5 * bound
-    certified = replace(poor, lower_bound=bound, status="FEASIBLE", gap=poor.total_samples / bound - 1)
+    certified = replace(
+        poor, lower_bound=bound, status="FEASIBLE", gap=poor.total_samples / bound - 1
+    )
     plan = resolve(after, certified)
     assert faults(after, plan) == ()
     assert plan.total_samples is not None
@@ -76,7 +79,9 @@ def test_a_retargeted_ptk_changes_and_hardly_any_other() -> None:
     problem = make("heavy", 100, 5)
     current = solve(problem, time_limit_seconds=1)
     rows = list(problem.ptks)
-    rows[7] = PtkOptions(rows[7].id, tuple(replace(one, samples=one.samples * 2) for one in rows[7].options))
+    rows[7] = PtkOptions(
+        rows[7].id, tuple(replace(one, samples=one.samples * 2) for one in rows[7].options)
+    )
     plan = resolve(replace(problem, ptks=tuple(rows)), current)
     assert faults(replace(problem, ptks=tuple(rows)), plan) == ()
     assert len(changed(current, plan)) <= 6
@@ -140,7 +145,7 @@ def test_a_window_that_is_too_small_is_refused() -> None:
 @pytest.mark.parametrize("ptks", [0, 1, 13, 400])
 def test_pictures_are_well_formed_and_of_a_sensible_size(ptks: int) -> None:
     problem = make("gaps", ptks, 2)
-    picture = draw(problem, solve(problem, time_limit_seconds=0.5))
+    picture = document(of_plan(problem, solve(problem, time_limit_seconds=0.5)))
     root = ET.fromstring(picture)
     assert root.tag.endswith("svg")
     assert len(picture) < 500_000
@@ -152,6 +157,6 @@ def test_pictures_are_well_formed_and_of_a_sensible_size(ptks: int) -> None:
 
 def test_the_picture_of_no_plan_says_why() -> None:
     problem = Problem(1, None, (PtkOptions("<a>", (Option("1", 2, 1),)),))
-    picture = draw(problem, solve(problem))
+    picture = document(of_plan(problem, solve(problem)))
     assert "&lt;a&gt;" in picture
     ET.fromstring(picture)

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from allocator.classes import classes_of
 from allocator.effort import Effort
-from allocator.fig4 import solve_fig4
-from allocator.levels import levels_of
-from allocator.local_search import improved, inserted
 from allocator.problem import MAX_AMOUNT, MAX_SAMPLES, Option, Problem, PtkOptions
-from allocator.shelf import solve_shelf
-from allocator.shelf_columns import Columns
-from allocator.shelf_pricing import Pricing
-from allocator.single import solve as solve_single
-from allocator.strip import solve_strip
-from allocator.subsets import best_cover
+from allocator.shelf.columns import Columns
+from allocator.shelf.fig4 import solve_fig4
+from allocator.shelf.levels import levels_of
+from allocator.shelf.local_search import improved, inserted
+from allocator.shelf.pricing import Pricing
+from allocator.shelf.solve import solve_shelf
+from allocator.shelf.subsets import best_cover
+from allocator.single.solve import solve as solve_single
+from allocator.strip.classes import classes_of
+from allocator.strip.solve import solve_strip
 from allocator.table import table_of
 from allocator.verify import faults_of_shelf
 from tests.allocator.families import FAMILIES, make
@@ -51,7 +51,11 @@ def test_families_have_sound_plans(family: str) -> None:
 
 
 def test_the_taxi_ptks_hold_357009_samples_in_one_partition() -> None:
-    for plan in (solve_shelf(taxi()), solve_fig4(taxi(), first_feasible=True), solve_fig4(taxi(), partitions=1)):
+    for plan in (
+        solve_shelf(taxi()),
+        solve_fig4(taxi(), first_feasible=True),
+        solve_fig4(taxi(), partitions=1),
+    ):
         assert (plan.status, plan.total_samples, len(plan.partitions)) == ("OPTIMAL", 357_009, 1)
         assert sum(one.demand for one in plan.assignments) <= 10**9
 
@@ -77,8 +81,13 @@ def test_a_number_of_partitions_may_be_too_small() -> None:
 
 def test_what_cannot_be_says_so() -> None:
     assert solve_shelf(Problem(0, None, ())).status == "OPTIMAL"
-    assert solve_shelf(Problem(0, None, (PtkOptions("a", (Option("1", 1, 1),)),))).status == "INFEASIBLE"
-    assert solve_shelf(Problem(0, None, (PtkOptions("a", (Option("1", 0, 7),)),))).total_samples == 7
+    assert (
+        solve_shelf(Problem(0, None, (PtkOptions("a", (Option("1", 1, 1),)),))).status
+        == "INFEASIBLE"
+    )
+    assert (
+        solve_shelf(Problem(0, None, (PtkOptions("a", (Option("1", 0, 7),)),))).total_samples == 7
+    )
     # Two that do not fit together on fewer than four samples.
     tight = Problem(5, 3, tuple(PtkOptions(name, (Option("1", 5, 2),)) for name in "ab"))
     assert solve_shelf(tight).status == "INFEASIBLE"
@@ -87,7 +96,10 @@ def test_what_cannot_be_says_so() -> None:
 
 def test_numbers_at_the_limits_do_not_overflow() -> None:
     ptks = tuple(
-        PtkOptions(f"p{i:03}", (Option("a", MAX_AMOUNT // 3, MAX_SAMPLES), Option("b", MAX_AMOUNT, MAX_SAMPLES - 1)))
+        PtkOptions(
+            f"p{i:03}",
+            (Option("a", MAX_AMOUNT // 3, MAX_SAMPLES), Option("b", MAX_AMOUNT, MAX_SAMPLES - 1)),
+        )
         for i in range(20)
     )
     problem = Problem(MAX_AMOUNT, None, ptks)
@@ -112,7 +124,9 @@ def test_prices_certify_and_the_bound_is_below_the_best(family: str) -> None:
         if (levels.needs[members].sum(axis=0) <= levels.units).any():
             assert relaxed.prices[members].sum() <= levels.cost(members) * (1 + 1e-9)
     # Tied prices and levels in groups are a weaker bound, and a bound.
-    columns = Columns(levels, Pricing(levels, most_units=200, groups=np.array([4, len(levels.sizes) - 1])))
+    columns = Columns(
+        levels, Pricing(levels, most_units=200, groups=np.array([4, len(levels.sizes) - 1]))
+    )
     columns.tie(classes_of(table, 3), np.ones(10))
     assert columns.relax(enough=np.inf, effort=Effort(1e9)).bound <= best
 
@@ -125,7 +139,9 @@ def test_small_changes_only_ever_help() -> None:
     better = improved(levels, apart, Effort(1e10))
     assert sum(levels.cost(one) for one in better) < 0.5 * sum(levels.cost(one) for one in apart)
     assert sorted(int(i) for one in better for i in one) == list(range(40))
-    laid = inserted(levels, better[:2], np.setdiff1d(np.arange(40), np.concatenate(better[:2])), Effort(1e10))
+    laid = inserted(
+        levels, better[:2], np.setdiff1d(np.arange(40), np.concatenate(better[:2])), Effort(1e10)
+    )
     assert sorted(int(i) for one in laid for i in one) == list(range(40))
 
 

@@ -1,4 +1,6 @@
-"""Plans with one partition against brute force, against CBC, and on the numbers the paper published."""
+"""Plans with one partition against brute force, against CBC, and on the numbers the paper
+published.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from allocator.plan import Plan
 from allocator.problem import Option, Problem, PtkOptions
-from allocator.single import solve
+from allocator.single.solve import solve
 from allocator.verify import faults_of_single
 from tests.allocator.instances import brute_force, problems, realistic, sums, taxi
 
@@ -38,11 +40,12 @@ def test_bounds_and_short_first_lists_change_nothing(data: st.DataObject, first:
     pairs = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), min_size=4, max_size=4)
     table = data.draw(st.lists(pairs, min_size=6, max_size=6))
     ptks = tuple(
-        PtkOptions(f"p{i}", tuple(Option(str(j), d, n) for j, (d, n) in enumerate(row))) for i, row in enumerate(table)
+        PtkOptions(f"p{i}", tuple(Option(str(j), d, n) for j, (d, n) in enumerate(row)))
+        for i, row in enumerate(table)
     )
     problem = Problem(data.draw(st.integers(10, 40)), None, ptks)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("allocator.exact._FIRST_STATES", first)
+        patch.setattr("allocator.single.exact._FIRST_STATES", first)
         plan = solve(problem)
     best = brute_force(problem)
     assert (plan.status == "OPTIMAL") == (best is not None)
@@ -63,7 +66,12 @@ def test_the_order_of_ptks_does_not_matter(problem: Problem, rng: random.Random)
 
 def test_the_taxi_ptks_hold_357009_samples_in_one_partition() -> None:
     plan = solve(taxi())
-    assert (plan.status, plan.total_samples, plan.lower_bound, plan.gap) == ("OPTIMAL", 357_009, 357_009, 0.0)
+    assert (plan.status, plan.total_samples, plan.lower_bound, plan.gap) == (
+        "OPTIMAL",
+        357_009,
+        357_009,
+        0.0,
+    )
     assert len(plan.assignments) == 13
     (partition,) = plan.partitions
     # The published epsilons add up to exactly one: 10 of 0.01, 2 of 0.2 and one of 0.5.
@@ -95,10 +103,15 @@ def test_fifty_ptks_take_well_under_150_ms() -> None:
 
 
 def hard(ptks: int) -> Problem:
-    """Samples and demands that add up to a constant: every choice is undominated, no bound helps."""
+    """Samples and demands that add up to a constant: every choice is undominated, no bound
+    helps.
+    """
     rng = random.Random(3)
     rows = [
-        PtkOptions(f"p{i:02}", tuple(Option(str(j), d, 10**9 - d) for j, d in enumerate(rng.sample(range(10**8), 10))))
+        PtkOptions(
+            f"p{i:02}",
+            tuple(Option(str(j), d, 10**9 - d) for j, d in enumerate(rng.sample(range(10**8), 10))),
+        )
         for i in range(ptks)
     ]
     return Problem(10**9, None, (*rows, PtkOptions("z", (Option("only", 1, 10**9),))))
@@ -131,7 +144,8 @@ def test_no_ptks_need_nothing() -> None:
 def test_numbers_at_the_limits_do_not_overflow() -> None:
     most = (1 << 62) - 1
     ptks = tuple(
-        PtkOptions(f"p{i:03}", (Option("a", most // 1000, 10**14), Option("b", most, 10**14 - 1))) for i in range(1000)
+        PtkOptions(f"p{i:03}", (Option("a", most // 1000, 10**14), Option("b", most, 10**14 - 1)))
+        for i in range(1000)
     )
     plan = solve(Problem(most, 10**14, ptks))
     assert plan.total_samples == 10**14

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from allocator.fig4 import solve_fig4
-from allocator.shelf import solve_shelf
-from allocator.strip import solve_strip
+from allocator.shelf.fig4 import solve_fig4
+from allocator.shelf.solve import solve_shelf
+from allocator.strip.solve import solve_strip
 from allocator.verify import faults, faults_of_shelf
 from tests.allocator.small import best_shelf, best_strip, small_problems
 
@@ -18,7 +18,10 @@ def test_plans_are_what_brute_force_finds(seed: int) -> None:
     for problem in small_problems(seed, EACH):
         shelf, strip = solve_shelf(problem), solve_strip(problem)
         assert faults_of_shelf(problem, shelf) == faults(problem, strip) == ()
-        assert (shelf.total_samples, strip.total_samples) == (best_shelf(problem), best_strip(problem)), problem
+        assert (shelf.total_samples, strip.total_samples) == (
+            best_shelf(problem),
+            best_strip(problem),
+        ), problem
         assert shelf.status == ("INFEASIBLE" if shelf.total_samples is None else "OPTIMAL")
         assert strip.status == ("INFEASIBLE" if strip.total_samples is None else "OPTIMAL")
 

@@ -7,14 +7,12 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 
-from allocator.newcomer import admit
 from allocator.plan import Change
 from allocator.problem import MAX_AMOUNT, MAX_SAMPLES, Option, Problem, PtkOptions
-from allocator.solve import METHODS, solve
+from allocator.solving.solve import METHODS, solve
 from allocator.verify import faults
 from ptklib.errors import InvalidInput
 from tests.allocator.families import FAMILIES, make
@@ -42,7 +40,11 @@ HUGE = ptk("a", (MAX_AMOUNT, MAX_SAMPLES))
         (Problem(5, 3, (ptk("a", (5, 2)), ptk("b", (5, 2)))), "INFEASIBLE", None),
         (Problem(5, 4, (ptk("a", (5, 2)), ptk("b", (5, 2)))), "OPTIMAL", 4),
         # Options that are equal, in another order, or dominated.
-        (Problem(5, None, (ptk("a", (5, 2), (5, 2), (4, 2), (3, 9)), ptk("b", (1, 1)))), "OPTIMAL", 2),
+        (
+            Problem(5, None, (ptk("a", (5, 2), (5, 2), (4, 2), (3, 9)), ptk("b", (1, 1)))),
+            "OPTIMAL",
+            2,
+        ),
         (Problem(MAX_AMOUNT, None, (HUGE, replace(HUGE, id="b"))), "OPTIMAL", 2 * MAX_SAMPLES),
         (Problem(MAX_AMOUNT, MAX_SAMPLES, (HUGE, replace(HUGE, id="b"))), "INFEASIBLE", None),
     ],
@@ -81,7 +83,9 @@ def check(problem: Problem, found: dict[str, Change], method: str) -> None:
         else:
             assert kind == "option"
             rows = tuple(
-                PtkOptions(each.id, (*each.options, Option("new", value, 1))) if each.id == one.ptk else each
+                PtkOptions(each.id, (*each.options, Option("new", value, 1)))
+                if each.id == one.ptk
+                else each
                 for each in problem.ptks
             )
             assert solve(replace(problem, ptks=rows), method=method).total_samples is not None
@@ -102,27 +106,6 @@ def test_explanations_name_changes_that_help(method: str) -> None:
     assert changes(none, method) == {}
 
 
-@pytest.mark.parametrize("method", ["strip", "shelf"])
-def test_a_newcomer_is_refused_with_the_nearest_target(method: str) -> None:
-    problem = Problem(10, 20, tuple(ptk(name, (5, 10)) for name in "abc"))
-
-    def options_of(target: Fraction) -> tuple[Option, ...]:
-        return (Option("only", 5, int(10 / target)),)
-
-    def plan_of(one: Problem) -> object:
-        return solve(one, method=method)
-
-    plan = admit(problem, "new", options_of, target="0.5", loosest=2, step="0.1", plan_of=plan_of)  # type: ignore[arg-type]
-    assert plan.status == "REJECTED"
-    assert faults(problem, plan) == ()
-    assert plan.explanation is not None
-    first = plan.explanation.changes[0]
-    assert (first.kind, first.ptk, first.value) == ("target", "new", "1")
-    assert admit(problem, "new", options_of, target=1, loosest=2, plan_of=plan_of).total_samples == 20  # type: ignore[arg-type]
-    full = replace(problem, n_max=10)
-    assert admit(full, "new", options_of, target=1, loosest=2, plan_of=plan_of).status == "INFEASIBLE"  # type: ignore[arg-type]
-
-
 def test_of_equal_plans_the_one_with_fewest_partitions_is_taken() -> None:
     plan = solve(taxi())
     assert (plan.status, plan.total_samples, len(plan.partitions)) == ("OPTIMAL", 357_009, 1)
@@ -137,7 +120,12 @@ def test_of_equal_plans_the_one_that_changes_least_is_taken() -> None:
         fresh,
         partitions=(replace(fresh.partitions[0], demand=3),),
         assignments=tuple(
-            replace(one, level=other[one.id], demand=1 + int(other[one.id]), samples=10 - 2 * int(other[one.id]))
+            replace(
+                one,
+                level=other[one.id],
+                demand=1 + int(other[one.id]),
+                samples=10 - 2 * int(other[one.id]),
+            )
             for one in fresh.assignments
         ),
     )
@@ -182,7 +170,7 @@ def test_wrong_requests_are_refused(wrong: dict[str, object], reason: str) -> No
 _RUN = """
 import json, sys
 from tests.allocator.families import make
-from allocator.solve import solve
+from allocator.solving.solve import solve
 for family, ptks in (("noisy", 20), ("distinct", 20), ("heavy", 90)):
     for method in ("strip", "shelf"):
         plan = solve(make(family, ptks, 1), method=method, time_limit_seconds=0.6)
@@ -196,7 +184,12 @@ def test_two_runs_with_other_thread_counts_and_hash_seeds_give_the_same_bytes() 
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "HIGHS_THREADS")
         settings = {**os.environ, **dict.fromkeys(names, threads), "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", _RUN], env=settings, capture_output=True, text=True, timeout=300, check=True
+            [sys.executable, "-c", _RUN],
+            env=settings,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
         )
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]

@@ -1,4 +1,6 @@
-"""Strip plans: sound, never below what areas allow, and as short as they can be where that is known."""
+"""Strip plans: sound, never below what areas allow, and as short as they can be where that is
+known.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allocator.area import area_bound
 from allocator.effort import Effort
-from allocator.fluid import pack
-from allocator.knapsack import Knapsack
 from allocator.problem import MAX_AMOUNT, MAX_SAMPLES, Option, Problem, PtkOptions
-from allocator.strip import solve_strip
+from allocator.strip.area import area_bound
+from allocator.strip.knapsack import Knapsack
+from allocator.strip.packing import pack
+from allocator.strip.solve import solve_strip
 from allocator.table import table_of
 from allocator.verify import faults
 from tests.allocator.families import FAMILIES, make
@@ -54,7 +56,8 @@ def test_the_taxi_ptks_need_no_more_than_in_one_partition() -> None:
 
 
 def test_a_ptk_may_span_partitions() -> None:
-    # Three PTKs of which two fit on a record: three halves of what one needs, and no shelf plan does that.
+    # Three PTKs of which two fit on a record: three halves of what one needs, and no shelf plan
+    # does that.
     problem = Problem(10, None, tuple(PtkOptions(name, (Option("1", 5, 100),)) for name in "abc"))
     plan = solve_strip(problem)
     assert (plan.status, plan.total_samples) == ("OPTIMAL", 150)
@@ -63,7 +66,10 @@ def test_a_ptk_may_span_partitions() -> None:
 
 def test_numbers_at_the_limits_do_not_overflow() -> None:
     ptks = tuple(
-        PtkOptions(f"p{i:03}", (Option("a", MAX_AMOUNT // 3, MAX_SAMPLES), Option("b", MAX_AMOUNT, MAX_SAMPLES - 1)))
+        PtkOptions(
+            f"p{i:03}",
+            (Option("a", MAX_AMOUNT // 3, MAX_SAMPLES), Option("b", MAX_AMOUNT, MAX_SAMPLES - 1)),
+        )
         for i in range(60)
     )
     problem = Problem(MAX_AMOUNT, None, ptks)
@@ -74,11 +80,19 @@ def test_numbers_at_the_limits_do_not_overflow() -> None:
 
 def test_what_cannot_be_says_so() -> None:
     assert solve_strip(Problem(0, None, ())).status == "OPTIMAL"
-    assert solve_strip(Problem(0, None, (PtkOptions("a", (Option("1", 1, 1),)),))).status == "INFEASIBLE"
-    assert solve_strip(Problem(0, None, (PtkOptions("a", (Option("1", 0, 7),)),))).total_samples == 7
+    assert (
+        solve_strip(Problem(0, None, (PtkOptions("a", (Option("1", 1, 1),)),))).status
+        == "INFEASIBLE"
+    )
+    assert (
+        solve_strip(Problem(0, None, (PtkOptions("a", (Option("1", 0, 7),)),))).total_samples == 7
+    )
     none = solve_strip(Problem(5, None, (PtkOptions("a", ()),)))
     assert none.explanation is not None
-    assert none.explanation.text == "There is no plan: the target of a is not reachable at any profiled level."
+    assert (
+        none.explanation.text
+        == "There is no plan: the target of a is not reachable at any profiled level."
+    )
     tight = solve_strip(replace(make("heavy", 20, 1), n_max=1000))
     assert (tight.status, faults(make("heavy", 20, 1), tight)) == ("INFEASIBLE", ())
 
@@ -89,12 +103,14 @@ def test_the_knapsack_is_the_best_of_all(data: st.DataObject) -> None:
     pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=3)
     rows = data.draw(st.lists(pairs, min_size=1, max_size=4))
     ptks = tuple(
-        PtkOptions(f"p{i}", tuple(Option(str(j), d, n) for j, (d, n) in enumerate(row))) for i, row in enumerate(rows)
+        PtkOptions(f"p{i}", tuple(Option(str(j), d, n) for j, (d, n) in enumerate(row)))
+        for i, row in enumerate(rows)
     )
     table = table_of(Problem(9, None, ptks))
     assert table is not None
     values = np.array(
-        [[data.draw(st.integers(0, 5)) for _ in range(table.width)] for _ in range(len(table))], dtype=np.float64
+        [[data.draw(st.integers(0, 5)) for _ in range(table.width)] for _ in range(len(table))],
+        dtype=np.float64,
     )
     value, chosen = Knapsack(table).best(values)
     best = 0.0

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from allocator.plan import Assignment, Explanation, Partition, Plan
 from allocator.problem import Option, Problem, PtkOptions
-from allocator.single import solve
+from allocator.single.solve import solve
 from allocator.verify import faults, faults_of_single
 from ptklib.errors import InvalidInput
 from tests.allocator.instances import problems
@@ -33,7 +33,9 @@ def test_the_plan_itself_is_sound() -> None:
     assert (FIRST.level, SECOND.level, WHOLE.samples) == ("2", "1", 60)
 
 
-def spoiled(first: dict[str, Any] | None = None, whole: dict[str, Any] | None = None, **plan: Any) -> Plan:
+def spoiled(
+    first: dict[str, Any] | None = None, whole: dict[str, Any] | None = None, **plan: Any
+) -> Plan:
     changed: dict[str, Any] = {}
     if first:
         changed["assignments"] = (replace(FIRST, **first), SECOND)
@@ -56,10 +58,16 @@ def spoiled(first: dict[str, Any] | None = None, whole: dict[str, Any] | None = 
         (spoiled({"partitions": (0, 0)}), "none, or one of them twice"),
         (spoiled({"partitions": (1,)}), "does not have"),
         (spoiled({"partitions": (-1,)}), "does not have"),
-        (spoiled(whole={"samples": 59}, total_samples=59, lower_bound=59), "hold fewer than its 60 samples"),
+        (
+            spoiled(whole={"samples": 59}, total_samples=59, lower_bound=59),
+            "hold fewer than its 60 samples",
+        ),
         (spoiled(whole={"members": ("a",)}), "lists other members"),
         (spoiled(whole={"demand": 9}), "its members demand 10"),
-        (spoiled(partitions=(WHOLE, Partition(5, 0, ())), total_samples=65, lower_bound=65), "partition 1 is empty"),
+        (
+            spoiled(partitions=(WHOLE, Partition(5, 0, ())), total_samples=65, lower_bound=65),
+            "partition 1 is empty",
+        ),
         (spoiled(total_samples=61, lower_bound=61), "says it holds 61"),
         (spoiled(whole={"samples": 101}, total_samples=101, lower_bound=101), "of at most 100"),
         (spoiled(lower_bound=None), "no lower bound"),
@@ -86,10 +94,14 @@ def test_too_much_demand_is_noticed() -> None:
 def test_false_claims_are_noticed() -> None:
     why = Explanation("because")
     nothing = Plan("INFEASIBLE", None, None, None, (), (), "x", 0.0, why)
-    assert faults_of_single(PROBLEM, nothing) == ("the plan says infeasible, and the cheapest options fit",)
+    assert faults_of_single(PROBLEM, nothing) == (
+        "the plan says infeasible, and the cheapest options fit",
+    )
     larger = replace(PROBLEM, capacity=15)
     assert faults(larger, PLAN) == ()
-    assert faults_of_single(larger, PLAN) == ("the plan says 60 samples are the fewest, and fewer suffice",)
+    assert faults_of_single(larger, PLAN) == (
+        "the plan says 60 samples are the fewest, and fewer suffice",
+    )
     assert faults_of_single(PROBLEM, replace(nothing, status="REJECTED")) == ()
 
 

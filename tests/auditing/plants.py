@@ -11,9 +11,10 @@ import pytest
 from ptklib.privacy.mechanisms import above_threshold, large_margin, release, selection
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.selection import ExponentialMechanism, NoisyMax, Selection
-from ptklib.ptks import clusters_noise, covariance_noise
-from ptklib.ptks.clusters_noise import CubeRelease
-from ptklib.ptks.covariance_noise import WishartRelease
+from ptklib.ptks.clusters import noise as clusters_noise
+from ptklib.ptks.clusters.noise import CubeRelease
+from ptklib.ptks.covariance import noise as covariance_noise
+from ptklib.ptks.covariance.noise import WishartRelease
 
 __all__ = ["plant_half_noise", "plant_lowest_bit"]
 
@@ -39,7 +40,9 @@ def plant_half_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plant_lowest_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draws that are even, so that the lowest bit of what is released is that of the data; selections: that of the best."""
+    """Draws that are even, so that the lowest bit of what is released is that of the data;
+    selections: that of the best.
+    """
     for module, name in _DRAWS:
         if module in _NUMBERS:
             monkeypatch.setattr(module, name, _even(getattr(module, name)))
@@ -54,7 +57,9 @@ def _halved(original: Any) -> Any:
 
 
 def _sharper(original: Any) -> Any:
-    return lambda scores, rate, count, *, source=None: original(scores, 2 * rate, count, source=source)
+    return lambda scores, rate, count, *, source=None: original(
+        scores, 2 * rate, count, source=source
+    )
 
 
 def _even(original: Any) -> Any:

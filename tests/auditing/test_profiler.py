@@ -1,4 +1,6 @@
-"""Looks, readings and lower tests tell no more than their charges say, and what they tell is what was released."""
+"""Looks, readings and lower tests tell no more than their charges say, and what they tell is what
+was released.
+"""
 
 from __future__ import annotations
 

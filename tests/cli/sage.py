@@ -1,4 +1,6 @@
-"""Run ``sage``: as a process of its own, as people do, or inside this one where a table of cases would take minutes."""
+"""Run ``sage``: as a process of its own, as people do, or inside this one where a table of cases
+would take minutes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Run:
 
     @property
     def json(self) -> Any:
-        """The payload of a call that succeeded or was rejected: one document on stdout, nothing on stderr."""
+        """The payload of a call that succeeded or was rejected: one document on stdout, nothing on
+        stderr.
+        """
         assert self.err == "", self.err
         return json.loads(self.out)
 
@@ -62,7 +66,9 @@ def sage(*arguments: str | Path, cwd: Path, code: int | None = 0, **variables: s
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
-    assert code is None or done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert code is None or done.returncode == code, (
+        f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    )
     return Run(done.returncode, done.stdout, done.stderr)
 
 
@@ -76,5 +82,7 @@ def call(*arguments: str | Path, cwd: Path, code: int | None = 0) -> Run:
         except SystemExit as end:
             found = end.code
     assert isinstance(found, int)
-    assert code is None or found == code, f"{arguments}: {found}\n{out.getvalue()}\n{err.getvalue()}"
+    assert code is None or found == code, (
+        f"{arguments}: {found}\n{out.getvalue()}\n{err.getvalue()}"
+    )
     return Run(found, out.getvalue(), err.getvalue())

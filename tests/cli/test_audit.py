@@ -1,4 +1,6 @@
-"""``sage audit``: one command, a report to hand on, exit 1 where a claim is wrong, and no look at a protected stream."""
+"""``sage audit``: one command, a report to hand on, exit 1 where a claim is wrong, and no look at a
+protected stream.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import Any, NoReturn
 import pytest
 
 from ptkstore.ledger import Ledger
-from ptkstore.streams.reader import StreamReader
-from ptkstore.streams.vault import Vault
+from ptkstore.streams.blocks.vault import Vault
+from ptkstore.streams.reading.reader import StreamReader
 from tests.auditing.plants import plant_half_noise, plant_lowest_bit
 from tests.cli.sage import call
 from tests.engine.small import config, day, open_store
@@ -26,7 +28,18 @@ def store(tmp_path: Path) -> Path:
 
 
 def audited(store: Path, *more: str, code: int = 0) -> Any:
-    return call("audit", "speed", "--runs", "2000", "--store", store, "--json", *more, cwd=store.parent, code=code).json
+    return call(
+        "audit",
+        "speed",
+        "--runs",
+        "2000",
+        "--store",
+        store,
+        "--json",
+        *more,
+        cwd=store.parent,
+        code=code,
+    ).json
 
 
 def test_a_ptk_of_the_store_is_audited_with_its_own_configuration(store: Path) -> None:
@@ -44,7 +57,9 @@ def test_a_ptk_of_the_store_is_audited_with_its_own_configuration(store: Path) -
     assert {"sage", "numpy", "scipy", "python"} <= set(body["versions"])
 
 
-def test_no_grant_is_asked_for_and_no_block_is_opened(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_grant_is_asked_for_and_no_block_is_opened(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: object, **__: object) -> NoReturn:
         raise AssertionError("the audit touched a protected stream")
 
@@ -59,7 +74,9 @@ def test_no_grant_is_asked_for_and_no_block_is_opened(store: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("plant", [plant_half_noise, plant_lowest_bit])
-def test_a_planted_fault_ends_with_1(store: Path, plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_ends_with_1(
+    store: Path, plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(monkeypatch)
     body = audited(store, code=1)
     assert not body["passed"]
@@ -68,16 +85,26 @@ def test_a_planted_fault_ends_with_1(store: Path, plant: Any, monkeypatch: pytes
 
 
 def test_the_page_needs_nothing_else(store: Path, tmp_path: Path) -> None:
-    run = call("audit", "speed", "--runs", "1000", "--html", "a.html", "--store", store, cwd=tmp_path)
+    run = call(
+        "audit", "speed", "--runs", "1000", "--html", "a.html", "--store", store, cwd=tmp_path
+    )
     assert "claimed epsilon" in run.out
     assert "confidence 0.999999 for all" in run.out
     text = (tmp_path / "a.html").read_text()
     assert not re.findall(r"https?:|src=|<link|<script", text)
-    for words in ("Clopper-Pearson", "speed", "block count of rides", "No stream, block, key or grant was used"):
+    for words in (
+        "Clopper-Pearson",
+        "speed",
+        "block count of rides",
+        "No stream, block, key or grant was used",
+    ):
         assert words in text
 
 
 def test_what_is_to_be_audited_must_be_said(store: Path) -> None:
     for arguments in ((), ("speed", "--all")):
-        assert "name a PTK of the store, or give --all" in call("audit", *arguments, cwd=store, code=2).err
+        assert (
+            "name a PTK of the store, or give --all"
+            in call("audit", *arguments, cwd=store, code=2).err
+        )
     assert "PTK_UNKNOWN" in call("audit", "nothing", "--store", store, cwd=store, code=1).err

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptkstore.cli.declaration import Project
-from ptkstore.cli.templates import templates
+from ptkstore.cli.project.declaration import Project
+from ptkstore.cli.project.templates import templates
 
 GOOD = """\
 streams:
@@ -75,25 +75,49 @@ def test_templates_are_good_projects(template: str) -> None:
     ("old", "new", "reason", "line", "words"),
     [
         ("ptks:", "ptk:", "PROJECT_KEY_UNKNOWN", 8, "did you mean 'ptks'?"),
-        ("    time_column", "    tme_column", "PROJECT_KEY_UNKNOWN", 3, "did you mean 'time_column'?"),
+        (
+            "    time_column",
+            "    tme_column",
+            "PROJECT_KEY_UNKNOWN",
+            3,
+            "did you mean 'time_column'?",
+        ),
         ("{epsilon: 1,", "{epsilom: 1,", "PROJECT_KEY_UNKNOWN", 4, "a policy has no 'epsilom'"),
         ("float64, lower", "float64, lowest", "PROJECT_KEY_UNKNOWN", 7, "a column has no 'lowest'"),
         ("    target", "    traget", "PROJECT_KEY_UNKNOWN", 12, "did you mean 'target'?"),
-        ("      value:", "      valve:", "PROJECT_KEY_UNKNOWN", 17, "statistics config has no 'valve'"),
+        (
+            "      value:",
+            "      valve:",
+            "PROJECT_KEY_UNKNOWN",
+            17,
+            "statistics config has no 'valve'",
+        ),
         ("    kind: statistics\n", "", "PROJECT_INVALID", 9, "a PTK must have kind"),
         ("target: 0.05", "target: much", "PROJECT_INVALID", 12, "target must be a number"),
         ("target: 0.05", "target: true", "PROJECT_INVALID", 12, "target must be a number"),
         ("target: 0.05", "target: 0.05\n    train_every: 0", "PROJECT_INVALID", 13, "train_every"),
         ("name: hour-speed", "name: 7", "PROJECT_INVALID", 9, "name must be text"),
         ("ptks:", "ptks: {}\nx:", "PROJECT_KEY_UNKNOWN", 9, "the file has no 'x'"),
-        ("  - name: rides", "  - rides\n  - name: rides", "PROJECT_INVALID", 2, "a stream must have keys"),
+        (
+            "  - name: rides",
+            "  - rides\n  - name: rides",
+            "PROJECT_INVALID",
+            2,
+            "a stream must have keys",
+        ),
         ("kind: statistics", "kind: statistic", "PTK_KIND_UNKNOWN", 11, "kind must be one of"),
         ("[mean]", "[median]", "CONFIG_INVALID", 16, "must be one of 'count'"),
         ("      upper: 80\n", "", "CONFIG_INVALID", 17, "given together"),
         ("time_part, column", "time_part, colum", "CONFIG_FIELDS", 15, "unknown ['colum']"),
         ("time_column: at", "time_column: speed", "SPEC_INVALID", 3, "a timestamp"),
         ("lower: 0, upper: 80}", "lower: 0}", "COLUMN_INVALID", 7, "'speed'"),
-        ("time_column: at", "time_column: at\n    window_seconds: 0", "SPEC_INVALID", 4, "window_seconds"),
+        (
+            "time_column: at",
+            "time_column: at\n    window_seconds: 0",
+            "SPEC_INVALID",
+            4,
+            "window_seconds",
+        ),
         ("epsilon: 1,", "epsilon: -1,", "AMOUNT_NEGATIVE", 4, "epsilon"),
         ("type: float64", "type: floot", "COLUMN_INVALID", 7, "floot"),
     ],
@@ -104,7 +128,9 @@ def test_what_is_wrong_is_told_with_its_line(
     assert GOOD.count(old) >= 1
     with pytest.raises(InvalidInput) as caught:
         read(tmp_path, GOOD.replace(old, new, 1))
-    assert (caught.value.reason, caught.value.details["line"]) == (reason, line), caught.value.message
+    assert (caught.value.reason, caught.value.details["line"]) == (reason, line), (
+        caught.value.message
+    )
     assert f"sage.yaml line {line}: " in caught.value.message
     assert words in caught.value.message
 
@@ -113,7 +139,10 @@ def test_what_is_wrong_is_told_with_its_line(
 def test_a_name_is_declared_once(tmp_path: Path, name: str, line: int) -> None:
     blocks = GOOD.split("ptks:\n")
     blocks = [blocks[0].removeprefix("streams:\n"), blocks[1]]
-    twice = [block * (2 if name == one else 1) for one, block in zip(("streams", "ptks"), blocks, strict=True)]
+    twice = [
+        block * (2 if name == one else 1)
+        for one, block in zip(("streams", "ptks"), blocks, strict=True)
+    ]
     with pytest.raises(InvalidInput, match="declared twice") as caught:
         read(tmp_path, f"streams:\n{twice[0]}ptks:\n{twice[1]}")
     assert caught.value.details["line"] == line

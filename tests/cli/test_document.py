@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptkstore.cli.document import MAX_VALUES, Document
+from ptkstore.cli.project.document import MAX_VALUES, Document
 
 TEXT = """\
 # a comment
@@ -29,9 +29,6 @@ def test_values_are_plain_and_know_their_lines() -> None:
     assert document.line(("streams", 0, "columns", 1, "type")) == 7
     assert document.line(("streams", 0, "columns", 1, "missing")) == 6
     assert document.where(("streams", 0, "columns", 0)) == "x.yaml line 5"
-    assert document.find(("streams", 0), "type") == ("streams", 0, "columns", 0, "type")
-    assert document.find(("streams", 0), "b") == ("streams", 0, "columns", 1)
-    assert document.find(("streams",), "nothing") == ("streams",)
 
 
 def test_json_is_yaml() -> None:

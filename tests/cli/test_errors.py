@@ -1,4 +1,6 @@
-"""Every way to get it wrong: the exit code, one line with the reason, one JSON object; no traceback, nothing left behind."""
+"""Every way to get it wrong: the exit code, one line with the reason, one JSON object; no
+traceback, nothing left behind.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,18 @@ NOWHERE = [
     ),
 ]
 
-REGISTER = ["ptk", "register", "a", "--stream", "rides", "--kind", "statistics", "--target", "0.1", "--config"]
+REGISTER = [
+    "ptk",
+    "register",
+    "a",
+    "--stream",
+    "rides",
+    "--kind",
+    "statistics",
+    "--target",
+    "0.1",
+    "--config",
+]
 
 # On a store that is well.
 STORE = [
@@ -64,7 +77,19 @@ STORE = [
     (["run", "--stream", "nope"], "STREAM_UNKNOWN"),
     (["ptk", "list", "--stream", "nope"], "STREAM_UNKNOWN"),
     (["featurize", "trips.csv", "--ptk", "hour-speed@7", "-o", "out.csv"], "REFERENCE_INVALID"),
-    (["featurize", "trips.csv", "--ptk", "hour-speed", "--ptk", "hour-speed@v1", "-o", "out.csv"], "COLUMN_EXISTS"),
+    (
+        [
+            "featurize",
+            "trips.csv",
+            "--ptk",
+            "hour-speed",
+            "--ptk",
+            "hour-speed@v1",
+            "-o",
+            "out.csv",
+        ],
+        "COLUMN_EXISTS",
+    ),
     (["stream", "push", "nope", "rides.parquet"], "STREAM_UNKNOWN"),
     (["stream", "push", "rides", "missing.parquet"], "FILE_UNREADABLE"),
     (["stream", "push", "rides", "rides.xlsx"], "FILE_KIND_UNKNOWN"),
@@ -110,8 +135,14 @@ def test_on_a_store(taxi: Taxi, arguments: list[str], reason: str) -> None:
 
 
 def test_a_process_of_its_own_says_the_same(taxi: Taxi) -> None:
-    for arguments in (["ptk", "lst"], ["ptk", "describe", "nope"], ["budget", "show", "nope", "--json"]):
-        assert sage(*arguments, cwd=taxi.path, code=None) == call(*arguments, cwd=taxi.path, code=None)
+    for arguments in (
+        ["ptk", "lst"],
+        ["ptk", "describe", "nope"],
+        ["budget", "show", "nope", "--json"],
+    ):
+        assert sage(*arguments, cwd=taxi.path, code=None) == call(
+            *arguments, cwd=taxi.path, code=None
+        )
 
 
 @pytest.mark.parametrize(
@@ -156,17 +187,26 @@ def test_an_error_that_is_not_ours_is_not_quoted(
     assert "Jane" not in text
 
 
-def test_a_traceback_can_be_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_traceback_can_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("SAGE_TRACEBACK", "1")
     assert "Traceback" in _raising(RuntimeError("x"), monkeypatch, capsys)[1]
 
 
-def test_the_operating_system_is_quoted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_operating_system_is_quoted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     error = OSError(28, "No space left on device", "meta.db")
-    assert _raising(error, monkeypatch, capsys) == (1, "No space left on device: meta.db [SYSTEM_ERROR]\n")
+    assert _raising(error, monkeypatch, capsys) == (
+        1,
+        "No space left on device: meta.db [SYSTEM_ERROR]\n",
+    )
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     error = ModuleNotFoundError("No module named 'sqlalchemy'", name="sqlalchemy")
     code, text = _raising(error, monkeypatch, capsys)
     assert (code, text) == (

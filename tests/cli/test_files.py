@@ -55,7 +55,9 @@ def test_an_error_never_quotes_a_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv"])
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00garbage\n\n,,,\n1", None], ids=["empty", "garbage", "missing"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe\x00garbage\n\n,,,\n1", None], ids=["empty", "garbage", "missing"]
+)
 def test_files_that_are_none(tmp_path: Path, ending: str, content: bytes | None) -> None:
     path = tmp_path / f"frame{ending}"
     if content is not None:
@@ -84,12 +86,20 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         write_table(TABLE, tmp_path / "nowhere" / "frame.csv")
 
 
-SCHEMA = pa.schema([pa.field("count", pa.int32(), nullable=False), pa.field("at", pa.timestamp("ms"))])
+SCHEMA = pa.schema(
+    [pa.field("count", pa.int32(), nullable=False), pa.field("at", pa.timestamp("ms"))]
+)
 TIMES = pa.array([0, None], pa.timestamp("ms"))
 
 
 def test_a_frame_is_brought_to_the_types_of_the_stream() -> None:
-    table = pa.table({"more": ["a", "b"], "at": TIMES.cast(pa.timestamp("us")), "count": pa.array([1, 2], pa.int64())})
+    table = pa.table(
+        {
+            "more": ["a", "b"],
+            "at": TIMES.cast(pa.timestamp("us")),
+            "count": pa.array([1, 2], pa.int64()),
+        }
+    )
     assert conform(table, SCHEMA).equals(pa.table({"count": [1, 2], "at": TIMES}, schema=SCHEMA))
 
 
@@ -103,7 +113,9 @@ def test_a_frame_is_brought_to_the_types_of_the_stream() -> None:
     ],
     ids=["text", "fraction", "large", "list"],
 )
-def test_what_does_not_fit_is_refused_by_the_name_of_its_column(counts: pa.Array, reason: str) -> None:
+def test_what_does_not_fit_is_refused_by_the_name_of_its_column(
+    counts: pa.Array, reason: str
+) -> None:
     with pytest.raises(InvalidInput, match=reason) as caught:
         conform(pa.table({"count": counts, "at": TIMES}), SCHEMA)
     assert caught.value.details == {"column": "count"}

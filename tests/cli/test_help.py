@@ -42,7 +42,9 @@ print("LOADED", sorted({heavy!r} & set(sys.modules)))
 """
 
 
-def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def commands(
+    group: click.Group = main, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Every command and group below one."""
     context = click.Context(group, info_name="sage")
     for name in group.list_commands(context):
@@ -57,7 +59,9 @@ ALL = dict(commands())
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["ptk", "--help"], ["plan", "-h"], [], ["stream"], ["version"]], ids=str
+    "arguments",
+    [["--help"], ["ptk", "--help"], ["plan", "-h"], [], ["stream"], ["version"]],
+    ids=str,
 )
 def test_help_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     run = subprocess.run(
@@ -75,7 +79,9 @@ def test_help_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
 
 def test_the_import_check_notices_what_is_heavy() -> None:
     call = "import pyarrow\n" + _CALL.format(arguments=["--help"], heavy=HEAVY)
-    run = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", call], capture_output=True, text=True, check=True, timeout=60
+    )
     assert "LOADED ['numpy', 'pyarrow']" in run.stdout or "LOADED ['pyarrow']" in run.stdout
 
 
@@ -94,7 +100,9 @@ def test_there_are_the_commands_that_were_promised() -> None:
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_every_command_has_an_example_of_itself_and_the_shared_options(path: tuple[str, ...]) -> None:
+def test_every_command_has_an_example_of_itself_and_the_shared_options(
+    path: tuple[str, ...],
+) -> None:
     text = ALL[path].get_help(click.Context(ALL[path], info_name="sage"))
     assert re.search(rf"Examples?:\n\s+sage {' '.join(path)}", text), text
     assert "--json" in text
@@ -120,7 +128,9 @@ def test_the_reference_has_every_command_and_every_option() -> None:
     leaves = {path for path, one in ALL.items() if not isinstance(one, click.Group)} | {("plan",)}
     assert set(documented) == leaves
     for path, line in documented.items():
-        options = {name for one in ALL[path].params for name in one.opts if name.startswith("-")} - {
+        options = {
+            name for one in ALL[path].params for name in one.opts if name.startswith("-")
+        } - {
             "--json",
             "--store",
         }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptkstore.cli.templates import begin, templates
+from ptkstore.cli.project.templates import begin, templates
 from tests.cli.sage import call
 
 FILES = [".gitignore", "make_rides.py", "sage.yaml"]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from ptklib.errors import BudgetExceeded
+from ptkstore.api.views import BlockLine, Registration
+from ptkstore.api.views.remedies import known_remedies
 from ptkstore.cli.output import Table, moment, plain, print_error, rejection, show, window_begins
-from ptkstore.cli.session import Session
-from ptkstore.views import BlockLine, Registration
+from ptkstore.cli.session import Invocation
 from tests.cli.sage import environment
 
 BLOCK = BlockLine("monday", 3, "sealed", None, float("inf"), None)
@@ -30,17 +31,34 @@ def test_values_become_plain_json() -> None:
         7: True,
         "nan": float("nan"),
     }
-    line = {"name": "monday", "window": 3, "status": "sealed", "dp_records": None, "left": None, "retired": None}
-    expected = {"blocks": [line], "path": "a/b", "exact": "1/3", "names": ["x"], "7": True, "nan": None}
+    line = {
+        "name": "monday",
+        "window": 3,
+        "status": "sealed",
+        "dp_records": None,
+        "left": None,
+        "retired": None,
+    }
+    expected = {
+        "blocks": [line],
+        "path": "a/b",
+        "exact": "1/3",
+        "names": ["x"],
+        "7": True,
+        "nan": None,
+    }
     assert plain(body) == expected
 
 
 def test_a_table_on_a_pipe_is_one_line_per_row(capsys: pytest.CaptureFixture[str]) -> None:
     long = "x" * 200
     show(
-        Session(),
+        Invocation(),
         None,
-        Table(("name", "count", "text"), [("a", 5, long), ("bcd", 12345, None), ("e", None, "two\nlines")]),
+        Table(
+            ("name", "count", "text"),
+            [("a", 5, long), ("bcd", 12345, None), ("e", None, "two\nlines")],
+        ),
     )
     assert capsys.readouterr().out.splitlines() == [
         "name  count  text",
@@ -51,12 +69,12 @@ def test_a_table_on_a_pipe_is_one_line_per_row(capsys: pytest.CaptureFixture[str
 
 
 def test_empty_parts_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    show(Session(), None, Table(("a",), []), "", "nothing yet")
+    show(Invocation(), None, Table(("a",), []), "", "nothing yet")
     assert capsys.readouterr().out == "nothing yet\n"
 
 
 def test_json_is_the_payload_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    show(Session(as_json=True), [BLOCK], "for people", Table(("a",), [(1,)]))
+    show(Invocation(as_json=True), [BLOCK], "for people", Table(("a",), [(1,)]))
     assert json.loads(capsys.readouterr().out)[0]["name"] == "monday"
 
 
@@ -71,8 +89,12 @@ def test_errors_are_one_line_or_one_object(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_rejection_says_what_would_be_accepted() -> None:
-    answer = Registration("a", "REJECTED", "too little data", 0.07, ("Raise N_max.",))
-    assert rejection(answer) == "a REJECTED: too little data\n  nearest feasible target: 0.07\n  or: Raise N_max."
+    helps = known_remedies((), ("Raise N_max.",))
+    answer = Registration("a", "REJECTED", "too little data", 0.07, remedies=helps)
+    assert (
+        rejection(answer)
+        == "a REJECTED: too little data\n  nearest feasible target: 0.07\n  or: Raise N_max."
+    )
     assert rejection(Registration("a", "REJECTED", "no")) == "a REJECTED: no"
 
 
@@ -85,12 +107,12 @@ _SHOW = """
 import time
 from ptkstore.cli.output import Table, show
 from ptkstore.cli.progress import progress
-from ptkstore.cli.session import Session
+from ptkstore.cli.session import Invocation
 with progress("one [bold]") as tell:
     if tell is not None:
         tell("two")
     time.sleep(0.3)
-show(Session(), None, Table(("level", "count"), [("OK", 1), ("ERROR", 22)]))
+show(Invocation(), None, Table(("level", "count"), [("OK", 1), ("ERROR", 22)]))
 """
 
 
@@ -129,14 +151,20 @@ def test_a_terminal_gets_progress_and_a_pipe_does_not() -> None:
     shown = _on_terminal("stderr")
     assert "two" in shown
     assert "OK" not in shown
-    piped = subprocess.run([sys.executable, "-c", _SHOW], capture_output=True, text=True, check=True, timeout=60)
+    piped = subprocess.run(
+        [sys.executable, "-c", _SHOW], capture_output=True, text=True, check=True, timeout=60
+    )
     assert piped.stderr == ""
     assert piped.stdout == "level  count\nOK         1\nERROR     22\n"
 
 
 @pytest.mark.parametrize(
     ("window", "seconds", "text"),
-    [(20_513, 86_400, "2026-03-01"), (0, 3600, "1970-01-01"), (492_313, 3600, "2026-03-01 01:00:00Z")],
+    [
+        (20_513, 86_400, "2026-03-01"),
+        (0, 3600, "1970-01-01"),
+        (492_313, 3600, "2026-03-01 01:00:00Z"),
+    ],
 )
 def test_a_window_is_named_by_when_it_begins(window: int, seconds: int, text: str) -> None:
     assert window_begins(window, seconds) == text

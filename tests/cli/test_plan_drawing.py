@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from ptkstore.cli.plan_drawing import draw_plan
-from ptkstore.views import PartitionLine, PlanLine, PlanView
+from ptkstore.api.views import PartitionLine, PlanLine, PlanView
+from ptkstore.drawing.plan_text import draw_plan
 
 
-def plan(lines: list[PlanLine], partitions: list[PartitionLine], before: float | None = 0.0) -> PlanView:
+def plan(
+    lines: list[PlanLine], partitions: list[PartitionLine], before: float | None = 0.0
+) -> PlanView:
     total = sum(one.samples for one in partitions) or None
     cuts = tuple(partitions)
     return PlanView(
-        "rides", 0, "OPTIMAL", total, None, "strip", 0.0, tuple(lines), partitions=cuts, spent_before=before
+        "rides",
+        0,
+        "OPTIMAL",
+        total,
+        None,
+        "strip",
+        0.0,
+        tuple(lines),
+        partitions=cuts,
+        spent_before=before,
     )
 
 
@@ -31,7 +42,10 @@ def test_ptks_lie_in_their_partitions_as_high_as_they_use() -> None:
 
 
 def test_what_counts_took_before_is_below_e() -> None:
-    lines, cuts = [line("all", 1.0, 0), line("half", 0.5, 1)], [PartitionLine(100, 1, 1.0), PartitionLine(100, 1, 0.5)]
+    lines, cuts = (
+        [line("all", 1.0, 0), line("half", 0.5, 1)],
+        [PartitionLine(100, 1, 1.0), PartitionLine(100, 1, 0.5)],
+    )
     rows = draw_plan(plan(lines, cuts, 0.2), width=2, height=10).splitlines()
     assert [row[8:10] for row in rows[:10]] == ["=="] * 2 + ["a."] * 4 + ["ab"] * 4
     assert rows[-1] == "a all, b half; . idle (25.0%); = published counts (20.00% of E)"

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptkstore.cli.declaration import Project
-from ptkstore.cli.reconcile import Outcome, reconcile, undeclared
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.cli.project.declaration import Project
+from ptkstore.cli.project.reconcile import Reconciled, reconcile, undeclared
 from tests.cli.sage import call, sage
 from tests.cli.test_declaration import GOOD
 
 TIGHT = GOOD.replace("target: 0.05", "target: 0.0000001")
 # Both PTKs of the template reach such targets alone, and not together.
 CROWDED = files("ptkstore").joinpath("templates/taxi/sage.yaml").read_text()
-CROWDED = CROWDED.replace("target: 0.05", "target: 0.0065").replace("target: 0.02", "target: 0.0015")
+CROWDED = CROWDED.replace("target: 0.05", "target: 0.0065").replace(
+    "target: 0.02", "target: 0.0015"
+)
 
 
 @pytest.fixture
@@ -27,21 +29,27 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def apply(store: Store, tmp_path: Path, text: str) -> dict[str, Outcome]:
+def apply(store: Store, tmp_path: Path, text: str) -> dict[str, Reconciled]:
     path = tmp_path / "sage.yaml"
     path.write_text(text)
     project = Project.read(path)
     return {one.name: one for one in reconcile(store, project)}
 
 
-def statuses(outcomes: dict[str, Outcome]) -> dict[str, str]:
+def statuses(outcomes: dict[str, Reconciled]) -> dict[str, str]:
     return {name: one.status for name, one in outcomes.items()}
 
 
 def test_twice_is_once(store: Store, tmp_path: Path) -> None:
-    assert statuses(apply(store, tmp_path, GOOD)) == {"rides": "CREATED", "hour-speed": "REGISTERED"}
+    assert statuses(apply(store, tmp_path, GOOD)) == {
+        "rides": "CREATED",
+        "hour-speed": "REGISTERED",
+    }
     events = store.events()
-    assert statuses(apply(store, tmp_path, GOOD)) == {"rides": "UNCHANGED", "hour-speed": "UNCHANGED"}
+    assert statuses(apply(store, tmp_path, GOOD)) == {
+        "rides": "UNCHANGED",
+        "hour-speed": "UNCHANGED",
+    }
     assert store.events() == events
 
 
@@ -52,20 +60,35 @@ def test_a_target_and_a_configuration_follow_the_file(store: Store, tmp_path: Pa
     both = GOOD.replace("0.05", "0.07").replace("[mean]", "[mean, count]")
     assert apply(store, tmp_path, both)["hour-speed"].status == "UPDATED"
     view = store.ptk("hour-speed")
-    assert (view.target, list(view.config["statistics"]), view.config_version) == (0.07, ["mean", "count"], 2)
+    assert (view.target, list(view.config["statistics"]), view.config_version) == (
+        0.07,
+        ["mean", "count"],
+        2,
+    )
     assert apply(store, tmp_path, both)["hour-speed"].status == "UNCHANGED"
 
 
-def test_a_newcomer_that_does_not_fit_is_rejected_and_may_ask_again(store: Store, tmp_path: Path) -> None:
+def test_a_newcomer_that_does_not_fit_is_rejected_and_may_ask_again(
+    store: Store, tmp_path: Path
+) -> None:
+    events = store.events()
     first = apply(store, tmp_path, CROWDED)
-    assert statuses(first) == {"rides": "CREATED", "hour-speed": "REGISTERED", "zone-fare": "REJECTED"}
+    assert statuses(first) == {
+        "rides": "SKIPPED",
+        "hour-speed": "SKIPPED",
+        "zone-fare": "REJECTED",
+    }
+    # All or nothing.
+    assert (store.streams(), store.ptks(), store.events()) == ([], [], events)
     rejected = first["zone-fare"]
     assert rejected.reason
     assert rejected.nearest_target is not None
+    assert [remedy.text for remedy in rejected.remedies] == list(rejected.changes)
+    assert rejected.remedies
     nearest = CROWDED.replace("0.0015", str(rejected.nearest_target))
     assert statuses(apply(store, tmp_path, nearest)) == {
-        "rides": "UNCHANGED",
-        "hour-speed": "UNCHANGED",
+        "rides": "CREATED",
+        "hour-speed": "REGISTERED",
         "zone-fare": "REGISTERED",
     }
 
@@ -79,8 +102,11 @@ def test_a_change_that_does_not_fit_leaves_what_was(store: Store, tmp_path: Path
     assert store.ptk("hour-speed").status == "ACTIVE"
 
 
-def test_a_configuration_that_needs_the_new_target_comes_with_it(store: Store, tmp_path: Path) -> None:
-    # A key with a quarter of the share has a quarter of the samples: too few for the old target, enough for the new one.
+def test_a_configuration_that_needs_the_new_target_comes_with_it(
+    store: Store, tmp_path: Path
+) -> None:
+    # A key with a quarter of the share has a quarter of the samples: too few for the old target,
+    # enough for the new one.
     small = GOOD.replace("    columns:", "    n_max: 3000\n    columns:").replace(
         "      statistics", "      min_share: 0.04\n      statistics"
     )
@@ -95,7 +121,9 @@ def test_a_configuration_that_needs_the_new_target_comes_with_it(store: Store, t
 
 def test_a_stream_never_changes_and_its_ptks_are_left_alone(store: Store, tmp_path: Path) -> None:
     apply(store, tmp_path, GOOD)
-    changed = apply(store, tmp_path, GOOD.replace("upper: 80}", "upper: 90}").replace("0.05", "0.06"))
+    changed = apply(
+        store, tmp_path, GOOD.replace("upper: 80}", "upper: 90}").replace("0.05", "0.06")
+    )
     assert statuses(changed) == {"rides": "REJECTED", "hour-speed": "SKIPPED"}
     assert "columns" in changed["rides"].reason
     assert store.ptk("hour-speed").target == 0.05
@@ -128,10 +156,25 @@ def test_what_is_not_declared_is_named_and_left(store: Store, tmp_path: Path) ->
     assert store.ptk("hour-speed").status == "ACTIVE"
 
 
-def test_a_stream_that_nobody_has_is_noticed_before_anything_is_done(store: Store, tmp_path: Path) -> None:
+def test_a_stream_that_nobody_has_is_noticed_before_anything_is_done(
+    store: Store, tmp_path: Path
+) -> None:
     with pytest.raises(InvalidInput, match="STREAM_UNKNOWN") as caught:
         apply(store, tmp_path, GOOD.replace("stream: rides", "stream: walks"))
     assert caught.value.details["line"] == 10
+    assert store.streams() == []
+
+
+def test_what_only_the_store_can_know_is_told_at_the_line_of_its_ptk(
+    store: Store, tmp_path: Path
+) -> None:
+    wrong = GOOD.replace("value: speed\n", "value: nowhere\n")
+    assert wrong != GOOD
+    with pytest.raises(InvalidInput, match="COLUMN_UNKNOWN") as caught:
+        apply(store, tmp_path, wrong)
+    # The line of its config.
+    assert caught.value.details["line"] == 13
+    assert caught.value.details["ptk"] == "hour-speed"
     assert store.streams() == []
 
 
@@ -153,5 +196,7 @@ def test_the_project_is_here_or_in_the_store(tmp_path: Path) -> None:
     (tmp_path / "sage.yaml").write_text(GOOD.replace("0.05", "0.06"))
     changed = call("apply", "--store", "store", "--json", cwd=tmp_path).json["outcomes"]
     assert [one["status"] for one in changed] == ["UNCHANGED", "UPDATED"]
-    named = call("apply", "--store", "store", "-f", "store/sage.yaml", "--json", cwd=tmp_path).json["outcomes"]
+    named = call("apply", "--store", "store", "-f", "store/sage.yaml", "--json", cwd=tmp_path).json[
+        "outcomes"
+    ]
     assert [one["status"] for one in named] == ["UNCHANGED", "UPDATED"]

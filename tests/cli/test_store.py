@@ -59,7 +59,10 @@ def test_every_day_gave_every_ptk_a_version(taxi: Taxi) -> None:
 
 def test_running_again_does_nothing(taxi: Taxi) -> None:
     assert call("run", "--until", "2026-03-04", "--json", cwd=taxi.path).json == []
-    assert "no window is complete" in call("run", "--stream", "rides", "--until", "2026-03-02", cwd=taxi.path).out
+    assert (
+        "no window is complete"
+        in call("run", "--stream", "rides", "--until", "2026-03-02", cwd=taxi.path).out
+    )
 
 
 def test_applying_again_changes_nothing(taxi: Taxi) -> None:
@@ -147,12 +150,18 @@ def test_events_are_in_order_and_can_be_continued(taxi: Taxi) -> None:
     everything = call("events", "tail", "-n", "1000", "--json", cwd=taxi.path).json
     ids = [one["id"] for one in everything]
     assert ids == sorted(set(ids))
-    assert [one["id"] for one in call("events", "tail", "-n", "2", "--json", cwd=taxi.path).json] == ids[-2:]
-    assert [one["id"] for one in call("events", "tail", "--after", str(ids[-3]), "--json", cwd=taxi.path).json] == ids[
-        -2:
-    ]
+    assert [
+        one["id"] for one in call("events", "tail", "-n", "2", "--json", cwd=taxi.path).json
+    ] == ids[-2:]
+    assert [
+        one["id"]
+        for one in call("events", "tail", "--after", str(ids[-3]), "--json", cwd=taxi.path).json
+    ] == ids[-2:]
     assert call("events", "tail", "-n", "0", "--json", cwd=taxi.path).json == []
-    assert {one["subject"] for one in everything if one["kind"] == "ptk.state"} == {"hour-speed", "zone-fare"}
+    assert {one["subject"] for one in everything if one["kind"] == "ptk.state"} == {
+        "hour-speed",
+        "zone-fare",
+    }
 
 
 def test_follow_goes_on_until_interrupted(taxi: Taxi, tmp_path: Path) -> None:
@@ -165,17 +174,20 @@ def test_follow_goes_on_until_interrupted(taxi: Taxi, tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        first = json.loads(process.stdout.readline())
-        # Another process changes the store while this one follows.
-        sage("ptk", "retire", "zone-fare", cwd=store)
-        second = json.loads(process.stdout.readline())
-        assert second["id"] > first["id"]
-        assert second["subject"] == "zone-fare"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        assert json.loads(process.stderr.read())["reason"] == "RUN_INTERRUPTED"
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            first = json.loads(process.stdout.readline())
+            # Another process changes the store while this one follows.
+            sage("ptk", "retire", "zone-fare", cwd=store)
+            second = json.loads(process.stdout.readline())
+            assert second["id"] > first["id"]
+            assert second["subject"] == "zone-fare"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            assert json.loads(process.stderr.read())["reason"] == "RUN_INTERRUPTED"
+        finally:
+            process.kill()  # or leaving would wait for it for ever
 
 
 def test_the_doctor_finds_a_canary_in_the_clear(taxi: Taxi, tmp_path: Path) -> None:
@@ -190,7 +202,16 @@ def test_the_doctor_finds_a_canary_in_the_clear(taxi: Taxi, tmp_path: Path) -> N
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
 def test_featurize(taxi: Taxi, tmp_path: Path, ending: str) -> None:
     output = tmp_path / f"features{ending}"
-    arguments = ["featurize", "trips.csv", "--ptk", "hour-speed", "--ptk", "zone-fare@v2", "-o", str(output)]
+    arguments = [
+        "featurize",
+        "trips.csv",
+        "--ptk",
+        "hour-speed",
+        "--ptk",
+        "zone-fare@v2",
+        "-o",
+        str(output),
+    ]
     body = sage(*arguments, "--json", cwd=taxi.path).json
     assert body["rows"] == 8
     assert body["states"] == ["hour-speed@v3", "zone-fare@v2"]
@@ -213,12 +234,27 @@ def test_featurize(taxi: Taxi, tmp_path: Path, ending: str) -> None:
 
 def test_register_retarget_retire(taxi: Taxi, tmp_path: Path) -> None:
     store = _copy(taxi, tmp_path)
-    config = {"keys": [{"kind": "time_part", "column": "pickup_at", "part": "weekday"}], "statistics": ["count"]}
+    config = {
+        "keys": [{"kind": "time_part", "column": "pickup_at", "part": "weekday"}],
+        "statistics": ["count"],
+    }
     (store / "weekday.yaml").write_text(json.dumps(config))
-    register = ["ptk", "register", "weekday", "--stream", "rides", "--kind", "statistics", "--target", "0.05"]
+    register = [
+        "ptk",
+        "register",
+        "weekday",
+        "--stream",
+        "rides",
+        "--kind",
+        "statistics",
+        "--target",
+        "0.05",
+    ]
     answer = call(*register, "--config", "@weekday.yaml", "--json", cwd=store).json
     assert answer["status"] == "ACTIVE"
-    assert call("ptk", "retarget", "weekday", "0.06", "--json", cwd=store).json["status"] == "ACTIVE"
+    assert (
+        call("ptk", "retarget", "weekday", "0.06", "--json", cwd=store).json["status"] == "ACTIVE"
+    )
     refused = call("ptk", "retarget", "weekday", "0.0000001", "--json", cwd=store, code=1).json
     assert refused["status"] == "REJECTED"
     assert refused["reason"]
@@ -236,7 +272,9 @@ def test_register_retarget_retire(taxi: Taxi, tmp_path: Path) -> None:
 def test_a_push_can_be_repeated(taxi: Taxi, tmp_path: Path) -> None:
     store = _copy(taxi, tmp_path)
     push = ["stream", "push", "rides", "rides.csv", "--producer", "depot", "--seq", "2", "--json"]
-    (store / "rides.csv").write_text("pickup_at,zone,speed_kmh,fare\n2026-03-05 10:00:00,north,31.5,12\n")
+    (store / "rides.csv").write_text(
+        "pickup_at,zone,speed_kmh,fare\n2026-03-05 10:00:00,north,31.5,12\n"
+    )
     first, second = (call(*push, cwd=store).json for _ in range(2))
     assert first == second
     assert "pushed rides.csv to rides" in call(*push[:-1], cwd=store).out
@@ -244,7 +282,9 @@ def test_a_push_can_be_repeated(taxi: Taxi, tmp_path: Path) -> None:
     assert call("budget", "show", "rides", "--json", cwd=store).json["exposure"]["blocks"] >= 1
 
 
-def test_a_record_that_cannot_be_in_the_stream_is_told_and_the_others_are_pushed(taxi: Taxi, tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_in_the_stream_is_told_and_the_others_are_pushed(
+    taxi: Taxi, tmp_path: Path
+) -> None:
     store = _copy(taxi, tmp_path)
     push = ["stream", "push", "rides", "rides.csv", "--producer", "depot", "--seq", "3"]
     rows = [f"2026-03-05 10:00:{k:02},north,{'' if k in (5, 7) else '31.5'},12" for k in range(20)]
@@ -276,7 +316,9 @@ def test_a_stream_from_a_file(tmp_path: Path) -> None:
 def _copy(taxi: Taxi, tmp_path: Path) -> Path:
     shutil.copytree(taxi.path, tmp_path / "taxi")
     # Keys are readable by their owner only, copies too.
-    assert all(one.stat().st_mode & 0o077 == 0 for one in (tmp_path / "taxi").rglob("*.key")), os.listdir(tmp_path)
+    assert all(one.stat().st_mode & 0o077 == 0 for one in (tmp_path / "taxi").rglob("*.key")), (
+        os.listdir(tmp_path)
+    )
     return tmp_path / "taxi"
 
 
@@ -287,9 +329,10 @@ def test_a_window_without_enough_data_says_why(taxi: Taxi, tmp_path: Path) -> No
     assert "Send at least" in people.out
     assert "2026-03-04" in people.out
     assert "sage plan show --stream rides" in people.out
-    assert {one["outcome"] for one in call("budget", "history", "rides", "--json", cwd=store).json[-1]["trained"]} == {
-        "SKIPPED"
-    }
+    assert {
+        one["outcome"]
+        for one in call("budget", "history", "rides", "--json", cwd=store).json[-1]["trained"]
+    } == {"SKIPPED"}
     shown = call("plan", "show", "--svg", str(store / "plan.svg"), cwd=store).out
     assert (store / "plan.svg").read_text().startswith("<svg")
     assert "INFEASIBLE" in shown
@@ -309,11 +352,19 @@ def test_the_picture_of_a_plan_is_written_as_svg_and_as_png(taxi: Taxi, tmp_path
 
 
 def test_what_if_shows_both_plans(taxi: Taxi) -> None:
-    found = call("plan", "what-if", "--stream", "rides", "--drop", "zone-fare", "--json", cwd=taxi.path).json
+    found = call(
+        "plan", "what-if", "--stream", "rides", "--drop", "zone-fare", "--json", cwd=taxi.path
+    ).json
     assert {line["ptk"] for line in found["current"]["lines"]} == {"hour-speed", "zone-fare"}
     assert {line["ptk"] for line in found["proposed"]["lines"]} == {"hour-speed"}
-    words = call("plan", "what-if", "--stream", "rides", "--retarget", "zone-fare=0.2", cwd=taxi.path).out
+    words = call(
+        "plan", "what-if", "--stream", "rides", "--retarget", "zone-fare=0.2", cwd=taxi.path
+    ).out
     assert words.startswith("now: ")
     assert "\nthen: " in words
-    for option, bad, code in (("--retarget", "zone-fare", 2), ("--add", "nobody", 2), ("--drop", "nobody", 1)):
+    for option, bad, code in (
+        ("--retarget", "zone-fare", 2),
+        ("--add", "nobody", 2),
+        ("--drop", "nobody", 1),
+    ):
         call("plan", "what-if", "--stream", "rides", option, bad, cwd=taxi.path, code=code)

@@ -1,7 +1,8 @@
 """A tab of a real Chromium, driven through Playwright.
 
-`Browsing.visit` fails on anything that the browser complains of, on a request that leaves the host, and on every serious
-finding of axe-core, which comes from npm through the cache of servers and is no part of the wheel.
+`Browsing.visit` fails on anything that the browser complains of, on a request that leaves the host,
+and on every serious finding of axe-core, which comes from npm through the cache of servers and is
+no part of the wheel.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from urllib.parse import urljoin, urlsplit
 
 from playwright.sync_api import Page, Response
 
+from devtools.servers.cache import Say
 from tests.console.packages import ROOT, npm_package
-from tests.servers.cache import Say
 
 __all__ = ["AXE", "DRESSES", "Browsing", "axe_source", "screenshots"]
 
@@ -95,6 +96,7 @@ class Browsing:
             self.complaints.append(f"{kind}: {text}")
 
     def _failed(self, request: Any) -> None:
-        # A download is "failed" for a tab, and so is a stream of events that ends because the tab moves on.
+        # A download is "failed" for a tab, and so is a stream of events that ends because the tab
+        # moves on.
         if not request.url.partition("?")[0].endswith((".csv", ".svg", ".png", "-live")):
             self.complaints.append(f"failed: {request.url}: {request.failure}")

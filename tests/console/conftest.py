@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.client import Store
+from devtools.servers.cache import ServerMissing, tell
+from ptkstore import Store
 from ptkstore.console import DirectorySource, ServerSource
-from ptkstore.rpc.callers import make_token
+from ptkstore.engine.access.tokens import make_token
 from tests.console.browsing import Browsing, axe_source
 from tests.console.packages import chromium_program
 from tests.console.running import Running, console
 from tests.console.stores import lively
 from tests.rpc.small import serving
-from tests.servers.cache import ServerMissing, tell
 
 ROLES = ("reader", "producer", "developer", "operator")
 
@@ -54,9 +54,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, st
 @pytest.fixture(scope="session")
 def tokens(served: tuple[Store, str]) -> dict[str, str]:
     """One for each role, and one of an operator who has one stream only."""
-    home = served[0].home
-    made = {role: make_token(home.metadata, role, roles=[role], now_ms=home.now_ms())[0] for role in ROLES}
-    limited = make_token(home.metadata, "limited", roles=["operator"], streams=["quiet"], now_ms=home.now_ms())[0]
+    parts = served[0].parts
+    made = {
+        role: make_token(parts.metadata, role, roles=[role], now_ms=parts.now_ms())[0]
+        for role in ROLES
+    }
+    limited = make_token(
+        parts.metadata, "limited", roles=["operator"], streams=["quiet"], now_ms=parts.now_ms()
+    )[0]
     return made | {"limited": limited}
 
 
@@ -80,7 +85,8 @@ def browse() -> Iterator[Callable[..., Browsing]]:
     from playwright.sync_api import BrowserContext, Error, sync_playwright
 
     def closed(context: BrowserContext) -> None:
-        # A browser that is gone by now has closed it already; tests that needed it have failed by themselves.
+        # A browser that is gone by now has closed it already; tests that needed it have failed by
+        # themselves.
         with suppress(Error):
             context.close()
 
@@ -90,7 +96,12 @@ def browse() -> Iterator[Callable[..., Browsing]]:
         if os.environ.get("REQUIRE_SERVERS") == "1":
             pytest.fail(f"a server is missing, and REQUIRE_SERVERS=1: {missing}", pytrace=False)
         pytest.skip(f"a server is missing: {missing}")
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+    quiet = [
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+    ]
     with sync_playwright() as playwright, ExitStack() as stack:
         # The sandbox does not start for root.
         arguments = [*quiet, *(["--no-sandbox"] if os.geteuid() == 0 else [])]

@@ -1,7 +1,9 @@
-"""Everything that a visitor of the console can get at: every link, every form, every file, every stream of events.
+"""Everything that a visitor of the console can get at: every link, every form, every file, every
+stream of events.
 
-`crawl` follows links from some pages on; `act` sends every form once as it stands and once empty. Lists have endless
-addresses (sorted, searched, turned), so that each path is asked for so many times at most.
+`crawl` follows links from some pages on; `act` sends every form once as it stands and once empty.
+Lists have endless addresses (sorted, searched, turned), so that each path is asked for so many
+times at most.
 """
 
 from __future__ import annotations
@@ -39,7 +41,12 @@ def crawl(client: Client, begin: Iterable[str]) -> Iterator[Seen]:
     while todo:
         address = html.unescape(todo.pop(0)).partition("#")[0]
         path = address.partition("?")[0]
-        if not path or address in known or path.startswith("static/") or times[path] >= _MOST_OF_A_PATH:
+        if (
+            not path
+            or address in known
+            or path.startswith("static/")
+            or times[path] >= _MOST_OF_A_PATH
+        ):
             continue
         known.add(address)
         times[path] += 1
@@ -58,13 +65,19 @@ def act(client: Client, pages: Iterable[Seen]) -> Iterator[Seen]:
     secret = client.get("overview").csrf
     for page in pages:
         for action, body in _FORM.findall(page.text):
-            fields = {html.unescape(name): html.unescape(value) for name, value in _FIELD.findall(body)}
+            fields = {
+                html.unescape(name): html.unescape(value) for name, value in _FIELD.findall(body)
+            }
             fields["csrf"] = secret
             key = (action, str(sorted(fields.items())))
             if action == "sign-out" or key in sent:
                 continue
             sent.add(key)
-            for form in (fields, {"csrf": secret}, fields | dict.fromkeys(set(fields) - {"csrf"}, "\u2026")):
+            for form in (
+                fields,
+                {"csrf": secret},
+                fields | dict.fromkeys(set(fields) - {"csrf"}, "\u2026"),
+            ):
                 answer = client.post(action, form)
                 yield _seen(f"POST {action}", answer)
                 if answer.status == 303:

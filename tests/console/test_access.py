@@ -9,14 +9,16 @@ import pytest
 from starlette.responses import Response
 
 from ptklib.errors import InvalidInput
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.store import Store as AnyStore
 from ptkstore.console import ConsoleSettings, DirectorySource, ServerSource
-from ptkstore.console.frame import CONTENT_POLICY
+from ptkstore.console.page.page import Page, Visit
 from ptkstore.console.pages import PAGES
-from ptkstore.console.sessions import Sessions
-from ptkstore.console.settings import require_protection
-from ptkstore.console.visit import Page, Visit
-from ptkstore.rpc.callers import TOKEN_SECONDS, make_token
+from ptkstore.console.security.security_headers import CONTENT_POLICY
+from ptkstore.console.sessions.sessions import Sessions
+from ptkstore.console.sessions.settings import require_protection
+from ptkstore.engine.access.tokens import make_token
+from ptkstore.rpc.gate.identity import TOKEN_SECONDS
 from tests.console.running import Running, console
 
 GETS = [one.path for one in PAGES if one.method == "GET"]
@@ -87,7 +89,9 @@ def test_a_wrong_token_does_not(remote: Running, token: str, status: int, reason
 
 def test_a_producer_has_nothing_to_see(remote: Running, tokens: dict[str, str]) -> None:
     client = remote.client()
-    answer = client.post("sign-in", {"csrf": client.get("sign-in").csrf, "token": tokens["producer"]})
+    answer = client.post(
+        "sign-in", {"csrf": client.get("sign-in").csrf, "token": tokens["producer"]}
+    )
     assert answer.status == 403
     assert "PERMISSION_DENIED" in answer.text
 
@@ -125,7 +129,9 @@ def test_too_many_tries_have_to_wait(empty_store: Store) -> None:
 
 
 def test_behind_a_proxy_each_visitor_has_tries_of_their_own(empty_store: Store) -> None:
-    with console(DirectorySource(empty_store, "x"), sign_ins_per_second=1.0, trust_proxy=True) as running:
+    with console(
+        DirectorySource(empty_store, "x"), sign_ins_per_second=1.0, trust_proxy=True
+    ) as running:
 
         def tried(address: str) -> int:
             return running.client(x_forwarded_for=address).get("open?key=x").status
@@ -217,7 +223,7 @@ def test_a_session_ends_when_nobody_is_there(empty_store: Store) -> None:
 
 
 def test_sessions_end_by_the_clock(empty_store: Store) -> None:
-    now, over = [0.0], list[Store]()
+    now, over = [0.0], list[AnyStore]()
     limits = ConsoleSettings(idle_seconds=10, longest_seconds=100, most_sessions=2)
     sessions = Sessions(limits, over.append, lambda: now[0])
     first = sessions.begin(empty_store, empty_store.caller())
@@ -243,14 +249,14 @@ def test_sessions_end_by_the_clock(empty_store: Store) -> None:
 
 
 def test_a_token_that_is_revoked_ends_the_session(served: tuple[Store, str]) -> None:
-    home = served[0].home
-    token, row = make_token(home.metadata, "shortlived", roles=["reader"], now_ms=home.now_ms())
+    parts = served[0].parts
+    token, row = make_token(parts.metadata, "shortlived", roles=["reader"], now_ms=parts.now_ms())
     with console(ServerSource(served[1])) as running:
         client = running.client()
         client.post("sign-in", {"csrf": client.get("sign-in").csrf, "token": token})
         assert client.get("plan?stream=rides").status == 200
-        with home.metadata.write() as tx:
-            tx.tokens.revoke(row.name, at_ms=home.now_ms())
+        with parts.metadata.write() as tx:
+            tx.tokens.revoke(row.name, at_ms=parts.now_ms())
         deadline = time.monotonic() + 3 * TOKEN_SECONDS + 10
         while (answer := client.get("plan?stream=rides")).status == 200:
             assert time.monotonic() < deadline
@@ -258,7 +264,9 @@ def test_a_token_that_is_revoked_ends_the_session(served: tuple[Store, str]) -> 
         assert (answer.status, answer.headers["location"]) == (303, "sign-in?over=1")
 
 
-def test_roles_decide_what_is_offered_and_done(served: tuple[Store, str], tokens: dict[str, str]) -> None:
+def test_roles_decide_what_is_offered_and_done(
+    served: tuple[Store, str], tokens: dict[str, str]
+) -> None:
     done = []
 
     def act(visit: Visit) -> Response:
@@ -267,11 +275,18 @@ def test_roles_decide_what_is_offered_and_done(served: tuple[Store, str], tokens
 
     pages = (
         *PAGES,
-        Page(path="secret", view=lambda _visit: Response("secret"), label="Secret", role="operator"),
+        Page(
+            path="secret", view=lambda _visit: Response("secret"), label="Secret", role="operator"
+        ),
         Page(path="act", view=act, role="operator", method="POST"),
     )
     with console(ServerSource(served[1]), pages=pages) as running:
-        for who, may in (("reader", False), ("developer", False), ("operator", True), ("limited", True)):
+        for who, may in (
+            ("reader", False),
+            ("developer", False),
+            ("operator", True),
+            ("limited", True),
+        ):
             client = running.client()
             client.post("sign-in", {"csrf": client.get("sign-in").csrf, "token": tokens[who]})
             page = client.get("overview")
@@ -281,7 +296,9 @@ def test_roles_decide_what_is_offered_and_done(served: tuple[Store, str], tokens
     assert done == ["operator", "limited"]
 
 
-@pytest.mark.parametrize("path", ["sign-in", "overview", "plan", "nowhere", "static/console.css", "open?key=x"])
+@pytest.mark.parametrize(
+    "path", ["sign-in", "overview", "plan", "nowhere", "static/console.css", "open?key=x"]
+)
 def test_every_answer_has_the_headers(running: Running, path: str) -> None:
     answer = running.signed_in().get(path)
     assert answer.headers["content-security-policy"] == CONTENT_POLICY
@@ -289,7 +306,9 @@ def test_every_answer_has_the_headers(running: Running, path: str) -> None:
     assert answer.headers["x-frame-options"] == "DENY"
     assert answer.headers["referrer-policy"] == "same-origin"
     assert "server" not in answer.headers
-    assert answer.headers["cache-control"] == ("no-cache" if path.startswith("static") else "no-store")
+    assert answer.headers["cache-control"] == (
+        "no-cache" if path.startswith("static") else "no-store"
+    )
 
 
 def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:
@@ -328,7 +347,9 @@ def test_static_files_are_kept_by_their_digest(embedded: Running) -> None:
 
 
 def test_only_known_names_are_answered(empty_store: Store) -> None:
-    with console(DirectorySource(empty_store, "x"), hosts=("localhost", "127.0.0.1", "[::1]")) as running:
+    with console(
+        DirectorySource(empty_store, "x"), hosts=("localhost", "127.0.0.1", "[::1]")
+    ) as running:
         assert running.client().get("sign-in").status == 200
         assert running.client(host=f"localhost:{running.port}").get("sign-in").status == 200
         assert running.client(host="LOCALHOST").get("sign-in").status == 200
@@ -340,7 +361,11 @@ def test_only_known_names_are_answered(empty_store: Store) -> None:
 
 def test_a_proxy_is_believed_only_when_it_is_trusted(empty_store: Store) -> None:
     source = DirectorySource(empty_store, "x")
-    told = {"x_forwarded_proto": "https", "x_forwarded_host": "sage.example", "x_forwarded_prefix": "/deep/sage/"}
+    told = {
+        "x_forwarded_proto": "https",
+        "x_forwarded_host": "sage.example",
+        "x_forwarded_prefix": "/deep/sage/",
+    }
     with console(source) as running:
         answer = running.client(**told).get(running.one_time_link())
         assert answer.status == 303
@@ -356,8 +381,14 @@ def test_a_proxy_is_believed_only_when_it_is_trusted(empty_store: Store) -> None
         for path in ("overview", "deep/sage/overview"):
             page = client.get(path)
             assert page.status == 200
-            assert client.post("theme", {"csrf": page.csrf}, origin="https://sage.example").status == 303
-            assert client.post("theme", {"csrf": page.csrf}, origin=running.url.rstrip("/")).status == 403
+            assert (
+                client.post("theme", {"csrf": page.csrf}, origin="https://sage.example").status
+                == 303
+            )
+            assert (
+                client.post("theme", {"csrf": page.csrf}, origin=running.url.rstrip("/")).status
+                == 403
+            )
 
 
 def test_a_prefix_that_is_left_in_the_path(empty_store: Store) -> None:
@@ -384,7 +415,9 @@ def test_a_prefix_that_is_left_in_the_path(empty_store: Store) -> None:
         ("0.0.0.0", False, True, True),
     ],
 )
-def test_who_could_reach_it_decides_what_it_takes(host: str, directory: bool, behind_proxy: bool, fine: bool) -> None:
+def test_who_could_reach_it_decides_what_it_takes(
+    host: str, directory: bool, behind_proxy: bool, fine: bool
+) -> None:
     if fine:
         require_protection(host, directory=directory, behind_proxy=behind_proxy)
         return
@@ -393,9 +426,13 @@ def test_who_could_reach_it_decides_what_it_takes(host: str, directory: bool, be
 
 
 def test_who_sees_some_ptks_counts_only_those(served: tuple[Store, str]) -> None:
-    home = served[0].home
+    parts = served[0].parts
     mine = ("hour-speed", "too-sharp")
-    token, _ = make_token(home.metadata, "few", roles=["reader"], now_ms=home.now_ms(), ptks=mine)
+    token, _ = make_token(parts.metadata, "few", roles=["reader"], now_ms=parts.now_ms(), ptks=mine)
     with Store(served[1], token=token) as few:
         assert few.count_ptks() == {"ACTIVE": 1, "REJECTED": 1}
-        assert (few.caller().name, few.caller().roles, few.caller().ptks) == ("few", ("reader",), mine)
+        assert (few.caller().name, few.caller().roles, few.caller().ptks) == (
+            "few",
+            ("reader",),
+            mine,
+        )

@@ -1,4 +1,6 @@
-"""What somebody would try who has a token of little worth, a name to choose, or nothing but a connection."""
+"""What somebody would try who has a token of little worth, a name to choose, or nothing but a
+connection.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.console import DirectorySource, ServerSource
+from ptkstore.console.page.spreadsheet import csv_file
 from ptkstore.console.pages import PAGES
-from ptkstore.console.spreadsheet import csv_file
 from tests.console.running import Client, Running, console
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 
@@ -40,7 +42,7 @@ def badly_named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         store.push("rides", day(0))
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert store.ptk(NAME).latest_version == 1
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named(NAME).id, "=<b>:7000")
             tx.notifications.put(one.id, 1, attempts=9, status="DEAD", reason="<i>", due_ms=0)
         with console(DirectorySource(store, "<u>")) as running:
@@ -51,8 +53,13 @@ class TestNames:
     @pytest.mark.parametrize("path", [one.path for one in GETS])
     def test_no_name_is_markup_anywhere(self, badly_named: Running, path: str) -> None:
         client = badly_named.signed_in()
-        for query in ({"stream": "rides"}, {"stream": "rides", "name": NAME, "version": "1", "find": "<img"}):
-            answer = client.get(f"{path}?{'&'.join(f'{key}={_quoted(value)}' for key, value in query.items())}")
+        for query in (
+            {"stream": "rides"},
+            {"stream": "rides", "name": NAME, "version": "1", "find": "<img"},
+        ):
+            answer = client.get(
+                f"{path}?{'&'.join(f'{key}={_quoted(value)}' for key, value in query.items())}"
+            )
             assert answer.status < 500
             if any(kind in answer.headers.get("content-type", "") for kind in ("html", "svg")):
                 for raw in ("<img src=x", "<b>", "<i>", "<u>", '" onerror'):
@@ -70,7 +77,19 @@ class TestNames:
 class TestSpreadsheets:
     @pytest.mark.parametrize(
         "text",
-        ["=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1+1", "＠SUM(1)", "-1\n=1"],
+        [
+            "=1+1",
+            "+1+1",
+            "-1+1",
+            "@SUM(1)",
+            "\t=1",
+            "\r=1",
+            "\n=1",
+            " =1",
+            "＝1+1",
+            "＠SUM(1)",
+            "-1\n=1",
+        ],
     )
     def test_what_looks_like_a_formula_is_a_text(self, text: str) -> None:
         (_, (cell,)) = csv.reader(io.StringIO(_csv(text), newline=""))
@@ -89,7 +108,9 @@ class TestSpreadsheets:
 
 
 class TestDoors:
-    @pytest.mark.parametrize("token", ["a\nb", "é", "\x00", "a\x7fb", "a b", "x" * 5000, "sage_\r\nx: y"])
+    @pytest.mark.parametrize(
+        "token", ["a\nb", "é", "\x00", "a\x7fb", "a b", "x" * 5000, "sage_\r\nx: y"]
+    )
     def test_what_cannot_be_a_token_is_a_wrong_one(self, remote: Running, token: str) -> None:
         client = remote.client()
         answer = client.post("sign-in", {"csrf": client.get("sign-in").csrf, "token": token})
@@ -99,7 +120,9 @@ class TestDoors:
 
     def test_a_visitor_cannot_choose_whom_the_proxy_saw(self, empty_store: Store) -> None:
         """Some proxies add a line of their own after that of the visitor."""
-        with console(DirectorySource(empty_store, "x"), sign_ins_per_second=1.0, trust_proxy=True) as running:
+        with console(
+            DirectorySource(empty_store, "x"), sign_ins_per_second=1.0, trust_proxy=True
+        ) as running:
             found = set()
             for number in range(8):
                 connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
@@ -111,7 +134,9 @@ class TestDoors:
                 connection.close()
         assert found == {403, 429}
 
-    def test_a_session_is_never_the_one_that_somebody_brought(self, remote: Running, tokens: dict[str, str]) -> None:
+    def test_a_session_is_never_the_one_that_somebody_brought(
+        self, remote: Running, tokens: dict[str, str]
+    ) -> None:
         client = remote.client()
         client.cookies["sage_session"] = "chosen-by-somebody-else"
         client.post("sign-in", {"csrf": client.get("sign-in").csrf, "token": tokens["reader"]})
@@ -119,7 +144,9 @@ class TestDoors:
         assert first != "chosen-by-somebody-else"
         client.post("sign-in", {"csrf": client.get("sign-in").csrf, "token": tokens["developer"]})
         client.cookies["sage_session"] = first
-        assert client.get("overview").headers["location"] == "sign-in?over=1", "the session before has ended"
+        assert client.get("overview").headers["location"] == "sign-in?over=1", (
+            "the session before has ended"
+        )
 
     def test_a_stream_of_events_keeps_no_session_alive(self, tmp_path: Path) -> None:
         with Store(tmp_path, workers=0) as store:
@@ -127,17 +154,23 @@ class TestDoors:
             with console(DirectorySource(store, "x"), idle_seconds=0.6) as running:
                 client = running.signed_in()
                 deadline = time.monotonic() + 10
-                while _status(client, "operations-live?stream=rides", accept="text/event-stream") == 200:
+                while (
+                    _status(client, "operations-live?stream=rides", accept="text/event-stream")
+                    == 200
+                ):
                     assert time.monotonic() < deadline
                     time.sleep(0.05)
 
 
 class TestAddresses:
     @pytest.mark.parametrize(
-        "path", ["/overview/", "/sign-in/", "/sign-in%2f", "//evil.example/", "//evil.example/sign-in/"]
+        "path",
+        ["/overview/", "/sign-in/", "/sign-in%2f", "//evil.example/", "//evil.example/sign-in/"],
     )
     def test_nobody_is_sent_elsewhere(self, running: Running, path: str) -> None:
-        told = _raw(running.port, f"GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+        told = _raw(
+            running.port, f"GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        )
         assert told.startswith("HTTP/1.1 404")
         assert "evil.example" not in told
 
@@ -148,7 +181,12 @@ class TestAddresses:
             assert running.client().get("deep/sage/").headers["location"] == "sign-in"
         with console(DirectorySource(empty_store, "x"), trust_proxy=True) as running:
             for prefix in ("//evil.example", "/javascript:x", "/\\evil.example", "/a b"):
-                assert running.client(x_forwarded_prefix=prefix).get(prefix[1:].replace(" ", "%20")).status == 404
+                assert (
+                    running.client(x_forwarded_prefix=prefix)
+                    .get(prefix[1:].replace(" ", "%20"))
+                    .status
+                    == 404
+                )
 
     def test_only_the_address_that_a_page_names_is_kept_for_long(self, embedded: Running) -> None:
         client = embedded.client()
@@ -157,10 +195,14 @@ class TestAddresses:
 
 
 class TestRoles:
-    """The console asks first, the server has the last word: what is told here is what both together do."""
+    """The console asks first, the server has the last word: what is told here is what both together
+    do.
+    """
 
     @pytest.mark.parametrize("who", ["reader", "developer"])
-    def test_who_may_not_see_a_page_does_not(self, remote: Running, tokens: dict[str, str], who: str) -> None:
+    def test_who_may_not_see_a_page_does_not(
+        self, remote: Running, tokens: dict[str, str], who: str
+    ) -> None:
         client = signed_in(remote, tokens[who])
         for one in GETS:
             status = client.get(_address(one.path)).status
@@ -174,19 +216,22 @@ class TestRoles:
     ) -> None:
         client = signed_in(remote, tokens[who])
         secret = client.get("overview").csrf
-        with served[0].home.metadata.read() as tx:
+        with served[0].parts.metadata.read() as tx:
             before = tx.events.newest()
         for one in POSTS:
             if one.role != who:
                 answer = client.post(
-                    one.path, {"csrf": secret, "stream": "rides", "name": "hour-speed", "delivery": "1"}
+                    one.path,
+                    {"csrf": secret, "stream": "rides", "name": "hour-speed", "delivery": "1"},
                 )
                 assert answer.status == 403, one.path
                 assert "PERMISSION_DENIED" in answer.text
-        with served[0].home.metadata.read() as tx:
+        with served[0].parts.metadata.read() as tx:
             assert tx.events.newest() == before
 
-    def test_a_limited_token_sees_and_does_nothing_elsewhere(self, remote: Running, tokens: dict[str, str]) -> None:
+    def test_a_limited_token_sees_and_does_nothing_elsewhere(
+        self, remote: Running, tokens: dict[str, str]
+    ) -> None:
         """An operator of one stream, at the other one."""
         client = signed_in(remote, tokens["limited"])
         secret = client.get("overview").csrf
@@ -195,7 +240,13 @@ class TestRoles:
             assert "hour-counts" not in answer.text, one.path
             assert answer.status == 403 or "hour-speed" not in answer.text, one.path
         for one in POSTS:
-            fields = {"csrf": secret, "stream": "rides", "name": "hour-speed", "delivery": "1", "token": "x" * 40}
+            fields = {
+                "csrf": secret,
+                "stream": "rides",
+                "name": "hour-speed",
+                "delivery": "1",
+                "token": "x" * 40,
+            }
             answer = client.post(one.path, fields | {"question": "stream=rides", "window": "3600"})
             assert answer.status in (400, 403), one.path
         assert _status(client, "operations-live?stream=rides", accept="text/event-stream") == 403
@@ -212,8 +263,18 @@ class TestRoles:
                 if one.role == "reader" or one.path == "doctor":
                     continue  # the page of the doctor asks nothing
                 more = {"question": "stream=rides", "window": "172800"}
-                fields = {"csrf": secret, "stream": "rides", "name": "hour-speed", "delivery": "1", "token": "x" * 40}
-                answer = client.get(_address(one.path)) if one.method == "GET" else client.post(one.path, fields | more)
+                fields = {
+                    "csrf": secret,
+                    "stream": "rides",
+                    "name": "hour-speed",
+                    "delivery": "1",
+                    "token": "x" * 40,
+                }
+                answer = (
+                    client.get(_address(one.path))
+                    if one.method == "GET"
+                    else client.post(one.path, fields | more)
+                )
                 assert answer.status in (400, 403), (one.path, answer.status)
 
 

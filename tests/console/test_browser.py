@@ -1,4 +1,6 @@
-"""The pages in a real Chromium: nothing complained of, nothing asked of another host, nothing seriously inaccessible."""
+"""The pages in a real Chromium: nothing complained of, nothing asked of another host, nothing
+seriously inaccessible.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.console import DirectorySource
 from tests.console.browsing import DRESSES, Browsing
 from tests.console.proxying import proxy
@@ -35,7 +37,9 @@ PATHS = {
 
 
 @pytest.mark.parametrize(("running", "width", "scheme"), DRESSES, indirect=["running"])
-def test_every_page_in_every_dress(running: Running, browse: Browse, scheme: str, width: int) -> None:
+def test_every_page_in_every_dress(
+    running: Running, browse: Browse, scheme: str, width: int
+) -> None:
     tab = browse(running.url, width=width, color_scheme=scheme)
     tab.visit("sign-in")
     tab.picture(f"sign-in-{scheme}-{width}")
@@ -55,12 +59,16 @@ def test_every_page_in_every_dress(running: Running, browse: Browse, scheme: str
 def test_the_checks_notice_what_they_are_for(embedded: Running, browse: Browse) -> None:
     tab = browse(embedded.url)
     tab.visit(embedded.one_time_link())
-    tab.page.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=\"static/sage.svg\">')")
+    tab.page.evaluate(
+        "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=\"static/sage.svg\">')"
+    )
     with pytest.raises(AssertionError, match="image-alt"):
         tab.check()
     tab = browse(embedded.url)
     tab.visit(embedded.one_time_link())
-    tab.page.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<p style=\"color: red\">x</p>')")
+    tab.page.evaluate(
+        "document.querySelector('main').insertAdjacentHTML('beforeend', '<p style=\"color: red\">x</p>')"
+    )
     with pytest.raises(AssertionError, match="Content Security Policy"):
         tab.check()
     tab = browse(embedded.url)
@@ -145,7 +153,11 @@ def test_the_keyboard_reaches_everything(embedded: Running, browse: Browse) -> N
     seen = []
     for _ in range(60):
         tab.page.keyboard.press("Tab")
-        seen.append(tab.page.evaluate("(document.activeElement.innerText || document.activeElement.id || '').trim()"))
+        seen.append(
+            tab.page.evaluate(
+                "(document.activeElement.innerText || document.activeElement.id || '').trim()"
+            )
+        )
     assert {"Overview", "Plan", "CSV", "find", "Epsilon"} <= {one.split("\n")[0] for one in seen}
     summary = tab.page.locator("details.me summary")
     summary.focus()
@@ -158,7 +170,9 @@ def test_the_keyboard_reaches_everything(embedded: Running, browse: Browse) -> N
     assert tab.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
-def test_without_scripts_plans_are_read_searched_and_turned(running: Running, browse: Browse) -> None:
+def test_without_scripts_plans_are_read_searched_and_turned(
+    running: Running, browse: Browse
+) -> None:
     tab = browse(running.url, java_script_enabled=False)
     tab.page.goto(running.url + running.one_time_link())
     tab.page.goto(running.url + "plan")
@@ -176,12 +190,16 @@ def test_without_scripts_plans_are_read_searched_and_turned(running: Running, br
     expect(tab.page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_below_a_prefix_of_a_proxy_that_was_never_mentioned(embedded: Running, browse: Browse) -> None:
+def test_below_a_prefix_of_a_proxy_that_was_never_mentioned(
+    embedded: Running, browse: Browse
+) -> None:
     with proxy(embedded.port, "/tools/sage") as url:
         tab = browse(url)
         tab.visit(embedded.one_time_link())
         assert urlsplit(tab.page.url).path == "/tools/sage/overview"
-        (session,) = [one for one in tab.page.context.cookies() if one.get("name") == "sage_session"]
+        (session,) = [
+            one for one in tab.page.context.cookies() if one.get("name") == "sage_session"
+        ]
         assert session.get("path") == "/tools/sage"
         tab.page.get_by_role("link", name="Plan", exact=True).click()
         expect(tab.page.get_by_role("heading", name="Plan of")).to_be_visible()

@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.views import ChargeLine, LedgerColumn, LedgerMap
 from ptkstore.console import DirectorySource, ServerSource
-from ptkstore.console.ledger_picture import burn_down, heat_map, step_of
 from ptkstore.console.pages.budget import entry_line, forecasts
-from ptkstore.views import ChargeLine, LedgerColumn, LedgerMap
+from ptkstore.drawing.ledger_svg import burn_down, heat_map, step_of
 from tests.console.running import Running, console
 from tests.console.stores import MARKUP
 from tests.console.test_pages import words
@@ -24,7 +24,14 @@ def book_of(*columns: LedgerColumn) -> LedgerMap:
 
 
 def column(*shares: float, **more: object) -> LedgerColumn:
-    known: dict[str, object] = {"first": "a", "last": "b", "window": 1, "blocks": 1, "retired": 0, "flat": False}
+    known: dict[str, object] = {
+        "first": "a",
+        "last": "b",
+        "window": 1,
+        "blocks": 1,
+        "retired": 0,
+        "flat": False,
+    }
     mean = sum(shares) / len(shares)
     return LedgerColumn(**(known | {"shares": shares, "mean": mean} | more))  # type: ignore[arg-type]
 
@@ -106,8 +113,15 @@ def test_the_ledger_is_searched_and_turned(shown: tuple[Running, Store]) -> None
     assert (bad.status, "PAGE_TOKEN_INVALID" in bad.text) == (400, True)
     for query in ("begin=x", "begin=-1", "span=7", "begin=99999999999999"):
         assert client.get(f"budget?stream=rides&{query}").status == 200
-    assert "There are no blocks from place 4 on" in words(client.get("budget?stream=rides&begin=900").text)
-    assert MARKUP not in client.get("budget?stream=rides&find=%3Cscript%3Ealert(1)%3C/script%3E&blocks=%22%3E").text
+    assert "There are no blocks from place 4 on" in words(
+        client.get("budget?stream=rides&begin=900").text
+    )
+    assert (
+        MARKUP
+        not in client.get(
+            "budget?stream=rides&find=%3Cscript%3Ealert(1)%3C/script%3E&blocks=%22%3E"
+        ).text
+    )
 
 
 def test_the_ledger_as_a_file(shown: tuple[Running, Store]) -> None:
@@ -117,14 +131,24 @@ def test_the_ledger_as_a_file(shown: tuple[Running, Store]) -> None:
     assert answer.headers["content-disposition"] == 'attachment; filename="ledger-rides.csv"'
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     every = store.charges("rides", limit=100, newest_first=True).charges
-    assert [(int(row["number"]), row["kind"], row["key"]) for row in rows] == [(c.number, c.kind, c.key) for c in every]
-    some = list(csv.DictReader(io.StringIO(client.get("ledger.csv?stream=rides&find=hour-speed").text)))
+    assert [(int(row["number"]), row["kind"], row["key"]) for row in rows] == [
+        (c.number, c.kind, c.key) for c in every
+    ]
+    some = list(
+        csv.DictReader(io.StringIO(client.get("ledger.csv?stream=rides&find=hour-speed").text))
+    )
     assert {row["key"] for row in some} == {"cycle-1/hour-speed", "cycle-2/hour-speed"}
     assert any("ε = 0.36" in row["cost"] for row in some)
     blocks = list(csv.DictReader(io.StringIO(client.get("blocks.csv?stream=rides").text)))
     assert [row["block"] for row in blocks] == [one.name for one in store.blocks("rides").blocks]
-    assert [int(row["dp_records"]) for row in blocks] == [one.dp_records for one in store.blocks("rides").blocks]
-    assert client.get("ledger.csv?stream=nowhere").status == client.get("blocks.csv?stream=nowhere").status == 404
+    assert [int(row["dp_records"]) for row in blocks] == [
+        one.dp_records for one in store.blocks("rides").blocks
+    ]
+    assert (
+        client.get("ledger.csv?stream=nowhere").status
+        == client.get("blocks.csv?stream=nowhere").status
+        == 404
+    )
 
 
 def test_a_long_file_is_sent_as_it_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +192,8 @@ def test_nothing_raw_is_shown(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "step"), [(0, 0), (1e-9, 1), (0.05, 1), (0.1, 1), (0.11, 2), (0.95, 10), (1, 10), (1.2, 10)]
+    ("share", "step"),
+    [(0, 0), (1e-9, 1), (0.05, 1), (0.1, 1), (0.11, 2), (0.95, 10), (1, 10), (1.2, 10)],
 )
 def test_colours_round_up(share: float, step: int) -> None:
     assert step_of(share) == step
@@ -206,7 +231,8 @@ def test_what_is_left_goes_down() -> None:
     mean = re.search(r'class="curve mean" d="M[\d.]+ ([\d.]+)h', text)
     assert worst is not None
     assert mean is not None
-    # Half is left at the worst tags of the first block, three quarters on average, nothing of the second.
+    # Half is left at the worst tags of the first block, three quarters on average, nothing of the
+    # second.
     assert (float(worst[1]), float(worst[2]), float(mean[1])) == (12 + 90, 12 + 180, 12 + 45)
 
 
@@ -214,8 +240,14 @@ def test_what_is_left_goes_down() -> None:
     ("cost", "text"),
     [
         ({"kind": "pure", "epsilon": "0.01"}, "ε = 0.01 (pure)"),
-        ({"kind": "approximate", "epsilon": "0.5", "delta": "1e-9"}, "ε = 0.5, δ = 1e-09 (approximate)"),
-        ({"kind": "discrete_laplace", "scale": "1000/77", "sensitivity": 1}, "ε = 0.077 (discrete laplace)"),
+        (
+            {"kind": "approximate", "epsilon": "0.5", "delta": "1e-9"},
+            "ε = 0.5, δ = 1e-09 (approximate)",
+        ),
+        (
+            {"kind": "discrete_laplace", "scale": "1000/77", "sensitivity": 1},
+            "ε = 0.077 (discrete laplace)",
+        ),
         ({"kind": "gaussian", "sigma": "4"}, "gaussian: sigma = 4"),
         ({"kind": "sum", "parts": [1]}, "sum"),
     ],

@@ -1,8 +1,10 @@
-"""Nothing raw leaves: every page, action, file, stream of events and RPC, searched for planted values and for exact counts.
+"""Nothing raw leaves: every page, action, file, stream of events and RPC, searched for planted
+values and for exact counts.
 
-Canaries are texts and a number that records of a stream carry. The raw numbers of records (of each push, block, window and of
-all) are searched for as well. A DP count may hit the raw one by chance, so that the noise on counts is wide here: with
-epsilon 1/2,000 the probability is 1/4,000 for each of seven counts, less than 0.2% in all.
+Canaries are texts and a number that records of a stream carry. The raw numbers of records (of each
+push, block, window and of all) are searched for as well. A DP count may hit the raw one by chance,
+so that the noise on counts is wide here: with epsilon 1/2,000 the probability is 1/4,000 for each
+of seven counts, less than 0.2% in all.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from google.protobuf.message_factory import GetMessageClass
 from starlette.responses import Response
 
 from ptklib.errors import Refused
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.columns import Column
 from ptkstore.console import DirectorySource, ServerSource
+from ptkstore.console.page.page import Page
 from ptkstore.console.pages import PAGES
-from ptkstore.console.visit import Page
-from ptkstore.rpc.callers import make_token
+from ptkstore.engine.access.tokens import make_token
 from ptkstore.server import Server
-from ptkstore.streams import Column
 from tests.console.crawling import Seen, act, crawl
 from tests.console.running import Running, console
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, spec
@@ -43,9 +45,18 @@ VALUE = 123457.0
 # window (about 20,450) or of an entry in a log (a few thousand).
 BLOCKS = (23_477, 17_393, 19_381, 18_269, 15_787)
 LATE = 11_903
-COUNTS = (*BLOCKS, LATE, BLOCKS[0] + BLOCKS[1], BLOCKS[2] + BLOCKS[3], sum(BLOCKS), sum(BLOCKS) + LATE)
+COUNTS = (
+    *BLOCKS,
+    LATE,
+    BLOCKS[0] + BLOCKS[1],
+    BLOCKS[2] + BLOCKS[3],
+    sum(BLOCKS),
+    sum(BLOCKS) + LATE,
+)
 _NUMBERS = re.compile(
-    r"(?<![\w.-])(" + "|".join(f"{one:,}|{one}" for one in COUNTS) + r"|123,?457)(\.0+)?(?![\w-]|[.,]\d)"
+    r"(?<![\w.-])("
+    + "|".join(f"{one:,}|{one}" for one in COUNTS)
+    + r"|123,?457)(\.0+)?(?![\w-]|[.,]\d)"
 )
 GETS = [one.path for one in PAGES if one.method == "GET"]
 
@@ -66,7 +77,10 @@ def found_in_bytes(data: bytes) -> list[str]:
 
 
 def rides(block: int, rows: int) -> pa.Table:
-    """Records of one block. Each has a canary for a driver, and one in ten has the number for a fare."""
+    """Records of one block.
+
+    Each has a canary for a driver, and one in ten has the number for a fare.
+    """
     rng = np.random.default_rng(block)
     at = np.sort(rng.integers(0, DAY_MS // 2, rows)) + FIRST_MS + block * (DAY_MS // 2)
     return pa.table(
@@ -83,7 +97,9 @@ def rides(block: int, rows: int) -> pa.Table:
 def fill(store: Store) -> None:
     """Two windows that ran, records that came late, and half a day that is held."""
     columns = (*spec().columns, Column(name="fare", type="float64", lower=0, upper=200_000))
-    store.create_stream(spec(columns=columns, count_epsilon="0.0005", n_max=60_000, out_of_bounds="refuse"))
+    store.create_stream(
+        spec(columns=columns, count_epsilon="0.0005", n_max=60_000, out_of_bounds="refuse")
+    )
     store.create_stream(spec(name="other"))
     fares = config() | {"value": "fare", "lower": 0.0, "upper": 200_000.0}
     for name, asked, target in (
@@ -110,20 +126,26 @@ def fill(store: Store) -> None:
 @contextmanager
 def planted(path: Path) -> Iterator[Clients]:
     """A server over such a store, with something for every RPC to be about."""
-    limits: dict[str, Any] = {"subscribers": {"allowed": ["127.0.0.1:*"]}, "auth": {"required": True}}
+    limits: dict[str, Any] = {
+        "subscribers": {"allowed": ["127.0.0.1:*"]},
+        "auth": {"required": True},
+    }
     behind = time.time() - (FIRST_MS + 3 * DAY_MS) / 1000
     with (
-        # A clock that is little ahead of the records, so that running windows "now" runs few of them.
+        # A clock that is little ahead of the records, so that running windows "now" runs few of
+        # them.
         Store(path, workers=0, clock=lambda: time.time() - behind) as store,
         Server(store, settings_of(**limits), pace=PACE) as server,
         channel_to(server) as channel,
     ):
         fill(store)
         store.register("foreign", stream="other", kind="statistics", config=config(), target=0.3)
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, "127.0.0.1:20")
             tx.notifications.set_mark(one.id, 2)
-            tx.notifications.put(one.id, 1, attempts=4, status="DEAD", reason="UNAVAILABLE", due_ms=0)
+            tx.notifications.put(
+                one.id, 1, attempts=4, status="DEAD", reason="UNAVAILABLE", due_ms=0
+            )
             tx.operations.end(tx.operations.start("CloseWindow", "rides").id, "DONE")
         yield Clients(server, store, channel)
 
@@ -136,7 +158,9 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
 
 @pytest.fixture(scope="module")
 def watched(clients: Clients) -> Iterator[Running]:
-    with console(ServerSource(clients.server.address, token=clients.token("ann", "operator"))) as running:
+    with console(
+        ServerSource(clients.server.address, token=clients.token("ann", "operator"))
+    ) as running:
         yield running
 
 
@@ -160,11 +184,22 @@ def test_no_page_action_file_or_stream_tells(
     pages = list(crawl(client, GETS))
     where = {one.where.partition("?")[0] for one in pages}
     assert where >= set(GETS)
-    assert {"operations-live", "plan.csv", "plan.svg", "plan.png", "audit.csv", "events.csv"} <= where
-    assert any("stream=rides" in one.where for one in pages if one.where.startswith("operations-live"))
+    assert {
+        "operations-live",
+        "plan.csv",
+        "plan.svg",
+        "plan.png",
+        "audit.csv",
+        "events.csv",
+    } <= where
+    assert any(
+        "stream=rides" in one.where for one in pages if one.where.startswith("operations-live")
+    )
     assert leaks(iter(pages)) == []
     done = list(act(client, pages))
-    assert {"POST run-windows", "POST retry-delivery", "POST examine", "POST theme"} <= {one.where for one in done}
+    assert {"POST run-windows", "POST retry-delivery", "POST examine", "POST theme"} <= {
+        one.where for one in done
+    }
     # Of wrong forms too, and of the way back to a page of an error.
     assert {one.status for one in (*pages, *done)} <= {200, 303, 400, 404, 409}
     assert leaks(iter(done)) == []
@@ -206,18 +241,30 @@ def test_the_same_store_in_a_directory(tmp_path: Path) -> None:
     ],
 )
 def test_the_search_finds_what_a_page_leaks(watched: Running, clients: Clients, leak: str) -> None:
-    leaky = Page(path="leaky", view=lambda _visit: Response(f"<p>{leak}</p>", media_type="text/html"))
-    home = clients.store.home
-    token = make_token(home.metadata, f"leak {abs(hash(leak))}", roles=["reader"], now_ms=home.now_ms())[0]
-    with console(ServerSource(clients.server.address, token=token), pages=(*PAGES, leaky)) as running:
+    leaky = Page(
+        path="leaky", view=lambda _visit: Response(f"<p>{leak}</p>", media_type="text/html")
+    )
+    parts = clients.store.parts
+    token = make_token(
+        parts.metadata, f"leak {abs(hash(leak))}", roles=["reader"], now_ms=parts.now_ms()
+    )[0]
+    with console(
+        ServerSource(clients.server.address, token=token), pages=(*PAGES, leaky)
+    ) as running:
         assert len(leaks(crawl(running.signed_in(), ["leaky"]))) == 1
 
 
 def test_the_search_finds_what_an_rpc_leaks(tmp_path: Path) -> None:
     with planted(tmp_path) as clients:
-        with clients.store.home.metadata.write() as tx:
-            tx.events.add("ptk.state", "hour-speed", {"note": f"trained with {CANARY}-3", "rows": BLOCKS[0]})
-        found = [method for method, text, _ in answers(clients, clients.token("cis", "operator")) if found_in(text)]
+        with clients.store.parts.journal.writing() as tx:
+            tx.events.add(
+                "ptk.state", "hour-speed", {"note": f"trained with {CANARY}-3", "rows": BLOCKS[0]}
+            )
+        found = [
+            method
+            for method, text, _ in answers(clients, clients.token("cis", "operator"))
+            if found_in(text)
+        ]
         assert {one.rpartition("/")[2] for one in found} >= {"ListEvents"}
 
 

@@ -6,8 +6,8 @@ import grpc
 import pytest
 
 from ptklib.errors import InvalidInput, Refused, SageError
-from ptkstore.console.faults import fault_of
-from ptkstore.rpc.faults import KINDS, AccessDenied, LimitExceeded
+from ptkstore.console.page.faults import fault_of
+from ptkstore.wire.faults import KINDS, AccessDenied, LimitExceeded
 
 
 @pytest.mark.parametrize(

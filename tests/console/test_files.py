@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.console.rendering import STATIC, templates
+from devtools.servers.cache import ServerMissing
+from ptkstore.console.page.rendering import STATIC, templates
 from tests.console.packages import ROOT
 from tests.console.vendoring import VENDOR, published
-from tests.servers.cache import ServerMissing
 
 
 def test_what_others_wrote_is_what_they_published() -> None:
@@ -23,9 +23,14 @@ def test_what_others_wrote_is_what_they_published() -> None:
         if os.environ.get("REQUIRE_SERVERS") == "1":
             pytest.fail(f"a server is missing, and REQUIRE_SERVERS=1: {missing}", pytrace=False)
         pytest.skip(f"a server is missing: {missing}")
-    assert {one.name for one in VENDOR.iterdir()} == {one.name for one in wanted} | {"versions.json"}
+    assert {one.name for one in VENDOR.iterdir()} == {one.name for one in wanted} | {
+        "versions.json"
+    }
     assert [path.name for path, data in wanted.items() if path.read_bytes() != data] == []
-    assert {one.name for one in wanted if one.suffix == ".LICENSE"} == {"htmx.LICENSE", "uPlot.LICENSE"}
+    assert {one.name for one in wanted if one.suffix == ".LICENSE"} == {
+        "htmx.LICENSE",
+        "uPlot.LICENSE",
+    }
 
 
 def test_every_template_is_read() -> None:
@@ -42,7 +47,15 @@ def test_our_own_files_name_no_other_host() -> None:
 
 
 def test_the_wheel_has_templates_and_static_files(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*build, "--wheel-dir", str(tmp_path), str(ROOT)], check=True, timeout=300)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

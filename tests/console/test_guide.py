@@ -1,4 +1,6 @@
-"""The guide to the console works word for word, and its pictures are of the pages that there are."""
+"""The guide to the console works word for word, and its pictures are of the pages that there
+are.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,10 @@ def run(command: str, cwd: Path) -> None:
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder after the first command."""
-    home = tmp_path_factory.mktemp("console-guide")
+    parts = tmp_path_factory.mktemp("console-guide")
     assert COMMANDS[0].startswith("python -m examples.taxi ")
-    run(COMMANDS[0], home)
-    return home
+    run(COMMANDS[0], parts)
+    return parts
 
 
 def test_the_console_of_the_demo_shows_what_the_guide_shows(walked: Path) -> None:
@@ -87,5 +89,9 @@ def test_the_tabs_and_roles_of_the_guide_are_those_of_the_pages() -> None:
     for one in PAGES:
         if one.under == "operations" and one.method == "GET":
             assert one.path.title() in GUIDE, one.path
-    hidden = {one.path for one in PAGES if one.role == "operator" and one.method == "GET" and "." not in one.path}
+    hidden = {
+        one.path
+        for one in PAGES
+        if one.role == "operator" and one.method == "GET" and "." not in one.path
+    }
     assert hidden >= {"deliveries", "doctor", "audit"}

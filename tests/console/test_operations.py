@@ -1,4 +1,6 @@
-"""The pages about operations: windows step by step, events, deliveries, the doctor and the audit log."""
+"""The pages about operations: windows step by step, events, deliveries, the doctor and the audit
+log.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,17 @@ import pytest
 
 from ptklib.errors import InvalidInput
 from ptklib.ledger.policy import Policy
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.moments import millis_of
+from ptkstore.api.views import CycleView, EventView, Finding, TrainedLine
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.pages.doctor import advice_for
 from ptkstore.console.pages.events import event_line
-from ptkstore.console.pages.operations import STEPS, cycle_line, millis_of
-from ptkstore.engine.cycle import STEPS as ENGINE_STEPS
-from ptkstore.engine.cycle import shortened
-from ptkstore.metadata.audit import Decision
-from ptkstore.rpc.callers import make_token
-from ptkstore.views import CycleView, EventView, Finding, TrainedLine
+from ptkstore.console.pages.operations import STEPS, cycle_line
+from ptkstore.engine.access.tokens import make_token
+from ptkstore.engine.window.cycle import STEPS as ENGINE_STEPS
+from ptkstore.engine.window.views import shortened
+from ptkstore.metadata.access.audit import Decision
 from tests.console.running import Client, Running, console
 from tests.console.stores import MARKUP
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
@@ -39,13 +42,17 @@ OPERATORS_ONLY = ("deliveries", "doctor", "audit", "audit.csv")
 
 @contextmanager
 def both(kind: str, path: Path) -> Iterator[tuple[Store, Running, Client]]:
-    """A store that may be changed, its console, and an operator at it; in a directory or behind a server."""
+    """A store that may be changed, its console, and an operator at it; in a directory or behind a
+    server.
+    """
     if kind == "embedded":
         with Store(path, workers=0) as store, console(DirectorySource(store, "x")) as running:
             yield store, running, running.signed_in()
         return
     with serving(path, auth={"required": True}) as (server, store):
-        token = make_token(store.home.metadata, "ann", roles=["operator"], now_ms=store.home.now_ms())[0]
+        token = make_token(
+            store.parts.metadata, "ann", roles=["operator"], now_ms=store.parts.now_ms()
+        )[0]
         with console(ServerSource(server.address, token=token)) as running:
             yield store, running, running.signed_in()
 
@@ -101,9 +108,12 @@ def test_a_store_without_streams(empty_store: Store) -> None:
 
 def test_a_window_with_thousands_of_ptks_stays_small() -> None:
     outcomes = ["PUBLISHED"] * 4998 + ["TRAIN_LOST", "SKIPPED"]
-    lines = tuple(TrainedLine(f"p{k:04}", outcome, 1, "0.5", 10) for k, outcome in enumerate(outcomes))
+    lines = tuple(
+        TrainedLine(f"p{k:04}", outcome, 1, "0.5", 10) for k, outcome in enumerate(outcomes)
+    )
     line = cycle_line(
-        shortened(CycleView("rides", 20454, "RUNNING", tuple(STEPS)[:4], "OPTIMAL", 10, lines), 25), 86_400
+        shortened(CycleView("rides", 20454, "RUNNING", tuple(STEPS)[:4], "OPTIMAL", 10, lines), 25),
+        86_400,
     )
     assert (line.published, line.lost, line.trained_count, len(line.trained)) == (4998, 1, 5000, 25)
     assert line.trained[0].outcome == "TRAIN_LOST"
@@ -113,11 +123,15 @@ def test_a_window_with_thousands_of_ptks_stays_small() -> None:
 
 
 @pytest.mark.parametrize("kind", ["embedded", "remote"])
-def test_a_window_that_published_less_than_it_should_is_red_everywhere(kind: str, tmp_path: Path) -> None:
+def test_a_window_that_published_less_than_it_should_is_red_everywhere(
+    kind: str, tmp_path: Path
+) -> None:
     with both(kind, tmp_path) as (store, _, client):
         store.create_stream(spec(policy=Policy(epsilon=1, delta=0)))
         for name, statistic, target in (("large", "mean", 0.05), ("small", "count", 0.02)):
-            answer = store.register(name, stream="rides", kind="statistics", config=config(statistic), target=target)
+            answer = store.register(
+                name, stream="rides", kind="statistics", config=config(statistic), target=target
+            )
             assert answer.status == "ACTIVE"
         store.push("rides", day(0, 1500), seq=0)
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
@@ -129,9 +143,9 @@ def test_a_window_that_published_less_than_it_should_is_red_everywhere(kind: str
             shade = "bad" if step in ("planned", "published") else "done"
             assert f'class="{shade}" title="{what}">{step}' in text
         assert "window.short" in text
-        home = client.get("overview").text
-        assert '<li class="bad"' in home
-        assert "the last window published less than it should" in home
+        parts = client.get("overview").text
+        assert '<li class="bad"' in parts
+        assert "the last window published less than it should" in parts
         plan = client.get("plan?stream=rides").text
         assert "The window carried some of the PTKs" in plan
         assert "WINDOW_TOO_SMALL" in plan
@@ -142,7 +156,7 @@ class Held:
 
     def __init__(self, store: Store) -> None:
         self.free = {step: threading.Event() for step in STEPS}
-        store.home.on_step = self._hold
+        store.parts.observers.add(self._hold)
 
     def _hold(self, step: str, moment: str) -> None:
         if moment == "begins" and step in self.free:
@@ -163,7 +177,9 @@ def test_steps_are_told_as_they_are_written(kind: str, tmp_path: Path) -> None:
         answer = connection.getresponse()
         assert answer.headers["content-type"].startswith("text/event-stream")
         # It takes longer than the console waits: the windows go on behind the page.
-        began = client.post("run-windows", {"csrf": page.csrf, "stream": "rides", "until": "2026-01-02"})
+        began = client.post(
+            "run-windows", {"csrf": page.csrf, "stream": "rides", "until": "2026-01-02"}
+        )
         assert (began.status, began.headers["location"]) == (303, "operations?stream=rides&began=1")
         told: list[list[str]] = []
         for step in STEPS:
@@ -210,7 +226,9 @@ def test_an_operator_runs_what_is_complete(kind: str, tmp_path: Path) -> None:
             assert "CloseWindow" in text
 
 
-def test_what_readers_may_not_do(remote: Running, tokens: dict[str, str], served: tuple[Store, str]) -> None:
+def test_what_readers_may_not_do(
+    remote: Running, tokens: dict[str, str], served: tuple[Store, str]
+) -> None:
     before = served[0].cycles("rides"), served[0].deliveries()
     for who in ("reader", "developer"):
         client = sign_in(remote, tokens[who])
@@ -237,8 +255,15 @@ def test_what_readers_may_not_do(remote: Running, tokens: dict[str, str], served
 def test_events_are_searched_turned_and_kept(running: Running) -> None:
     client = running.signed_in()
     whole = list(csv.DictReader(io.StringIO(client.get("events.csv").text)))
-    assert [int(row["number"]) for row in whole] == sorted((int(row["number"]) for row in whole), reverse=True)
-    assert {row["kind"] for row in whole} >= {"stream.created", "ptk.state", "ptk.rejected", "ptk.retired"}
+    assert [int(row["number"]) for row in whole] == sorted(
+        (int(row["number"]) for row in whole), reverse=True
+    )
+    assert {row["kind"] for row in whole} >= {
+        "stream.created",
+        "ptk.state",
+        "ptk.rejected",
+        "ptk.retired",
+    }
     found = client.get("events?find=state+spread").text
     assert len(re.findall(r'<th scope="row"', found)) == 2
     assert "No events match" in client.get("events?find=zzz").text
@@ -248,16 +273,26 @@ def test_events_are_searched_turned_and_kept(running: Running) -> None:
 
 def test_long_logs_are_turned_from_the_newest_on(tmp_path: Path) -> None:
     with Store(tmp_path, workers=0) as store:
-        with store.home.metadata.write() as tx:
+        with store.parts.journal.writing() as tx:
             tx.events.add_all([("ptk.state", f"p{k}", {"version": k}) for k in range(120)])
             decided = (
-                Decision(k, "ann" if k % 2 else "bob", "/ptkstore.v1.PtkService/GetPtk", f"p{k}", "ALLOWED")
+                Decision(
+                    k,
+                    "ann" if k % 2 else "bob",
+                    "/ptkstore.v1.PtkService/GetPtk",
+                    f"p{k}",
+                    "ALLOWED",
+                )
                 for k in range(120)
             )
             tx.audit.add_all(decided)
         with console(DirectorySource(store, "x")) as running:
             client = running.signed_in()
-            for path, expected, query in (("events", 120, ""), ("audit", 120, ""), ("audit", 60, "?find=ann")):
+            for path, expected, query in (
+                ("events", 120, ""),
+                ("audit", 120, ""),
+                ("audit", 60, "?find=ann"),
+            ):
                 rows, answer, pages = 0, client.get(path + query), 0
                 while True:
                     rows += len(re.findall(r'<th scope="row"', answer.text))
@@ -281,21 +316,33 @@ def test_what_a_line_about_an_event_says() -> None:
     }
     line = event_line(EventView(1, "ptk.state", "a", body, 5), spec())
     assert line.details == "There is none; version 2; window of 2026-01-01; epsilon 0.5"
-    assert event_line(EventView(1, "x", "a", {"reason": "x" * 500}, 5)).details == "X" + "x" * 159 + "…"
+    assert (
+        event_line(EventView(1, "x", "a", {"reason": "x" * 500}, 5)).details
+        == "X" + "x" * 159 + "…"
+    )
 
 
 @pytest.mark.parametrize("kind", ["embedded", "remote"])
 def test_a_dead_letter_is_tried_again(kind: str, tmp_path: Path) -> None:
     with both(kind, tmp_path) as (store, _running, client):
         filled(store)
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, "127.0.0.1:7401")
             tx.notifications.set_mark(one.id, 1)
-            dead = tx.notifications.put(one.id, 1, attempts=9, status="DEAD", reason="UNAVAILABLE", due_ms=0)
-            late = tx.notifications.put(one.id, 2, attempts=1, status="LATE", reason="INTERNAL", due_ms=2**42)
+            dead = tx.notifications.put(
+                one.id, 1, attempts=9, status="DEAD", reason="UNAVAILABLE", due_ms=0
+            )
+            late = tx.notifications.put(
+                one.id, 2, attempts=1, status="LATE", reason="INTERNAL", due_ms=2**42
+            )
         page = client.get("deliveries")
-        assert re.findall(r'name="delivery" value="(\d+)"', page.text) == [str(dead.id), str(late.id)]
-        assert re.findall(r'name="delivery" value="(\d+)"', client.get("deliveries?dead=1").text) == [str(dead.id)]
+        assert re.findall(r'name="delivery" value="(\d+)"', page.text) == [
+            str(dead.id),
+            str(late.id),
+        ]
+        assert re.findall(
+            r'name="delivery" value="(\d+)"', client.get("deliveries?dead=1").text
+        ) == [str(dead.id)]
         answer = client.post("retry-delivery", {"csrf": page.csrf, "delivery": str(dead.id)})
         assert (answer.status, answer.headers["location"]) == (303, f"deliveries?tried={dead.id}")
         assert f"Delivery {dead.id} is due now" in client.get(answer.headers["location"]).text
@@ -316,7 +363,12 @@ def test_the_doctor_says_what_to_do(kind: str, tmp_path: Path) -> None:
         page = client.get("doctor")
         assert "Examine the store" in page.text
         assert "findings-title" not in page.text
-        assert client.post("examine", {"csrf": page.csrf, "canaries": f"{CANARY}\n\n"}).headers["location"] == "doctor"
+        assert (
+            client.post("examine", {"csrf": page.csrf, "canaries": f"{CANARY}\n\n"}).headers[
+                "location"
+            ]
+            == "doctor"
+        )
         text = client.get("doctor").text
         assert "chain intact" in text
         assert "1 canaries are nowhere" in text
@@ -339,7 +391,17 @@ def test_the_doctor_says_what_to_do(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["ledger", "writing of rides", "lake", "exposure of rides", "cycles of rides", "outbox", "canaries", "else"]
+    "what",
+    [
+        "ledger",
+        "writing of rides",
+        "lake",
+        "exposure of rides",
+        "cycles of rides",
+        "outbox",
+        "canaries",
+        "else",
+    ],
 )
 def test_every_bad_finding_has_advice(what: str) -> None:
     assert len(advice_for(Finding("ERROR", what, "x"))) > 20
@@ -366,7 +428,11 @@ def test_the_audit_log_is_searched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "ms"),
-    [("2026-01-01", FIRST_MS), ("2026-01-01T12:00", FIRST_MS + DAY_MS // 2), ("2026-01-01T01:00+01:00", FIRST_MS)],
+    [
+        ("2026-01-01", FIRST_MS),
+        ("2026-01-01T12:00", FIRST_MS + DAY_MS // 2),
+        ("2026-01-01T01:00+01:00", FIRST_MS),
+    ],
 )
 def test_times(text: str, ms: int) -> None:
     assert millis_of(text) == ms

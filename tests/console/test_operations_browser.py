@@ -1,4 +1,6 @@
-"""The pages about operations in a real Chromium: live, below a prefix of a proxy, and with scripts switched off."""
+"""The pages about operations in a real Chromium: live, below a prefix of a proxy, and with scripts
+switched off.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.console import DirectorySource
 from ptkstore.console.pages import PAGES
 from tests.console.browsing import Browsing
@@ -29,14 +31,18 @@ def changing(tmp_path: Path) -> Iterator[tuple[Store, Running]]:
     """A store that may be changed, with a dead letter, and its console."""
     with Store(tmp_path, workers=0) as store:
         filled(store, 2)
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, "127.0.0.1:7401")
-            tx.notifications.put(one.id, 1, attempts=9, status="DEAD", reason="UNAVAILABLE", due_ms=0)
+            tx.notifications.put(
+                one.id, 1, attempts=9, status="DEAD", reason="UNAVAILABLE", due_ms=0
+            )
         with console(DirectorySource(store, "x")) as running:
             yield store, running
 
 
-def test_below_a_prefix_steps_are_seen_as_they_are_written(changing: tuple[Store, Running], browse: Browse) -> None:
+def test_below_a_prefix_steps_are_seen_as_they_are_written(
+    changing: tuple[Store, Running], browse: Browse
+) -> None:
     store, running = changing
     held = Held(store)
     with proxy(running.port, PREFIX) as url:
@@ -52,7 +58,9 @@ def test_below_a_prefix_steps_are_seen_as_they_are_written(changing: tuple[Store
         tab.check()
         tab.page.get_by_label("All records have arrived up to").fill("2026-01-02")
         tab.page.get_by_role("button", name="Run them now").click()
-        expect(tab.page.get_by_role("status").filter(has_text="are being worked on")).to_be_visible()
+        expect(
+            tab.page.get_by_role("status").filter(has_text="are being worked on")
+        ).to_be_visible()
         assert urlsplit(tab.page.url).path == PREFIX + "/operations"
         # Nothing but events changes the page from here on.
         tab.page.evaluate("window.kept = true")
@@ -94,7 +102,9 @@ def test_below_a_prefix_every_page_and_form_works(
         expect(tab.page.get_by_role("status").filter(has_text="is due now")).to_be_visible()
         tab.page.get_by_role("link", name="Doctor").click()
         tab.page.get_by_role("button", name="Examine it now").click()
-        expect(tab.page.get_by_role("heading", name=re.compile(r"1 of \d+ findings needs somebody"))).to_be_visible()
+        expect(
+            tab.page.get_by_role("heading", name=re.compile(r"1 of \d+ findings needs somebody"))
+        ).to_be_visible()
         assert urlsplit(tab.page.url).path == PREFIX + "/doctor"
         tab.check()
         tab.picture("doctor-findings")
@@ -104,7 +114,9 @@ def test_below_a_prefix_every_page_and_form_works(
         tab.check()
 
 
-def test_without_scripts_everything_is_read_and_done(changing: tuple[Store, Running], browse: Browse) -> None:
+def test_without_scripts_everything_is_read_and_done(
+    changing: tuple[Store, Running], browse: Browse
+) -> None:
     store, running = changing
     tab = browse(running.url, java_script_enabled=False)
     tab.page.goto(running.url + running.one_time_link())

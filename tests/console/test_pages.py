@@ -14,17 +14,17 @@ from html import unescape
 import pytest
 from starlette.responses import Response
 
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.views import PartitionLine, PlanLine, PlanView
 from ptkstore.console import DirectorySource, ServerSource
-from ptkstore.console.listing import listed
+from ptkstore.console.page.listing import listed
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.spreadsheet import csv_file
+from ptkstore.console.page.streaming import StreamedEvent, tell
+from ptkstore.console.page.wording import amount, duration, moment, percent, whole
 from ptkstore.console.pages import PAGES
-from ptkstore.console.plan_changes import changes
-from ptkstore.console.plan_picture import draw, idle_share
-from ptkstore.console.spreadsheet import csv_file
-from ptkstore.console.streaming import Told, tell
-from ptkstore.console.visit import Page, Visit
-from ptkstore.console.wording import amount, duration, moment, percent, whole
-from ptkstore.views import PartitionLine, PlanLine, PlanView
+from ptkstore.console.pages.plan_changes import changes
+from ptkstore.drawing.plan_svg import draw, idle_share
 from tests.console.running import Running, console
 from tests.console.stores import MARKUP
 from tests.engine.small import CANARY
@@ -40,7 +40,9 @@ def test_the_overview_tells_of_every_stream(running: Running, store: Store) -> N
     text = words(running.signed_in().get("overview").text)
     assert "rides ε ≤ 1, δ ≤ 1e-06 per event, renyi" in text
     assert "5 train 1 waiting, 1 rejected, 1 retired" in text
-    assert re.search(r"2026-01-02 done 5 states published from ≈ [\d,]+ records, plan optimal", text)
+    assert re.search(
+        r"2026-01-02 done 5 states published from ≈ [\d,]+ records, plan optimal", text
+    )
     assert "4 retired" in text
     assert "the window is 1 d" in text
     assert "rides : 1 PTK rejected" in text
@@ -62,7 +64,9 @@ def test_the_numbers_are_those_of_the_store(embedded: Running, store: Store) -> 
     for line in plan.lines:
         promised = store.profile(line.ptk).promised
         assert promised is not None
-        found = re.search(rf"{line.ptk} ([\d.]+) ([\d,]+) \S+ % ([\d.]+) ≤ ([\d.]+) ([\d.]+) % (\d+)", page)
+        found = re.search(
+            rf"{line.ptk} ([\d.]+) ([\d,]+) \S+ % ([\d.]+) ≤ ([\d.]+) ([\d.]+) % (\d+)", page
+        )
         assert found is not None, line.ptk
         assert float(found[1]) == float(line.epsilon)
         assert int(found[2].replace(",", "")) == line.samples
@@ -110,7 +114,9 @@ def test_the_picture_of_the_plan_is_a_file_for_reports(running: Running, store: 
         assert client.get(path).status == 404
 
 
-def test_without_the_package_no_png_is_offered(embedded: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_no_png_is_offered(
+    embedded: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     client = embedded.signed_in()
     page = client.get("plan?stream=rides").text
@@ -142,7 +148,11 @@ def test_lists_are_searched_sorted_and_turned(embedded: Running) -> None:
     client = embedded.signed_in()
 
     def names(query: str) -> list[str]:
-        part = client.get(f"plan?stream=rides&{query}").text.partition('id="ptks"')[2].partition("</table>")[0]
+        part = (
+            client.get(f"plan?stream=rides&{query}")
+            .text.partition('id="ptks"')[2]
+            .partition("</table>")[0]
+        )
         return re.findall(r'<th scope="row"><a href="[^"]*">([\w-]+)', part)
 
     every = ["hour-counts", "hour-fast", "hour-speed", "hour-spread", "joining"]
@@ -150,7 +160,13 @@ def test_lists_are_searched_sorted_and_turned(embedded: Running) -> None:
     assert names("sort=-ptk") == every[::-1]
     assert names("find=SP") == ["hour-speed", "hour-spread"]
     assert names("find=hour+ed") == ["hour-speed"]
-    assert names("sort=target") == ["hour-counts", "hour-speed", "joining", "hour-fast", "hour-spread"]
+    assert names("sort=target") == [
+        "hour-counts",
+        "hour-speed",
+        "joining",
+        "hour-fast",
+        "hour-spread",
+    ]
     for page in ("0", "-1", "x", "99999999999999999999", "%C2%B2"):
         assert names(f"page={page}") == every
     nothing = client.get("plan?stream=rides&find=zzz").text
@@ -170,13 +186,25 @@ def test_what_is_searched_for_is_escaped(running: Running) -> None:
 
 def test_a_long_list_is_turned_page_by_page(empty_store: Store) -> None:
     def page(visit: Visit) -> Response:
-        found = listed(visit, range(95), anchor="a", text=str, orders={"size": int}, size=20, keep=("stream",))
+        found = listed(
+            visit, range(95), anchor="a", text=str, orders={"size": int}, size=20, keep=("stream",)
+        )
         rows = " ".join(map(str, found.rows))
-        return Response(f"{rows}|{found.page}|{found.pages}|{found.first}|{found.found}|{dict(found.query)}")
+        return Response(
+            f"{rows}|{found.page}|{found.pages}|{found.first}|{found.found}|{dict(found.query)}"
+        )
 
-    with console(DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="list", view=page))) as running:
+    with console(
+        DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="list", view=page))
+    ) as running:
         client = running.signed_in()
-        assert client.get("list?page=5&stream=s").text.split("|")[1:] == ["5", "5", "81", "95", "{'stream': 's'}"]
+        assert client.get("list?page=5&stream=s").text.split("|")[1:] == [
+            "5",
+            "5",
+            "81",
+            "95",
+            "{'stream': 's'}",
+        ]
         assert client.get("list?page=9").text.startswith("80 81")
         assert client.get("list?find=9&sort=-size&page=1").text.startswith("94 93 92 91 90 89")
         assert client.get("list?find=none").text == "|1|1|0|0|{}"
@@ -185,16 +213,26 @@ def test_a_long_list_is_turned_page_by_page(empty_store: Store) -> None:
 def test_the_plan_as_a_file(running: Running, store: Store) -> None:
     answer = running.signed_in().get("plan.csv?stream=rides")
     assert answer.headers["content-type"].startswith("text/csv")
-    assert re.fullmatch(r'attachment; filename="plan-rides-\d+\.csv"', answer.headers["content-disposition"])
+    assert re.fullmatch(
+        r'attachment; filename="plan-rides-\d+\.csv"', answer.headers["content-disposition"]
+    )
     rows = list(csv.DictReader(io.StringIO(answer.text)))
-    assert [row["ptk"] for row in rows] == ["hour-counts", "hour-fast", "hour-speed", "hour-spread", "joining"]
+    assert [row["ptk"] for row in rows] == [
+        "hour-counts",
+        "hour-fast",
+        "hour-speed",
+        "hour-spread",
+        "joining",
+    ]
     assert all(float(row["epsilon"]) > 0 and int(row["samples"]) > 0 for row in rows)
     assert running.signed_in().get("plan.csv?stream=quiet").status == 404
     assert running.signed_in().get("plan.csv?stream=nowhere").status == 404
 
 
 def test_a_file_carries_no_formula() -> None:
-    answer = csv_file('a"b\r\nc', ("x",), [("=1+1",), ("@cmd",), ("-2.5e-3",), ("+x",), (None,), ("plain",)])
+    answer = csv_file(
+        'a"b\r\nc', ("x",), [("=1+1",), ("@cmd",), ("-2.5e-3",), ("+x",), (None,), ("plain",)]
+    )
     cells = ["x", "'=1+1", "'@cmd", "-2.5e-3", "'+x", "", "plain"]
     assert bytes(answer.body).decode().split() == [f'"{one}"' for one in cells]
     assert answer.headers["content-disposition"] == 'attachment; filename="a-b--c.csv"'
@@ -207,7 +245,9 @@ def test_a_file_carries_no_formula() -> None:
         ("plan?stream=nowhere", 404, "STREAM_UNKNOWN", "overview"),
     ],
 )
-def test_errors_say_what_to_do(running: Running, path: str, status: int, reason: str, advice: str) -> None:
+def test_errors_say_what_to_do(
+    running: Running, path: str, status: int, reason: str, advice: str
+) -> None:
     answer = running.signed_in().get(path)
     assert answer.status == status
     assert reason in answer.text
@@ -215,11 +255,15 @@ def test_errors_say_what_to_do(running: Running, path: str, status: int, reason:
     assert 'aria-label="Pages"' in answer.text
 
 
-def test_a_bug_tells_nothing_but_that_it_is_one(empty_store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_tells_nothing_but_that_it_is_one(
+    empty_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(_visit: Visit) -> Response:
         raise ValueError(CANARY)
 
-    with console(DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="broken", view=broken))) as running:
+    with console(
+        DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="broken", view=broken))
+    ) as running:
         answer = running.signed_in().get("broken")
     assert answer.status == 500
     assert "INTERNAL_ERROR" in answer.text
@@ -235,7 +279,9 @@ def test_a_server_that_is_away(served: tuple[Store, str], tokens: dict[str, str]
 
     with console(Impatient("127.0.0.1:9")) as running:
         client = running.client()
-        answer = client.post("sign-in", {"csrf": client.get("sign-in").csrf, "token": tokens["reader"]})
+        answer = client.post(
+            "sign-in", {"csrf": client.get("sign-in").csrf, "token": tokens["reader"]}
+        )
     assert answer.status == 503
     assert "sage health" in answer.text
 
@@ -243,14 +289,15 @@ def test_a_server_that_is_away(served: tuple[Store, str], tokens: dict[str, str]
 def test_events_are_told_as_they_happen(empty_store: Store) -> None:
     seen = []
 
-    def some(after: int) -> Iterator[Told | None]:
+    def some(after: int) -> Iterator[StreamedEvent | None]:
         seen.append(after)
-        yield Told(after + 1, "ptk.state", {"ptk": "a\nb"})
+        yield StreamedEvent(after + 1, "ptk.state", {"ptk": "a\nb"})
         yield None
-        yield Told(after + 2, "cycle", [1])
+        yield StreamedEvent(after + 2, "cycle", [1])
 
     with console(
-        DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="told", view=lambda visit: tell(visit, some)))
+        DirectorySource(empty_store, "x"),
+        pages=(*PAGES, Page(path="told", view=lambda visit: tell(visit, some))),
     ) as running:
         client = running.signed_in()
         answer = client.get("told")
@@ -270,7 +317,7 @@ def test_events_are_told_as_they_happen(empty_store: Store) -> None:
 def test_events_end_with_the_session(empty_store: Store) -> None:
     told = []
 
-    def endless(_after: int) -> Iterator[Told | None]:
+    def endless(_after: int) -> Iterator[StreamedEvent | None]:
         while True:
             told.append(1)
             yield None
@@ -279,7 +326,9 @@ def test_events_end_with_the_session(empty_store: Store) -> None:
         visit.leave()
         return tell(visit, endless)
 
-    with console(DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="told", view=events))) as running:
+    with console(
+        DirectorySource(empty_store, "x"), pages=(*PAGES, Page(path="told", view=events))
+    ) as running:
         assert running.signed_in().get("told").text == "retry: 3000\n\n"
     assert len(told) == 1
 
@@ -288,7 +337,15 @@ def plan_of(lines: int, partitions: int) -> PlanView:
     """A plan in which each PTK spans a few partitions."""
     used = 0.9 * partitions / lines / 3
     made = [
-        PlanLine(f"ptk-{k:05}", "0.05", 100 + k, 0.01, 0.1, tuple((k + step) % partitions for step in range(3)), used)
+        PlanLine(
+            f"ptk-{k:05}",
+            "0.05",
+            100 + k,
+            0.01,
+            0.1,
+            tuple((k + step) % partitions for step in range(3)),
+            used,
+        )
         for k in range(lines)
     ]
     cuts = tuple(PartitionLine(100 + k, 3, 0.9) for k in range(partitions))
@@ -307,11 +364,16 @@ def test_a_picture_stays_small(lines: int, partitions: int) -> None:
 
 
 def test_a_picture_is_to_scale() -> None:
-    lines = (PlanLine("a", "0.5", 300, 0.1, 0.1, (0, 1), 0.5), PlanLine("b", "0.25", 100, 0.1, 0.1, (1,), 0.25))
+    lines = (
+        PlanLine("a", "0.5", 300, 0.1, 0.1, (0, 1), 0.5),
+        PlanLine("b", "0.25", 100, 0.1, 0.1, (1,), 0.25),
+    )
     cuts = (PartitionLine(200, 1, 0.5), PartitionLine(100, 2, 0.75))
     plan = PlanView("s", 3, "OPTIMAL", 300, 300, "strip", 0.5, lines, partitions=cuts)
     text = draw(plan, "1")
-    bars = re.findall(r'class="bar k\d+" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', text)
+    bars = re.findall(
+        r'class="bar k\d+" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', text
+    )
     (ax, ay, aw, ah), (bx, by, bw, bh) = (tuple(map(float, one)) for one in bars)
     # One bar across both partitions, and another on top of it in the second, a third of the width.
     assert aw == pytest.approx(3 * bw, abs=0.2)
@@ -324,7 +386,9 @@ def test_a_picture_is_to_scale() -> None:
 
 def test_the_ceiling_of_a_picture_is_e_and_the_counts_are_a_strip_below() -> None:
     lines, cuts = (PlanLine("a", "0.8", 300, 0.1, 0.1, (0,), 1.0),), (PartitionLine(300, 1, 1.0),)
-    plan = PlanView("s", 3, "OPTIMAL", 300, 300, "strip", 0.5, lines, partitions=cuts, spent_before=0.2)
+    plan = PlanView(
+        "s", 3, "OPTIMAL", 300, 300, "strip", 0.5, lines, partitions=cuts, spent_before=0.2
+    )
     text = draw(plan, "1")
     (ceiling,) = re.findall(r'class="ceiling" d="M[\d.]+ ([\d.]+)H', text)
     (ground,) = re.findall(r'class="axis" d="M[\d.]+ [\d.]+V([\d.]+)H', text)
@@ -352,9 +416,13 @@ def test_the_counts_of_a_plan_cost_what_the_stream_says(embedded: Running, store
     assert plan is not None
     assert plan.spent_before is not None
     # Renyi: a count's cost at the order that the plan counts in, of the capacity there.
-    judge = spec.policy.filter()
+    privacy_filter = spec.policy.filter()
     shares = [
-        cost / most for cost, most in zip(judge.demand(spec.count_release().cost), judge.capacity, strict=True) if most
+        cost / most
+        for cost, most in zip(
+            privacy_filter.demand(spec.count_release().cost), privacy_filter.capacity, strict=True
+        )
+        if most
     ]
     assert min(abs(one - plan.spent_before) for one in shares) < 1e-9
     assert 0 < plan.spent_before < 0.5
@@ -368,17 +436,30 @@ def test_the_counts_of_a_plan_cost_what_the_stream_says(embedded: Running, store
 
 def test_names_in_a_picture_are_escaped() -> None:
     lines = (PlanLine(MARKUP, "0.5", 300, 0.1, 0.1, (0,), 0.5),)
-    plan = PlanView(MARKUP, 3, "OPTIMAL", 300, 300, "strip", 0.5, lines, partitions=(PartitionLine(300, 1, 0.5),))
+    plan = PlanView(
+        MARKUP,
+        3,
+        "OPTIMAL",
+        300,
+        300,
+        "strip",
+        0.5,
+        lines,
+        partitions=(PartitionLine(300, 1, 0.5),),
+    )
     assert "<script" not in draw(plan, "1")
 
 
 def test_what_changed() -> None:
     def plan(**lines: tuple[str, int]) -> PlanView:
-        made = tuple(PlanLine(name, eps, samples, 0.1, 0.1) for name, (eps, samples) in lines.items())
+        made = tuple(
+            PlanLine(name, eps, samples, 0.1, 0.1) for name, (eps, samples) in lines.items()
+        )
         return PlanView("s", 1, "OPTIMAL", 1, 1, "", 0.0, made)
 
     found = changes(
-        plan(a=("1", 5), b=("1", 5), c=("1", 5), d=("1", 9)), plan(b=("1", 6), c=("1", 5), d=("2", 3), e=("1", 1))
+        plan(a=("1", 5), b=("1", 5), c=("1", 5), d=("1", 9)),
+        plan(b=("1", 6), c=("1", 5), d=("2", 3), e=("1", 1)),
     )
     assert [one.ptk for one in found.joined] == ["e"]
     assert [one.ptk for one in found.left] == ["a"]
@@ -404,7 +485,9 @@ def test_how_numbers_read(told: str, text: str) -> None:
     assert told.replace("\u00a0", " ") == text
 
 
-def test_what_is_remembered_is_asked_for_once_and_forgotten_after_an_action(embedded: Running, store: Store) -> None:
+def test_what_is_remembered_is_asked_for_once_and_forgotten_after_an_action(
+    embedded: Running, store: Store
+) -> None:
     calls = itertools.count(1)
 
     def page(visit: Visit) -> Response:
@@ -416,6 +499,10 @@ def test_what_is_remembered_is_asked_for_once_and_forgotten_after_an_action(embe
     pages = (*PAGES, Page(path="count", view=page), Page(path="act", view=act, method="POST"))
     with console(DirectorySource(store, "x"), pages=pages) as running:
         client, other = running.signed_in(), running.signed_in()
-        assert [client.get("count").text, client.get("count").text, other.get("count").text] == ["1", "1", "2"]
+        assert [client.get("count").text, client.get("count").text, other.get("count").text] == [
+            "1",
+            "1",
+            "2",
+        ]
         client.post("act", {"csrf": client.get("overview").csrf})
         assert client.get("count").text == "3"

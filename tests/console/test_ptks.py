@@ -1,4 +1,6 @@
-"""The pages about PTKs: what they say, over a directory and over a server, and who may do what there."""
+"""The pages about PTKs: what they say, over a directory and over a server, and who may do what
+there.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.views import ProfileView
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.pages.ptk import difference
-from ptkstore.console.profile_picture import draw
-from ptkstore.rpc.callers import make_token
-from ptkstore.views import ProfileView
+from ptkstore.drawing.profile_svg import draw
+from ptkstore.engine.access.tokens import make_token
 from tests.console.running import Client, Running, console
 from tests.console.stores import MARKUP
 from tests.console.test_pages import words
@@ -29,8 +31,22 @@ def names(client: Client, query: str) -> list[str]:
 
 def test_ptks_are_searched_sorted_and_filtered(running: Running) -> None:
     client = running.signed_in()
-    every = ["groups", "hour-counts", "hour-fast", "hour-speed", "hour-spread", "joining", "leaving", "too-sharp"]
-    assert names(client, "") == names(client, "sort=nonsense&page=99") == names(client, "page=x") == every
+    every = [
+        "groups",
+        "hour-counts",
+        "hour-fast",
+        "hour-speed",
+        "hour-spread",
+        "joining",
+        "leaving",
+        "too-sharp",
+    ]
+    assert (
+        names(client, "")
+        == names(client, "sort=nonsense&page=99")
+        == names(client, "page=x")
+        == every
+    )
     assert names(client, "sort=-name") == every[::-1]
     assert names(client, "find=SP") == ["hour-speed", "hour-spread"]
     assert names(client, "find=clusters") == ["groups"]
@@ -44,7 +60,12 @@ def test_ptks_are_searched_sorted_and_filtered(running: Running) -> None:
     assert "1–8 of 8 PTKs" in text
     assert "No PTKs on quiet" in words(client.get("ptks?stream=quiet").text)
     assert "No PTKs match “zzz”" in client.get("ptks?find=zzz").text
-    assert MARKUP not in client.get("ptks?find=%3Cscript%3Ealert(1)%3C/script%3E&status=%22%3E&sort=%22%3E").text
+    assert (
+        MARKUP
+        not in client.get(
+            "ptks?find=%3Cscript%3Ealert(1)%3C/script%3E&status=%22%3E&sort=%22%3E"
+        ).text
+    )
 
 
 def test_a_ptk_tells_of_itself(running: Running, store: Store) -> None:
@@ -55,7 +76,10 @@ def test_a_ptk_tells_of_itself(running: Running, store: Store) -> None:
     assert "statistics active" in text
     assert "Target 0.15" in text
     assert "Promised loss ≤ 0.15 with confidence 95 %" in text
-    assert f"Chosen point ε {float(second.epsilon):.4g} on {second.samples:,} samples, in version 2" in text
+    assert (
+        f"Chosen point ε {float(second.epsilon):.4g} on {second.samples:,} samples, in version 2"
+        in text
+    )
     assert re.search(r"v2 2026-01-02 [\d.]+ 0 [\d,]+ [0-9a-f]{12}", text)
     assert re.search(r"v1 2026-01-01 ", text)
     assert text.index("v2 2026") < text.index("v1 2026")
@@ -93,8 +117,16 @@ def test_a_certificate_is_the_manifest(running: Running) -> None:
     client = running.signed_in()
     answer = client.get("certificate.json?name=hour-speed&version=2")
     body = json.loads(answer.text)
-    assert answer.headers["content-disposition"] == 'attachment; filename="hour-speed-v2-certificate.json"'
-    assert (body["name"], body["version"], body["unit"], body["epsilon"]) == ("hour-speed", 2, "event", "0.36")
+    assert (
+        answer.headers["content-disposition"]
+        == 'attachment; filename="hour-speed-v2-certificate.json"'
+    )
+    assert (body["name"], body["version"], body["unit"], body["epsilon"]) == (
+        "hour-speed",
+        2,
+        "event",
+        "0.36",
+    )
     for version in ("", "x", "%C2%B2", "-1"):
         assert client.get(f"certificate.json?name=hour-speed&version={version}").status == 400
     assert client.get("certificate.json?name=hour-speed&version=99").status == 404
@@ -103,7 +135,12 @@ def test_a_certificate_is_the_manifest(running: Running) -> None:
 
 def test_nothing_raw_is_shown(running: Running) -> None:
     client = running.signed_in()
-    for path in ("ptks", "ptk?name=hour-speed", "ptk?name=groups", "certificate.json?name=hour-speed&version=1"):
+    for path in (
+        "ptks",
+        "ptk?name=hour-speed",
+        "ptk?name=groups",
+        "certificate.json?name=hour-speed&version=1",
+    ):
         assert CANARY.split("-")[1] not in client.get(path).text
 
 
@@ -134,7 +171,7 @@ def test_differences_line_by_line() -> None:
 def test_who_is_told_and_how_far(empty_store: Store) -> None:
     filled(empty_store)
     empty_store.run("rides", until_ms=FIRST_MS + DAY_MS)
-    with empty_store.home.metadata.write() as tx:
+    with empty_store.parts.metadata.write() as tx:
         ptk = tx.ptks.named("hour-speed").id
         for port, version in (("one:1", 1), ("two:2", 0)):
             tx.notifications.set_mark(tx.subscriptions.add(ptk, port).id, version)
@@ -146,17 +183,23 @@ def test_who_is_told_and_how_far(empty_store: Store) -> None:
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, str, dict[str, str]]]:
-    """A store of our own behind a server, for we change it; its address, and a token for each role."""
+    """A store of our own behind a server, for we change it; its address, and a token for each
+    role.
+    """
     with serving(tmp_path_factory.mktemp("own"), auth={"required": True}) as (server, behind):
         for name in ("rides", "quiet"):
             behind.create_stream(spec(name=name))
-        behind.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.3)
-        home = behind.home
+        behind.register(
+            "hour-speed", stream="rides", kind="statistics", config=config(), target=0.3
+        )
+        parts = behind.parts
         made = {
-            role: make_token(home.metadata, role, roles=[role], now_ms=home.now_ms())[0]
+            role: make_token(parts.metadata, role, roles=[role], now_ms=parts.now_ms())[0]
             for role in ("reader", "developer", "operator")
         }
-        limited = make_token(home.metadata, "limited", roles=["operator"], streams=["quiet"], now_ms=home.now_ms())[0]
+        limited = make_token(
+            parts.metadata, "limited", roles=["operator"], streams=["quiet"], now_ms=parts.now_ms()
+        )[0]
         yield behind, server.address, made | {"limited": limited}
 
 
@@ -172,7 +215,9 @@ def test_who_may_retire_a_ptk(own: tuple[Store, str, dict[str, str]], role: str)
         csrf = client.get("overview").csrf
         assert client.post("retire-ptk", {"name": name}).status == 403
         answer = client.post("retire-ptk", {"csrf": csrf, "name": name})
-        assert (answer.status, store.ptk(name).status) == ((303, "RETIRED") if may else (403, "ACTIVE"))
+        assert (answer.status, store.ptk(name).status) == (
+            (303, "RETIRED") if may else (403, "ACTIVE")
+        )
         if may:
             assert answer.headers["location"] == f"ptk?name={name}"
             assert "retired" in words(client.get(f"ptk?name={name}").text)
@@ -180,7 +225,9 @@ def test_who_may_retire_a_ptk(own: tuple[Store, str, dict[str, str]], role: str)
             assert client.post("retire-ptk", {"csrf": csrf, "name": name}).status == 303
             entries = store.audit_entries(find=f"DeregisterPtk {name}").entries
             assert {one.who for one in entries} == {role}
-        assert client.post("retire-ptk", {"csrf": csrf, "name": "nobody"}).status == (404 if may else 403)
+        assert client.post("retire-ptk", {"csrf": csrf, "name": "nobody"}).status == (
+            404 if may else 403
+        )
 
 
 def test_retiring_in_a_directory(empty_store: Store) -> None:
@@ -210,7 +257,9 @@ def test_the_picture_of_a_measured_profile() -> None:
         {"level": "0.1", "status": "REACHED", "samples": 4000, "band": [2000, 9000]},
         {"level": "1", "status": "REACHED", "samples": 400, "band": [0, 900]},
     )
-    profile = ProfileView("p", "ACTIVE", "measured", ("0.01", "0.1", "1"), (None, 4000, 400), measured=measured)
+    profile = ProfileView(
+        "p", "ACTIVE", "measured", ("0.01", "0.1", "1"), (None, 4000, 400), measured=measured
+    )
     text = draw(profile, ("0.1", 4000))
     assert text.count('class="dot"') == 2
     assert 'class="band"' in text
@@ -221,6 +270,7 @@ def test_the_picture_of_a_measured_profile() -> None:
     assert dot is not None
     assert ring is not None
     assert dot.groups() == ring.groups()
-    # Both axes are logarithmic: a tenth of the samples is as far down as a tenth of the epsilon is to the left.
+    # Both axes are logarithmic: a tenth of the samples is as far down as a tenth of the epsilon is
+    # to the left.
     assert draw(ProfileView("p", "ACTIVE", "none", ("1",), (None,)), None) == ""
     assert "<script" not in draw(ProfileView(MARKUP, "ACTIVE", "analytic", ("1",), (5,)), None)

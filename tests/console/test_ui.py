@@ -15,15 +15,23 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ptkstore.client import Store
+from ptkstore import Store
 from tests.cli.sage import environment, sage
 from tests.console.running import Client
 
 
 @contextmanager
-def started(*arguments: str, cwd: Path, **variables: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def started(
+    *arguments: str, cwd: Path, **variables: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The link that it prints, and the process."""
-    command = [sys.executable, "-c", "from ptkstore.cli import main; main(prog_name='sage')", "ui", "--json"]
+    command = [
+        sys.executable,
+        "-c",
+        "from ptkstore.cli import main; main(prog_name='sage')",
+        "ui",
+        "--json",
+    ]
     with subprocess.Popen(
         [*command, "--no-open", "--address", "127.0.0.1:0", *arguments],
         cwd=cwd, env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -50,7 +58,9 @@ def test_it_opens_a_directory_with_links_that_work_once(tmp_path: Path) -> None:
         assert client.get(f"open?{parts.query}").status == 303
         assert "No streams yet" in client.get("overview").text
         assert Client(parts.port or 0).get(f"open?{parts.query}").status == 403
-        assert Client(parts.port or 0, headers={"host": "evil.example"}).get("sign-in").status == 421
+        assert (
+            Client(parts.port or 0, headers={"host": "evil.example"}).get("sign-in").status == 421
+        )
         assert process.stderr is not None
         again = re.search(r"open\?key=\S+", process.stderr.readline())
         assert again is not None
@@ -63,7 +73,10 @@ def test_it_opens_a_directory_with_links_that_work_once(tmp_path: Path) -> None:
 def test_it_looks_at_a_server_with_the_token_of_who_started_it(
     served: tuple[Store, str], tokens: dict[str, str], tmp_path: Path
 ) -> None:
-    with started("--server", served[1], cwd=tmp_path, SAGE_TOKEN=tokens["developer"]) as (url, process):
+    with started("--server", served[1], cwd=tmp_path, SAGE_TOKEN=tokens["developer"]) as (
+        url,
+        process,
+    ):
         parts = urlsplit(url)
         client = Client(parts.port or 0)
         client.get(f"open?{parts.query}")
@@ -96,7 +109,9 @@ def test_what_it_refuses(arguments: tuple[str, ...], reason: str, tmp_path: Path
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     Store(tmp_path, workers=0).close()
     with started(cwd=tmp_path) as (url, _process):
-        run = sage("ui", "--no-open", "--address", f"127.0.0.1:{urlsplit(url).port}", cwd=tmp_path, code=2)
+        run = sage(
+            "ui", "--no-open", "--address", f"127.0.0.1:{urlsplit(url).port}", cwd=tmp_path, code=2
+        )
     assert "SERVER_ADDRESS_TAKEN" in run.err
 
 

@@ -1,4 +1,6 @@
-"""What the page What if says, what each role may do, and that what is applied is applied once, whole and on the record."""
+"""What the page What if says, what each role may do, and that what is applied is applied once,
+whole and on the record.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.changes import Changes
 from ptkstore.console import DirectorySource, ServerSource
+from ptkstore.console.page.background import BackgroundWork
 from ptkstore.console.pages import what_if as page
-from ptkstore.console.plan_picture import NARROW, draw, hues_of
-from ptkstore.console.questions import MOST, Question
-from ptkstore.console.working import Work
-from ptkstore.engine.what_if import Changes
-from ptkstore.rpc.callers import make_token
+from ptkstore.console.pages.questions import MOST, Question
+from ptkstore.drawing.plan_svg import NARROW, draw, hues_of
+from ptkstore.engine.access.tokens import make_token
 from tests.console.running import Answer, Client, Running, console
 from tests.console.stores import MARKUP, lively
 from tests.console.test_pages import plan_of, words
@@ -42,7 +44,9 @@ def changing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[S
     else:
         with serving(tmp_path, auth={"required": True}) as (server, store):
             lively(store)
-            token = make_token(store.home.metadata, "ada", roles=["operator"], now_ms=store.home.now_ms())[0]
+            token = make_token(
+                store.parts.metadata, "ada", roles=["operator"], now_ms=store.parts.now_ms()
+            )[0]
             with console(ServerSource(server.address, token=token)) as running:
                 yield store, running
 
@@ -89,7 +93,10 @@ def test_both_plans_and_their_difference(running: Running, store: Store) -> None
     assert re.search(r"hour-speed changes 0\.15 → 0\.3", text)
     assert "no record loses more than ε = 1" in text
     # The same scale: where the plan of now fills its picture, the shorter one does not.
-    wide = [float(one) for one in re.findall(r'class="idle" x="52" y="22" width="([\d.]+)"', answer.text)]
+    wide = [
+        float(one)
+        for one in re.findall(r'class="idle" x="52" y="22" width="([\d.]+)"', answer.text)
+    ]
     assert wide[0] == pytest.approx(500)
     assert wide[1] == pytest.approx(500 * then / now, abs=0.1)
     # The same colours.
@@ -105,17 +112,39 @@ def test_nothing_is_touched_by_asking(changing: tuple[Store, Running]) -> None:
     store, running = changing
     before, events = fates(store), len(store.events(limit=1000))
     client = running.signed_in()
-    for path in (ASKED, "what-if?stream=rides&epsilon=2", "what-if?stream=rides&retarget=too-sharp&to=0.3"):
+    for path in (
+        ASKED,
+        "what-if?stream=rides&epsilon=2",
+        "what-if?stream=rides&retarget=too-sharp&to=0.3",
+    ):
         assert client.get(path).status == 200
     assert (fates(store), len(store.events(limit=1000))) == (before, events)
 
 
 def test_addresses_are_tidied(running: Running) -> None:
     client = running.signed_in()
-    blank = [("retarget", ""), ("to", ""), ("drop", ""), ("fork", ""), ("name", ""), ("fork_to", ""), ("add", "")]
-    typed = [("stream", "rides"), ("drop", " hour-fast "), *blank, ("kind", "counts"), ("config", ""), ("epsilon", "")]
+    blank = [
+        ("retarget", ""),
+        ("to", ""),
+        ("drop", ""),
+        ("fork", ""),
+        ("name", ""),
+        ("fork_to", ""),
+        ("add", ""),
+    ]
+    typed = [
+        ("stream", "rides"),
+        ("drop", " hour-fast "),
+        *blank,
+        ("kind", "counts"),
+        ("config", ""),
+        ("epsilon", ""),
+    ]
     answer = client.get("what-if?" + urlencode(typed))
-    assert (answer.status, answer.headers["location"]) == (303, "what-if?stream=rides&drop=hour-fast")
+    assert (answer.status, answer.headers["location"]) == (
+        303,
+        "what-if?stream=rides&drop=hour-fast",
+    )
     assert client.get("what-if").status == 200
 
 
@@ -155,7 +184,9 @@ def test_addresses_are_tidied(running: Running) -> None:
         ("&".join(f"drop=p{k}" for k in range(MOST + 1)), "question", "VALUE_INVALID"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_beside_its_field(running: Running, query: str, field: str, reason: str) -> None:
+def test_what_is_wrong_is_told_beside_its_field(
+    running: Running, query: str, field: str, reason: str
+) -> None:
     client = running.signed_in()
     answer = client.get(f"what-if?stream=rides&{query}")
     assert answer.status == 400
@@ -169,7 +200,11 @@ def test_what_is_wrong_is_told_beside_its_field(running: Running, query: str, fi
 
 
 def test_several_wrong_fields_at_once(embedded: Running) -> None:
-    text = embedded.signed_in().get("what-if?stream=rides&epsilon=-1&delta=x&n_max=x&retarget=nobody&to=9").text
+    text = (
+        embedded.signed_in()
+        .get("what-if?stream=rides&epsilon=-1&delta=x&n_max=x&retarget=nobody&to=9")
+        .text
+    )
     found = re.findall(r'class="wrong" id="([\w-]+)-wrong"', text)
     assert found == ["retarget-0", "retarget-0-to", "epsilon", "delta", "n_max"]
 
@@ -202,12 +237,23 @@ def test_no_plan_says_why_and_what_would_make_one(running: Running) -> None:
     assert links[1] == "what-if?stream=rides&drop=hour-speed"
     # A newcomer is not dropped, but taken back.
     text = client.get("what-if?stream=rides&fork=hour-speed&name=new&fork_to=0.001").text
-    assert re.findall(r'<li>Remove new\. <a href="([^"]+)">Try it', text) == ["what-if?stream=rides"]
+    assert re.findall(r'<li>Remove new\. <a href="([^"]+)">Try it', text) == [
+        "what-if?stream=rides"
+    ]
 
 
 def test_what_has_no_profile_waits(running: Running) -> None:
-    groups = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 3}
-    query = {"stream": "rides", "add": "more-groups", "kind": "clusters", "config": json.dumps(groups), "add_to": "0.5"}
+    groups = {
+        "values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}],
+        "clusters": 3,
+    }
+    query = {
+        "stream": "rides",
+        "add": "more-groups",
+        "kind": "clusters",
+        "config": json.dumps(groups),
+        "add_to": "0.5",
+    }
     text = words(running.signed_in().get("what-if?" + urlencode(query)).text)
     assert "more-groups cannot be planned yet" in text
 
@@ -224,8 +270,15 @@ def test_terms_are_looked_at_and_said_to_be_fixed(running: Running) -> None:
 def test_applied_whole_and_once(changing: tuple[Store, Running]) -> None:
     store, running = changing
     client = running.signed_in()
-    more = {"add": "more", "kind": "statistics", "config": json.dumps(config("count")), "add_to": "0.4"}
-    answer = client.get(f"{ASKED}&retarget=too-sharp&to=0.3&fork=joining&name=forked&fork_to=0.35&{urlencode(more)}")
+    more = {
+        "add": "more",
+        "kind": "statistics",
+        "config": json.dumps(config("count")),
+        "add_to": "0.4",
+    }
+    answer = client.get(
+        f"{ASKED}&retarget=too-sharp&to=0.3&fork=joining&name=forked&fork_to=0.35&{urlencode(more)}"
+    )
     assert "Retarget hour-speed to 0.3 instead of 0.15." in words(answer.text)
     fields = hidden(answer, "what-if-apply")
     text = follow(client, client.post("what-if-apply", fields))
@@ -250,11 +303,16 @@ def test_what_has_changed_meanwhile_is_not_applied(changing: tuple[Store, Runnin
     store.update_target("hour-spread", 0.25)
     before = fates(store)
     text = follow(client, client.post("what-if-apply", fields))
-    assert "Nothing was changed Something has changed since this was planned: ask again. PLAN_STALE" in text
+    assert (
+        "Nothing was changed Something has changed since this was planned: ask again. PLAN_STALE"
+        in text
+    )
     # The question is still there, with its new answer, which can be applied.
     assert "What it would cost" in text
     assert fates(store) == before
-    assert "Applied" in follow(client, client.post("what-if-apply", hidden(client.get(ASKED), "what-if-apply")))
+    assert "Applied" in follow(
+        client, client.post("what-if-apply", hidden(client.get(ASKED), "what-if-apply"))
+    )
 
 
 def test_a_form_of_nonsense_changes_nothing(changing: tuple[Store, Running]) -> None:
@@ -273,8 +331,14 @@ def test_a_form_of_nonsense_changes_nothing(changing: tuple[Store, Running]) -> 
         ("what-if-stream", {"stream": "rides", "name": "x", "window": "43201"}),
         ("what-if-stream", {"stream": "rides", "name": "../x", "window": "43200"}),
         ("what-if-stream", {"stream": "rides", "name": "quiet", "window": "43200"}),
-        ("what-if-stream", {"stream": "rides", "name": "x", "window": "43200", "question": "n_max=x"}),
-        ("what-if-stream", {"stream": "rides", "name": "x", "window": "43200", "question": "epsilon=-1"}),
+        (
+            "what-if-stream",
+            {"stream": "rides", "name": "x", "window": "43200", "question": "n_max=x"},
+        ),
+        (
+            "what-if-stream",
+            {"stream": "rides", "name": "x", "window": "43200", "question": "epsilon=-1"},
+        ),
     ):
         answer = client.post(path, fields | {"csrf": csrf})
         assert answer.status == 303
@@ -296,10 +360,14 @@ def test_a_recommended_window_is_approved_by_a_new_stream(changing: tuple[Store,
         text = follow(client, client.post("what-if-stream", fields))
         assert "Send records to rides-12h instead of rides from now on" in text
         assert "rides-12h-joining" in text
-    assert store.stream("rides-12h") == replace(store.stream("rides"), name="rides-12h", window_seconds=43_200)
+    assert store.stream("rides-12h") == replace(
+        store.stream("rides"), name="rides-12h", window_seconds=43_200
+    )
     assert store.count_ptks("rides-12h") == {}
     location = client.post("what-if-stream", fields).headers["location"]
-    assert "Applied" in follow(client, client.post("what-if-apply", hidden(client.get(location), "what-if-apply")))
+    assert "Applied" in follow(
+        client, client.post("what-if-apply", hidden(client.get(location), "what-if-apply"))
+    )
     assert store.count_ptks("rides-12h") == {"ACTIVE": 5}
 
 
@@ -307,7 +375,9 @@ def test_a_new_stream_has_the_terms_that_were_looked_at(changing: tuple[Store, R
     store, running = changing
     client = running.signed_in()
     fields = hidden(
-        client.get("what-if?stream=rides&drop=joining&retarget=hour-speed&to=0.4&epsilon=2&n_max=50000"),
+        client.get(
+            "what-if?stream=rides&drop=joining&retarget=hour-speed&to=0.4&epsilon=2&n_max=50000"
+        ),
         "what-if-stream",
     )
     text = follow(client, client.post("what-if-stream", fields | {"name": "wide"}))
@@ -317,15 +387,22 @@ def test_a_new_stream_has_the_terms_that_were_looked_at(changing: tuple[Store, R
     assert "wide-joining" not in text
     location = client.post("what-if-stream", fields | {"name": "wide"}).headers["location"]
     asked = Question.read(pairs_of(location))
-    assert {one.values["name"]: one.values["fork_to"] for one in asked.changes}["wide-hour-speed"] == "0.4"
+    assert {one.values["name"]: one.values["fork_to"] for one in asked.changes}[
+        "wide-hour-speed"
+    ] == "0.4"
 
 
 def test_roles_and_the_audit_log(tmp_path: Path) -> None:
     with serving(tmp_path, auth={"required": True}) as (server, store):
         lively(store)
-        home = store.home
-        tokens = {role: make_token(home.metadata, role, roles=[role], now_ms=home.now_ms())[0] for role in ROLES}
-        limited = make_token(home.metadata, "limited", roles=["operator"], streams=["rides"], now_ms=home.now_ms())[0]
+        parts = store.parts
+        tokens = {
+            role: make_token(parts.metadata, role, roles=[role], now_ms=parts.now_ms())[0]
+            for role in ROLES
+        }
+        limited = make_token(
+            parts.metadata, "limited", roles=["operator"], streams=["rides"], now_ms=parts.now_ms()
+        )[0]
         with console(ServerSource(server.address)) as running:
             clients: dict[str, Client] = {}
             for who, token in (tokens | {"limited": limited}).items():
@@ -349,14 +426,25 @@ def test_roles_and_the_audit_log(tmp_path: Path) -> None:
             # A limited operator may apply to their stream, and make none.
             page_of_limited = clients["limited"].get(ASKED)
             assert "what-if-stream" not in page_of_limited.text
-            assert clients["limited"].post("what-if-stream", window | {"csrf": page_of_limited.csrf}).status == 403
+            assert (
+                clients["limited"]
+                .post("what-if-stream", window | {"csrf": page_of_limited.csrf})
+                .status
+                == 403
+            )
             assert fates(store) == before
-            assert clients["limited"].post("what-if-apply", hidden(page_of_limited, "what-if-apply")).status == 303
+            assert (
+                clients["limited"]
+                .post("what-if-apply", hidden(page_of_limited, "what-if-apply"))
+                .status
+                == 303
+            )
             assert clients["operator"].post("what-if-stream", window).status == 303
         assert store.ptk("hour-fast").status == "RETIRED"
-        with home.metadata.read() as tx:
+        with parts.metadata.read() as tx:
             entries = [
-                (one.who, one.what.rpartition("/")[2], one.subject, one.outcome) for one in tx.audit.list(limit=1000)
+                (one.who, one.what.rpartition("/")[2], one.subject, one.outcome)
+                for one in tx.audit.list(limit=1000)
             ]
         assert ("limited", "ApprovePlan", "rides", "ALLOWED") in entries
         assert ("limited", "CreateStream", "", "DENIED") in entries
@@ -368,7 +456,9 @@ def test_nothing_raw_is_shown(running: Running) -> None:
         assert CANARY.split("-")[1] not in running.signed_in().get(path).text
 
 
-@pytest.mark.parametrize("path", [ASKED, "what-if?stream=rides&epsilon=2", "what-if?stream=rides&retarget=x&to=y"])
+@pytest.mark.parametrize(
+    "path", [ASKED, "what-if?stream=rides&epsilon=2", "what-if?stream=rides&retarget=x&to=y"]
+)
 def test_nothing_is_inline_and_every_address_is_relative(running: Running, path: str) -> None:
     text = running.signed_in().get(path).text
     assert not re.search(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|javascript:", text)
@@ -379,11 +469,15 @@ def test_nothing_is_inline_and_every_address_is_relative(running: Running, path:
 
 def test_an_empty_store_teaches(empty_store: Store) -> None:
     with console(DirectorySource(empty_store, "x")) as running:
-        assert "No streams, so nothing to ask about" in words(running.signed_in().get("what-if").text)
+        assert "No streams, so nothing to ask about" in words(
+            running.signed_in().get("what-if").text
+        )
 
 
 def test_a_quiet_stream_teaches(running: Running) -> None:
-    assert "No PTKs on this stream yet" in words(running.signed_in().get("what-if?stream=quiet").text)
+    assert "No PTKs on this stream yet" in words(
+        running.signed_in().get("what-if?stream=quiet").text
+    )
 
 
 def test_long_work_is_waited_for_a_while_and_found_again(
@@ -414,14 +508,21 @@ def test_long_work_is_waited_for_a_while_and_found_again(
 
 def test_work_that_is_old_is_begun_again() -> None:
     done = []
-    work = Work(lambda: done.append(1) or len(done), fresh_seconds=0.0)  # type: ignore[func-returns-value]
+    work = BackgroundWork(lambda: done.append(1) or len(done), fresh_seconds=0.0)  # type: ignore[func-returns-value]
     assert [work.answer(10), work.answer(10)] == [1, 2]
-    kept = Work(lambda: done.append(1) or len(done), fresh_seconds=100.0)  # type: ignore[func-returns-value]
+    kept = BackgroundWork(lambda: done.append(1) or len(done), fresh_seconds=100.0)  # type: ignore[func-returns-value]
     assert [kept.answer(10), kept.answer(10)] == [3, 3]
 
 
 def test_a_question_comes_back_from_its_address() -> None:
-    pairs = [("stream", "s"), ("retarget", "a"), ("to", "0.1"), ("retarget", "b & c"), ("to", ""), ("drop", "d")]
+    pairs = [
+        ("stream", "s"),
+        ("retarget", "a"),
+        ("to", "0.1"),
+        ("retarget", "b & c"),
+        ("to", ""),
+        ("drop", "d"),
+    ]
     pairs += [
         ("fork", "e"),
         ("name", "f"),

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import Route, expect
 
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.console import DirectorySource
 from tests.console.browsing import DRESSES, Browsing
 from tests.console.running import Running, console
@@ -52,7 +52,9 @@ def test_in_every_dress(running: Running, browse: Browse, scheme: str, width: in
         assert wide <= width, f"{path} is {wide} wide"
 
 
-def test_asked_corrected_and_applied_in_place(changing: tuple[Store, Running], browse: Browse) -> None:
+def test_asked_corrected_and_applied_in_place(
+    changing: tuple[Store, Running], browse: Browse
+) -> None:
     store, running = changing
     tab = browse(running.url)
     tab.visit(running.one_time_link())

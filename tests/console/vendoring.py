@@ -1,12 +1,15 @@
-"""What others wrote and the wheel carries: ``python -m tests.console.vendoring`` fetches it again from npm."""
+"""What others wrote and the wheel carries:
+
+``python -m tests.console.vendoring`` fetches it again from npm.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from devtools.servers.cache import tell
 from tests.console.packages import ROOT, npm_package
-from tests.servers.cache import tell
 
 __all__ = ["VENDOR", "published"]
 
@@ -18,7 +21,9 @@ def published() -> dict[Path, bytes]:
     found: dict[Path, bytes] = {}
     for name, told in json.loads((VENDOR / "versions.json").read_text()).items():
         package = npm_package(name, told["version"], tell)
-        found |= {VENDOR / ours: (package / theirs).read_bytes() for ours, theirs in told["files"].items()}
+        found |= {
+            VENDOR / ours: (package / theirs).read_bytes() for ours, theirs in told["files"].items()
+        }
     return found
 
 

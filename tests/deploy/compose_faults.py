@@ -1,4 +1,6 @@
-"""What is wrong with deploy/compose and deploy/Dockerfile, as sentences; nothing where all is well."""
+"""What is wrong with deploy/compose and deploy/Dockerfile, as sentences; nothing where all is
+well.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def compose_faults(deploy: Path) -> list[str]:
 
 
 def secrets_of(deploy: Path, *names: str) -> Path:
-    """Run make-secrets.sh in the directory, which must be a copy, and return the directory it makes."""
+    """Run make-secrets.sh in the directory, which must be a copy, and return the directory it
+    makes.
+    """
     script = deploy / "compose/make-secrets.sh"
     subprocess.run([str(script), *names], check=True, capture_output=True, text=True, timeout=60)
     return deploy / "compose/secrets"
@@ -57,7 +61,9 @@ def settings_of(deploy: Path) -> Settings:
 def _hardening(name: str, service: dict[str, Any]) -> Iterator[str]:
     if not _PINNED.fullmatch(service.get("image", "")):
         yield f"{name}: the image is not pinned to a version"
-    if service.get("cap_drop") != ["ALL"] or "no-new-privileges:true" not in service.get("security_opt", []):
+    if service.get("cap_drop") != ["ALL"] or "no-new-privileges:true" not in service.get(
+        "security_opt", []
+    ):
         yield f"{name}: keeps capabilities"
     if not service.get("read_only") or service.get("privileged"):
         yield f"{name}: the root is writable"
@@ -69,7 +75,9 @@ def _hardening(name: str, service: dict[str, Any]) -> Iterator[str]:
         if variable.endswith("_FILE") and not _is_mounted(str(value), service):
             yield f"{name}: {variable} names {value}, which is not mounted"
     for port in service.get("ports", []):
-        if name not in ("sage", "grafana") or (name == "grafana" and not str(port).startswith("127.0.0.1:")):
+        if name not in ("sage", "grafana") or (
+            name == "grafana" and not str(port).startswith("127.0.0.1:")
+        ):
             yield f"{name}: publishes {port}"
 
 
@@ -85,10 +93,14 @@ def _target(secret: Any) -> str:
 
 def _references(name: str, service: dict[str, Any], compose: dict[str, Any]) -> Iterator[str]:
     named = {
-        "secret": [one if isinstance(one, str) else one["source"] for one in service.get("secrets", [])],
+        "secret": [
+            one if isinstance(one, str) else one["source"] for one in service.get("secrets", [])
+        ],
         "network": list(service.get("networks", [])),
         "service": list(service.get("depends_on", {})),
-        "volume": [one.split(":")[0] for one in service.get("volumes", []) if not one.startswith(".")],
+        "volume": [
+            one.split(":")[0] for one in service.get("volumes", []) if not one.startswith(".")
+        ],
     }
     for kind, names in named.items():
         for one in set(names) - set(compose[f"{kind}s"]):
@@ -108,7 +120,9 @@ def _mounts(deploy: Path, services: dict[str, Any]) -> Iterator[str]:
                 yield f"{name}: {source} does not exist"
             if source.startswith(".") and not volume.endswith(":ro"):
                 yield f"{name}: {source} is writable"
-    command = next(one for one in services["prometheus"]["command"] if one.startswith("--config.file="))
+    command = next(
+        one for one in services["prometheus"]["command"] if one.startswith("--config.file=")
+    )
     inside = dict(one.split(":")[:2][::-1] for one in services["prometheus"]["volumes"])
     folder, _, file = command.removeprefix("--config.file=").rpartition("/")
     if not (deploy / "compose" / inside.get(folder, "nowhere") / file).exists():
@@ -128,7 +142,11 @@ def _addresses(deploy: Path, services: dict[str, Any]) -> Iterator[str]:
         "ledger": (settings.ledger.url.get_secret_value(), "postgres", 5432),
         "lake": (str(settings.lake.endpoint), "minio", 9000),
         "bus": (settings.bus.url.get_secret_value(), "redis", 6379),
-        "grafana": (read(compose / "grafana/datasources/prometheus.yml")["datasources"][0]["url"], "prometheus", 9090),
+        "grafana": (
+            read(compose / "grafana/datasources/prometheus.yml")["datasources"][0]["url"],
+            "prometheus",
+            9090,
+        ),
     }
     for what, (url, host, port) in wanted.items():
         parts = urlsplit(url)
@@ -139,14 +157,19 @@ def _addresses(deploy: Path, services: dict[str, Any]) -> Iterator[str]:
         parts = urlsplit(url.get_secret_value())
         if (parts.username, parts.path[1:]) != (database["POSTGRES_USER"], database["POSTGRES_DB"]):
             yield "postgres: the settings want another user or database"
-    jobs = {one["job_name"]: one for one in read(compose / "prometheus/prometheus.yml")["scrape_configs"]}
+    jobs = {
+        one["job_name"]: one
+        for one in read(compose / "prometheus/prometheus.yml")["scrape_configs"]
+    }
     metrics = str(settings.server.metrics_address).rpartition(":")[2]
     if jobs["sage"]["static_configs"][0]["targets"] != [f"sage:{metrics}"]:
         yield "prometheus: looks for sage's metrics elsewhere"
     listens = settings.server.address.rpartition(":")[2]
     if services["sage"]["ports"] != [f"{listens}:{listens}"]:
         yield "sage: publishes another port than it listens on"
-    files = [settings.server.tls.cert_file, settings.server.tls.key_file] if settings.server.tls else []
+    files = (
+        [settings.server.tls.cert_file, settings.server.tls.key_file] if settings.server.tls else []
+    )
     for file in files:
         if not _is_mounted(str(file), services["sage"]):
             yield f"sage: {file} is not mounted"
@@ -159,7 +182,11 @@ def _addresses(deploy: Path, services: dict[str, Any]) -> Iterator[str]:
 def _image(deploy: Path, sage: dict[str, Any]) -> Iterator[str]:
     dockerfile = deploy / "Dockerfile"
     linted = subprocess.run(
-        [str(BIN / "hadolint"), "--no-color", str(dockerfile)], capture_output=True, text=True, timeout=60, check=False
+        [str(BIN / "hadolint"), "--no-color", str(dockerfile)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     yield from (f"Dockerfile: {line.rpartition('/')[2]}" for line in linted.stdout.splitlines())
     text = dockerfile.read_text()

@@ -27,8 +27,15 @@ def kubernetes_faults(deploy: Path) -> list[str]:
     listed = read(folder / "kustomization.yaml")["resources"]
     applied = read_all(*(folder / name for name in listed if (folder / name).exists()))
     secrets = read_all(folder / "secret.example.yaml")
-    wrong = [fault for one in (*applied, *secrets) for version in VERSIONS for fault in _schema(one, version)]
-    wrong += [f"kustomization: there is no {name}" for name in listed if not (folder / name).exists()]
+    wrong = [
+        fault
+        for one in (*applied, *secrets)
+        for version in VERSIONS
+        for fault in _schema(one, version)
+    ]
+    wrong += [
+        f"kustomization: there is no {name}" for name in listed if not (folder / name).exists()
+    ]
     if wrong:
         return wrong
     by_kind = {one["kind"]: one for one in applied}
@@ -54,7 +61,10 @@ def _schema(manifest: Manifest, version: str) -> Iterator[str]:
 
 
 def _files(folder: Path, listed: list[str]) -> Iterator[str]:
-    there = {one.name for one in folder.glob("*.yaml")} - {"kustomization.yaml", "secret.example.yaml"}
+    there = {one.name for one in folder.glob("*.yaml")} - {
+        "kustomization.yaml",
+        "secret.example.yaml",
+    }
     for name in there - set(listed):
         yield f"kustomization: {name} is not applied"
 
@@ -109,13 +119,26 @@ def _volumes(stateful: Manifest, secret: Manifest) -> Iterator[str]:
         if item["key"] not in secret["stringData"]:
             yield f"StatefulSet: the secret has no {item['key']}"
     store = next(one["value"] for one in container["env"] if one["name"] == "SAGE_STORE")
-    if mounts.get("data") != store or mounts.get("keys") != f"{store}/keys" or not {"data", "keys"} <= claims:
+    if (
+        mounts.get("data") != store
+        or mounts.get("keys") != f"{store}/keys"
+        or not {"data", "keys"} <= claims
+    ):
         yield "StatefulSet: the store or its keys are in no lasting volume"
-    excluded = stateful["spec"]["template"]["metadata"]["annotations"]["backup.velero.io/backup-volumes-excludes"]
-    labelled = [one["metadata"].get("labels", {}) for one in stateful["spec"]["volumeClaimTemplates"]]
-    if set(excluded.split(",")) != claims or not all(one.get("velero.io/exclude-from-backup") for one in labelled):
+    excluded = stateful["spec"]["template"]["metadata"]["annotations"][
+        "backup.velero.io/backup-volumes-excludes"
+    ]
+    labelled = [
+        one["metadata"].get("labels", {}) for one in stateful["spec"]["volumeClaimTemplates"]
+    ]
+    if set(excluded.split(",")) != claims or not all(
+        one.get("velero.io/exclude-from-backup") for one in labelled
+    ):
         yield "StatefulSet: raw data or keys would be in backups"
-    if stateful["spec"]["persistentVolumeClaimRetentionPolicy"] != {"whenDeleted": "Retain", "whenScaled": "Retain"}:
+    if stateful["spec"]["persistentVolumeClaimRetentionPolicy"] != {
+        "whenDeleted": "Retain",
+        "whenScaled": "Retain",
+    }:
         yield "StatefulSet: the volumes go with the pods"
 
 
@@ -123,9 +146,16 @@ def _hardening(stateful: Manifest, namespace: Manifest) -> Iterator[str]:
     spec = stateful["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     own, pod = container["securityContext"], spec["securityContext"]
-    if own.get("capabilities") != {"drop": ["ALL"]} or own.get("allowPrivilegeEscalation") is not False:
+    if (
+        own.get("capabilities") != {"drop": ["ALL"]}
+        or own.get("allowPrivilegeEscalation") is not False
+    ):
         yield "StatefulSet: keeps capabilities"
-    if not own.get("readOnlyRootFilesystem") or not pod.get("runAsNonRoot") or not pod.get("runAsUser"):
+    if (
+        not own.get("readOnlyRootFilesystem")
+        or not pod.get("runAsNonRoot")
+        or not pod.get("runAsUser")
+    ):
         yield "StatefulSet: runs as root, or can change its image"
     if pod.get("fsGroupChangePolicy") != "OnRootMismatch":
         yield "StatefulSet: keys would become readable by a group, and be refused"
@@ -144,7 +174,9 @@ def _hardening(stateful: Manifest, namespace: Manifest) -> Iterator[str]:
 
 
 def _settings(secret: Manifest, stateful: Manifest) -> Iterator[str]:
-    settings = Settings.checked(yaml.safe_load(secret["stringData"]["sage.yaml"]), "secret.example.yaml")
+    settings = Settings.checked(
+        yaml.safe_load(secret["stringData"]["sage.yaml"]), "secret.example.yaml"
+    )
     settings.require_protection()
     (container,) = stateful["spec"]["template"]["spec"]["containers"]
     ports = {one["name"]: one["containerPort"] for one in container["ports"]}
@@ -153,9 +185,16 @@ def _settings(secret: Manifest, stateful: Manifest) -> Iterator[str]:
         if ports[name] != int(address.rpartition(":")[2]):
             yield f"StatefulSet: the port {name} is not the one in the settings"
     mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
-    files = [settings.server.tls.cert_file, settings.server.tls.key_file] if settings.server.tls else []
-    wanted = [*map(str, files), next(one["value"] for one in container["env"] if one["name"] == "SAGE_CA_FILE")]
-    items = next(one for one in stateful["spec"]["template"]["spec"]["volumes"] if one["name"] == "settings")
+    files = (
+        [settings.server.tls.cert_file, settings.server.tls.key_file] if settings.server.tls else []
+    )
+    wanted = [
+        *map(str, files),
+        next(one["value"] for one in container["env"] if one["name"] == "SAGE_CA_FILE"),
+    ]
+    items = next(
+        one for one in stateful["spec"]["template"]["spec"]["volumes"] if one["name"] == "settings"
+    )
     held = {f"{mounts['settings']}/{one['path']}" for one in items["secret"]["items"]}
     for one in wanted:
         if one not in held:
@@ -168,7 +207,11 @@ def _settings(secret: Manifest, stateful: Manifest) -> Iterator[str]:
 
 def _monitor(monitor: Manifest, applied: list[Manifest]) -> Iterator[str]:
     wanted = monitor["spec"]["selector"]["matchLabels"]
-    found = [one for one in applied if one["kind"] == "Service" and wanted.items() <= one["metadata"]["labels"].items()]
+    found = [
+        one
+        for one in applied
+        if one["kind"] == "Service" and wanted.items() <= one["metadata"]["labels"].items()
+    ]
     ports = {port["name"] for one in found for port in one["spec"]["ports"]}
     if len(found) != 1 or not {one["port"] for one in monitor["spec"]["endpoints"]} <= ports:
         yield "ServiceMonitor: finds no service with its port, or two"
@@ -179,13 +222,16 @@ def _monitor(monitor: Manifest, applied: list[Manifest]) -> Iterator[str]:
 def _names(applied: list[Manifest], folder: Path) -> Iterator[str]:
     kustomization = read(folder / "kustomization.yaml")
     for one in applied:
-        if one["kind"] != "Namespace" and one["metadata"].get("namespace") != kustomization["namespace"]:
+        if (
+            one["kind"] != "Namespace"
+            and one["metadata"].get("namespace") != kustomization["namespace"]
+        ):
             yield f"{one['kind']}: is in another namespace"
     (image,) = kustomization["images"]
     if not re.fullmatch(r"\d+(\.\d+)+", str(image["newTag"])):
         yield "kustomization: the image is not pinned"
-    (container,) = next(one for one in applied if one["kind"] == "StatefulSet")["spec"]["template"]["spec"][
-        "containers"
-    ]
+    (container,) = next(one for one in applied if one["kind"] == "StatefulSet")["spec"]["template"][
+        "spec"
+    ]["containers"]
     if container["image"] != image["name"]:
         yield "kustomization: pins another image than the pods run"

@@ -1,8 +1,10 @@
-"""``python -m tests.deploy.make_store FILE``: a small store as this release leaves it, for later releases to open.
+"""``python -m tests.deploy.make_store FILE``: a small store as this release leaves it, for later
+releases to open.
 
-One for each schema of the metadata is kept in tests/deploy/stores; make one before a release changes the schema. The archive
-has ``sqlite/``, a store in a directory; ``postgres/``, the directory of a store whose metadata and ledger are in PostgreSQL;
-and ``postgres.sql``, that database. Both have trained on one day and have the records of the next.
+One for each schema of the metadata is kept in tests/deploy/stores; make one before a release
+changes the schema. The archive has ``sqlite/``, a store in a directory; ``postgres/``, the
+directory of a store whose metadata and ledger are in PostgreSQL; and ``postgres.sql``, that
+database. Both have trained on one day and have the records of the next.
 """
 
 from __future__ import annotations
@@ -14,18 +16,18 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from ptkstore.client import Store
+from devtools.servers.cache import tell
+from devtools.servers.postgres import start_postgres
+from devtools.servers.recipes import get
+from ptkstore import LocalStore, Store
 from ptkstore.server import open_store
 from ptkstore.settings import Settings
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
-from tests.servers.cache import tell
-from tests.servers.postgres import start_postgres
-from tests.servers.recipes import get
 
 ROWS = 400
 
 
-def fill(store: Store) -> None:
+def fill(store: LocalStore) -> None:
     """One day trained on, and the records of the next."""
     store.create_stream(spec())
     store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.6)
@@ -45,7 +47,12 @@ def make(to: Path) -> None:
         sections = {"metadata": {"url": url}, "ledger": {"url": url}, "workers": {"processes": 0}}
         with open_store(root / "postgres", Settings.checked(sections, "here")) as store:
             fill(store)
-        command = [str(get("postgres", tell) / "pg_dump"), "--no-owner", f"--file={root / 'postgres.sql'}", url]
+        command = [
+            str(get("postgres", tell) / "pg_dump"),
+            "--no-owner",
+            f"--file={root / 'postgres.sql'}",
+            url,
+        ]
         subprocess.run(command, check=True, env={**os.environ})
         with tarfile.open(to, "w:gz") as archive:
             for name in ("sqlite", "postgres", "postgres.sql"):

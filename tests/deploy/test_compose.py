@@ -1,4 +1,6 @@
-"""deploy/compose and the image: fit for the schema, hardened, and of one mind about names, ports and files."""
+"""deploy/compose and the image: fit for the schema, hardened, and of one mind about names, ports
+and files.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ptkstore.metadata.schema import REVISIONS
+from ptkstore.metadata.database.schema import REVISIONS
 from ptkstore.settings import Settings
 from tests.cli.sage import BIN
 from tests.deploy.compose_faults import compose_faults, secrets_of
@@ -68,7 +70,10 @@ def test_the_secrets_are_made_once_and_fit(tmp_path: Path) -> None:
     assert stat.S_IMODE(secrets.stat().st_mode) == 0o700
     settings = Settings.read(secrets / "sage.yaml")
     settings.require_protection()
-    for word, file in ((settings.metadata.url, "postgres_password"), (settings.lake.secret_key, "minio_password")):
+    for word, file in (
+        (settings.metadata.url, "postgres_password"),
+        (settings.lake.secret_key, "minio_password"),
+    ):
         assert word is not None
         assert (secrets / file).read_text() in word.get_secret_value()
     assert settings.bus.url is not None
@@ -81,7 +86,9 @@ def test_the_secrets_are_made_once_and_fit(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert all(f"DNS:{name}" in named_in for name in ("localhost", "sage", "sage.example.org"))
-    again = subprocess.run([str(deploy / "compose/make-secrets.sh")], capture_output=True, text=True, check=False)
+    again = subprocess.run(
+        [str(deploy / "compose/make-secrets.sh")], capture_output=True, text=True, check=False
+    )
     assert again.returncode == 1
     assert "nothing was changed" in again.stderr
 
@@ -95,9 +102,20 @@ def test_secrets_are_not_for_the_repository() -> None:
 
 def test_the_wheel_has_what_the_server_needs(tmp_path: Path) -> None:
     """What the image installs: every migration, the templates and the generated code."""
-    command = [str(BIN / "python"), "-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    command = [
+        str(BIN / "python"),
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+    ]
     built = subprocess.run(
-        [*command, "--wheel-dir", str(tmp_path), str(DEPLOY.parent)], capture_output=True, text=True, check=False
+        [*command, "--wheel-dir", str(tmp_path), str(DEPLOY.parent)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if "Could not find a version that satisfies the requirement hatchling" in built.stderr:
         pytest.skip("the package registry cannot be reached")

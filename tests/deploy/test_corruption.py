@@ -1,8 +1,10 @@
-"""Every file of a store, damaged in every way a disk knows: it is noticed, or nothing is lost by it.
+"""Every file of a store, damaged in every way a disk knows: it is noticed, or nothing is lost by
+it.
 
-Noticed: the store is not opened, the doctor has an ERROR, or what needs the file is refused, each with a reason of ours;
-an error that is not ours fails the test. Harmless: all records are counted in their windows, the ledger goes on from what
-it was, and every state can be read. Which damage may be harmless is listed; all other must be noticed.
+Noticed: the store is not opened, the doctor has an ERROR, or what needs the file is refused, each
+with a reason of ours; an error that is not ours fails the test. Harmless: all records are counted
+in their windows, the ledger goes on from what it was, and every state can be read. Which damage may
+be harmless is listed; all other must be noticed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import pytest
 from ptklib.errors import SageError
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.state import Entry
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.ledger import Ledger
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
 
@@ -87,14 +89,16 @@ SAME = {
     "arrays of a state",
 }
 HARMLESS = {
-    # The list is whole up to a record that may be the newest, or its key is gone and it is made anew from what is there.
+    # The list is whole up to a record that may be the newest, or its key is gone and it is made
+    # anew from what is there.
     ("acknowledged", "last byte"),
     ("acknowledged", "middle byte"),
     ("acknowledged", "older"),
     ("key of acknowledged", "deleted"),
     # The metadata has it, too, and it is written anew.
     *(("specification", way) for way in ("middle byte", "deleted")),
-    # SQLite has bytes that nobody reads; a bit of a text is another text, which neither records nor budget depend on.
+    # SQLite has bytes that nobody reads; a bit of a text is another text, which neither records nor
+    # budget depend on.
     *((part, way) for part in ("metadata", "ledger") for way in ("middle byte", "last byte")),
     *((part, "older") for part in SAME),
 }
@@ -102,7 +106,9 @@ HARMLESS = {
 
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A store with two windows done, one that is sealed and not counted, and one that is open; and as it was before."""
+    """A store with two windows done, one that is sealed and not counted, and one that is open; and
+    as it was before.
+    """
     path = tmp_path_factory.mktemp("corruption")
     old, new = path / "old", path / "new"
     with open_store(new, block_seconds=86_400) as store:
@@ -117,7 +123,7 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
         store.push("rides", day(2, ROWS).slice(0, 100), seq=20)
         store.push("rides", day(3, ROWS).slice(0, 100), seq=21)
-        store.home.writer("rides").seal_due(FIRST_MS + 3 * DAY_MS)
+        store.parts.writer("rides").seal_due(FIRST_MS + 3 * DAY_MS)
         store.push("rides", day(3, ROWS).slice(0, 100), seq=22)
     return old, new
 
@@ -145,18 +151,25 @@ def history(path: Path) -> list[Entry]:
 
 
 def notice(path: Path) -> list[str]:
-    """Open, examine, count what is sealed and what was open, and read every state: what was wrong on the way."""
+    """Open, examine, count what is sealed and what was open, and read every state: what was wrong
+    on the way.
+    """
     found = []
     try:
         with Store(path, workers=0) as store:
             found += [one.detail for one in store.doctor() if one.level == "ERROR"]
-            cycles = [cycle for number in (3, 4) for cycle in store.run("rides", until_ms=FIRST_MS + number * DAY_MS)]
+            cycles = [
+                cycle
+                for number in (3, 4)
+                for cycle in store.run("rides", until_ms=FIRST_MS + number * DAY_MS)
+            ]
             for version in (1, 2):
                 store.get_state(f"hour-speed@v{version}")
             if not found:
-                assert [abs(one.dp_records - rows) < 90 for one, rows in zip(cycles, (1300, 1400), strict=True)] == [
-                    True
-                ] * 2
+                assert [
+                    abs(one.dp_records - rows) < 90
+                    for one, rows in zip(cycles, (1300, 1400), strict=True)
+                ] == [True] * 2
     except SageError as error:
         found.append(f"{error.reason}: {error.message}")
     return found
@@ -166,7 +179,9 @@ CASES = [(part, way) for part in PARTS for way in WAYS]
 
 
 @pytest.mark.parametrize(("part", "way"), CASES, ids=lambda value: str(value).replace(" ", "-"))
-def test_damage_is_noticed_or_harmless(lives: tuple[Path, Path], tmp_path: Path, part: str, way: str) -> None:
+def test_damage_is_noticed_or_harmless(
+    lives: tuple[Path, Path], tmp_path: Path, part: str, way: str
+) -> None:
     path = tmp_path / "store"
     damage(lives, path, part, way)
     found = notice(path)
@@ -192,7 +207,12 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     path = tmp_path_factory.mktemp("users")
     old, new = path / "old", path / "new"
     policy = Policy(unit="user", epsilon=1, delta="1e-6")
-    changes = {"policy": policy, "user_column": "driver", "records_per_user": 1, "block_seconds": 86_400}
+    changes = {
+        "policy": policy,
+        "user_column": "driver",
+        "records_per_user": 1,
+        "block_seconds": 86_400,
+    }
     with open_store(new, **changes) as store:
         store.push("rides", day(0, ROWS).slice(0, 100), seq=0)
     shutil.copytree(new, old)
@@ -203,14 +223,16 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 class TestUsers:
-    """At user level: who has joined must not be forgotten, or they would join, and be charged, twice."""
+    """At user level: who has joined must not be forgotten, or they would join, and be charged,
+    twice.
+    """
 
     MEMBERS: ClassVar[dict[str, Callable[[Path], Path]]] = {
         "members": lambda path: newest(path, "streams/rides/members-*.log"),
         "witness of members": lambda path: path / "keys/rides/members.witness",
     }
-    # The second half of the log is room for what is to come. Of the two slots of the witness one is enough; where it is the
-    # older one, whole records behind its end are taken all the same.
+    # The second half of the log is room for what is to come. Of the two slots of the witness one is
+    # enough; where it is the older one, whole records behind its end are taken all the same.
     MAY_BE_HARMLESS: ClassVar[set[tuple[str, str]]] = {
         *(("members", way) for way in ("middle byte", "last byte", "cut to half")),
         *(("witness of members", way) for way in (*KINDS, "older") if way != "cut to nothing"),
@@ -218,7 +240,9 @@ class TestUsers:
 
     @pytest.mark.parametrize("part", ["members", "witness of members"])
     @pytest.mark.parametrize("way", WAYS)
-    def test_nobody_joins_twice(self, users: tuple[Path, Path], tmp_path: Path, part: str, way: str) -> None:
+    def test_nobody_joins_twice(
+        self, users: tuple[Path, Path], tmp_path: Path, part: str, way: str
+    ) -> None:
         path = tmp_path / "store"
         shutil.copytree(users[1], path)
         file = self.MEMBERS[part](path)
@@ -232,7 +256,8 @@ class TestUsers:
         try:
             with Store(path, workers=0) as store:
                 found += [one.detail for one in store.doctor() if one.level == "ERROR"]
-                # The same users a day later: all are known, so none of these records reaches a block of that day.
+                # The same users a day later: all are known, so none of these records reaches a
+                # block of that day.
                 store.push("rides", _a_day_later(day(0, ROWS).slice(0, 400)), seq=9)
                 if not found:
                     assert not (path / "streams/rides/users-2026-01-02T00:00Z.block").stat().st_size

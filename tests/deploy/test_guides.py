@@ -1,4 +1,6 @@
-"""The guides for operators, word for word, on the real servers: what was spent before a loss is not spent again."""
+"""The guides for operators, word for word, on the real servers: what was spent before a loss is not
+spent again.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,21 @@ import psycopg
 import pytest
 import yaml
 
+from devtools.servers.cache import tell
+from devtools.servers.recipes import get
+from devtools.servers.redis import Redis
+from devtools.servers.s3 import S3
 from ptklib.ledger.state import Entry
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.lake import S3Lake
 from ptkstore.ledger import Ledger
-from ptkstore.rpc.faults import AccessDenied
+from ptkstore.wire.faults import AccessDenied
 from tests.cli.sage import SAGE, environment, sage
 from tests.deploy.compose_faults import secrets_of
 from tests.deploy.files import broken
 from tests.deploy.test_restoring import charged
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, day
 from tests.rpc.store_suite import filled
-from tests.servers.cache import tell
-from tests.servers.recipes import get
-from tests.servers.redis import Redis
-from tests.servers.s3 import S3
 
 GUIDES = Path(__file__).parents[2] / "docs/guides/operate"
 
@@ -119,7 +121,12 @@ class Place:
             return list(ledger.history())
 
     def lake(self) -> S3Lake:
-        return S3Lake.open(self.s3.endpoint, self.bucket, access_key=self.s3.access_key, secret_key=self.s3.secret_key)
+        return S3Lake.open(
+            self.s3.endpoint,
+            self.bucket,
+            access_key=self.s3.access_key,
+            secret_key=self.s3.secret_key,
+        )
 
 
 @pytest.fixture
@@ -226,7 +233,15 @@ def test_an_old_database_below_a_living_directory_is_not_served(place: Place) ->
     # The operator forgets the last line of the guide.
     lines = [line for line in restoring.splitlines() if not line.startswith("sage restore")]
     place.follow("\n".join(lines))
-    refused = sage("serve", "--config", place.store / "sage.yaml", "--json", cwd=place.root, code=1, **place.variables)
+    refused = sage(
+        "serve",
+        "--config",
+        place.store / "sage.yaml",
+        "--json",
+        cwd=place.root,
+        code=1,
+        **place.variables,
+    )
     assert refused.error["reason"] == "HISTORY_CUT"
     place.follow("sage restore")
     with place.serving() as (address, _), Store(address) as store:
@@ -241,7 +256,9 @@ def test_upgrading_word_for_word(place: Place) -> None:
     with place.serving() as (address, _):
         assert place.follow(checking) == f"{address} is SERVING\n"
         with Store(address) as store:
-            assert store.run("rides", until_ms=FIRST_MS + DAY_MS)[0].trained[0].outcome == "PUBLISHED"
+            assert (
+                store.run("rides", until_ms=FIRST_MS + DAY_MS)[0].trained[0].outcome == "PUBLISHED"
+            )
 
 
 def test_a_store_in_a_directory_alone_word_for_word(tmp_path: Path) -> None:
@@ -276,13 +293,21 @@ def test_a_store_in_a_directory_alone_word_for_word(tmp_path: Path) -> None:
 
 
 def test_health_tells_a_server_that_is_not_there(tmp_path: Path) -> None:
-    refused = sage("health", f"127.0.0.1:{free_port()}", "--timeout", "2", "--json", cwd=tmp_path, code=1)
+    refused = sage(
+        "health", f"127.0.0.1:{free_port()}", "--timeout", "2", "--json", cwd=tmp_path, code=1
+    )
     assert refused.error["reason"] in ("SERVER_UNAVAILABLE", "DEADLINE_PASSED")
 
 
-def test_the_secrets_of_compose_serve_over_tls_with_the_probe_of_the_container(place: Place) -> None:
-    """The settings that make-secrets.sh writes, with the addresses of the tests' servers in place of the containers'."""
-    deploy = broken(place.root, "compose/sage.yaml.template", "bucket: sage", f"bucket: {place.bucket}")
+def test_the_secrets_of_compose_serve_over_tls_with_the_probe_of_the_container(
+    place: Place,
+) -> None:
+    """The settings that make-secrets.sh writes, with the addresses of the tests' servers in place
+    of the containers'.
+    """
+    deploy = broken(
+        place.root, "compose/sage.yaml.template", "bucket: sage", f"bucket: {place.bucket}"
+    )
     secrets = secrets_of(deploy)
     body = yaml.safe_load((secrets / "sage.yaml").read_text())
     ours = yaml.safe_load((place.store / "sage.yaml").read_text())
@@ -292,16 +317,25 @@ def test_the_secrets_of_compose_serve_over_tls_with_the_probe_of_the_container(p
     for name in ("cert_file", "key_file"):
         body["server"]["tls"][name] = str(secrets / Path(body["server"]["tls"][name]).name)
     (place.store / "sage.yaml").write_text(yaml.safe_dump(body))
-    probe = yaml.safe_load((deploy / "compose/compose.yaml").read_text())["services"]["sage"]["healthcheck"]["test"][1:]
+    probe = yaml.safe_load((deploy / "compose/compose.yaml").read_text())["services"]["sage"][
+        "healthcheck"
+    ]["test"][1:]
     variables = {**place.variables, "SAGE_CA_FILE": str(secrets / "ca.pem")}
     # The image's working directory is where its settings are.
-    asked = {"cwd": place.store, "env": {**environment(), **variables}, "capture_output": True, "text": True}
+    asked = {
+        "cwd": place.store,
+        "env": {**environment(), **variables},
+        "capture_output": True,
+        "text": True,
+    }
     down = subprocess.run(probe, timeout=60, check=False, **asked)  # type: ignore[call-overload]
     assert down.returncode == 1
     with place.serving() as (address, _):
         up = subprocess.run(probe, timeout=60, check=False, **asked)  # type: ignore[call-overload]
         assert up.returncode == 0, up.stderr
-        token = sage("token", "create", "boss", "--role", "operator", cwd=place.store, code=0, **variables).out.strip()
+        token = sage(
+            "token", "create", "boss", "--role", "operator", cwd=place.store, code=0, **variables
+        ).out.strip()
         port = address.rpartition(":")[2]
         with Store(f"localhost:{port}", token=token, ca_file=secrets / "ca.pem") as store:
             filled(store)

@@ -1,4 +1,6 @@
-"""deploy/kubernetes: fit for the schemas of old and new clusters; every name, label, port and volume finds its other end."""
+"""deploy/kubernetes: fit for the schemas of old and new clusters; every name, label, port and
+volume finds its other end.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +74,15 @@ def test_kustomize_puts_them_together() -> None:
     if kubectl is None:
         pytest.skip("no kubectl here")
     run = subprocess.run(
-        [kubectl, "kustomize", str(DEPLOY / "kubernetes")], capture_output=True, text=True, timeout=60, check=True
+        [kubectl, "kustomize", str(DEPLOY / "kubernetes")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     made = [one for one in yaml.safe_load_all(run.stdout) if one]
-    (container,) = next(one for one in made if one["kind"] == "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    (container,) = next(one for one in made if one["kind"] == "StatefulSet")["spec"]["template"][
+        "spec"
+    ]["containers"]
     assert container["image"] == "sage:0.1.0"
     assert len(made) == 6

@@ -14,7 +14,7 @@ import promql_parser
 import pytest
 import yaml
 
-from ptkstore.client import Store
+from ptkstore import Store
 from tests.deploy.files import DEPLOY, broken, read
 from tests.engine.small import DAY_MS, FIRST_MS
 from tests.rpc.small import channel_to, serving
@@ -34,7 +34,9 @@ CODES = {
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, set[str]]:
-    """The labels of every metric that a server exports after some calls and deliveries, over HTTP as Prometheus reads it."""
+    """The labels of every metric that a server exports after some calls and deliveries, over HTTP
+    as Prometheus reads it.
+    """
     path = tmp_path_factory.mktemp("metrics")
     subscriber = Subscriber(refuse=lambda version: version == 1)
     with (
@@ -83,7 +85,9 @@ def selectors(text: str) -> Iterator[Any]:
 def queries(deploy: Path) -> list[str]:
     panels = json.loads((deploy / DASHBOARD).read_text())["panels"]
     asked = [target["expr"] for panel in panels for target in panel["targets"]]
-    return asked + [rule["expr"] for group in read(deploy / ALERTS)["groups"] for rule in group["rules"]]
+    return asked + [
+        rule["expr"] for group in read(deploy / ALERTS)["groups"] for rule in group["rules"]
+    ]
 
 
 def faults(deploy: Path, exported: Mapping[str, set[str]]) -> list[str]:
@@ -106,7 +110,11 @@ def faults(deploy: Path, exported: Mapping[str, set[str]]) -> list[str]:
                     found.append(f"{query}: {matcher.name} is never {matcher.value}")
         known = set().union(*(exported.get(one.name, set()) for one in parts))
         groups = re.findall(r"by \(([\w, ]+)\)", query)
-        found += [f"{query}: nothing has the labels {one}" for one in groups if not set(one.split(", ")) <= known]
+        found += [
+            f"{query}: nothing has the labels {one}"
+            for one in groups
+            if not set(one.split(", ")) <= known
+        ]
     return found
 
 

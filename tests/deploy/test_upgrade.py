@@ -1,4 +1,6 @@
-"""Stores that earlier releases left are opened, brought up to date and go on: what they promised still holds."""
+"""Stores that earlier releases left are opened, brought up to date and go on: what they promised
+still holds.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,17 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from ptklib.featurize import featurize
-from ptkstore.client import Store
+from devtools.servers.cache import tell, unpack
+from devtools.servers.recipes import get
+from ptklib.features import featurize
+from ptkstore import LocalStore, Store
+from ptkstore.api.times import GRAIN_MS
 from ptkstore.metadata import Metadata, MetadataDamaged
-from ptkstore.metadata.schema import REVISIONS, VERSION_TABLE
-from ptkstore.public_time import GRAIN_MS
+from ptkstore.metadata.database.schema import REVISIONS, VERSION_TABLE
 from ptkstore.server import Server, open_store
 from ptkstore.settings import Settings
 from tests.engine.small import DAY_MS, FIRST_MS, day
 from tests.rpc.small import settings_of
-from tests.servers.cache import tell, unpack
-from tests.servers.recipes import get
 
 STORES = sorted((Path(__file__).parent / "stores").glob("schema-*.tar.gz"))
 
@@ -39,7 +41,7 @@ def left(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     return tmp_path, found[1]
 
 
-def check(store: Store) -> None:
+def check(store: LocalStore) -> None:
     """What was trained is served; what was pushed is trained on; what was spent is known."""
     assert [one.version for one in store.states("hour-speed")] == [1]
     assert {one.created_ms % GRAIN_MS for one in store.states("hour-speed")} == {0}
@@ -52,7 +54,9 @@ def check(store: Store) -> None:
     store.run("rides", until_ms=FIRST_MS + 3 * DAY_MS)
     assert [one.version for one in store.states("hour-speed")] == [1, 2, 3]
     frame = pa.table({"hour": pa.array([3, 9], pa.int32())})
-    speeds = featurize(frame, [store.get_state("hour-speed@v1")]).column("hour_speed_mean").to_pylist()
+    speeds = (
+        featurize(frame, [store.get_state("hour-speed@v1")]).column("hour_speed_mean").to_pylist()
+    )
     assert all(0 <= speed <= 60 for speed in speeds)
     now = {block.name: block.left for block in store.budget("rides").blocks}
     assert {name: now[name] for name in spent if name < "2026-01-02"} == {
@@ -74,7 +78,9 @@ def test_there_is_a_store_of_every_schema_that_was_kept() -> None:
     kept = [path.name[len("schema-") : -len(".tar.gz")] for path in STORES]
     assert kept
     assert set(kept) <= set(REVISIONS)
-    assert REVISIONS[-1] in kept or REVISIONS[-2] in kept, "make one: python -m tests.deploy.make_store"
+    assert REVISIONS[-1] in kept or REVISIONS[-2] in kept, (
+        "make one: python -m tests.deploy.make_store"
+    )
 
 
 def test_a_store_in_a_directory_goes_on(left: tuple[Path, str]) -> None:
@@ -86,13 +92,24 @@ def test_a_store_in_a_directory_goes_on(left: tuple[Path, str]) -> None:
     assert revision_of(url) == REVISIONS[-1]
 
 
-def test_a_store_in_postgresql_goes_on_and_serves(left: tuple[Path, str], postgres_url: str) -> None:
+def test_a_store_in_postgresql_goes_on_and_serves(
+    left: tuple[Path, str], postgres_url: str
+) -> None:
     root, schema = left
-    psql = [str(get("postgres", tell) / "psql"), "--quiet", "--set=ON_ERROR_STOP=1", f"--file={root / 'postgres.sql'}"]
+    psql = [
+        str(get("postgres", tell) / "psql"),
+        "--quiet",
+        "--set=ON_ERROR_STOP=1",
+        f"--file={root / 'postgres.sql'}",
+    ]
     subprocess.run([*psql, postgres_url], check=True, capture_output=True, env={**os.environ})
     url = postgres_url.replace("postgresql://", "postgresql+psycopg://")
     assert revision_of(url) == schema
-    sections = {"metadata": {"url": postgres_url}, "ledger": {"url": postgres_url}, "workers": {"processes": 0}}
+    sections = {
+        "metadata": {"url": postgres_url},
+        "ledger": {"url": postgres_url},
+        "workers": {"processes": 0},
+    }
     settings = Settings.checked(sections, "here")
     with open_store(root / "postgres", settings) as store, Server(store, settings_of()) as server:
         with Store(server.address) as remote:
@@ -109,7 +126,7 @@ def test_an_older_release_refuses_what_a_newer_one_left(
     older = REVISIONS[: REVISIONS.index(schema)]
     before = root / "before.db"
     shutil.copyfile(root / "sqlite/meta.db", before)
-    monkeypatch.setattr("ptkstore.metadata.schema.REVISIONS", older)
+    monkeypatch.setattr("ptkstore.metadata.database.schema.REVISIONS", older)
     with pytest.raises(MetadataDamaged, match="SCHEMA_TOO_NEW"):
         Metadata.open(root / "sqlite/meta.db")
     assert (root / "sqlite/meta.db").read_bytes() == before.read_bytes()

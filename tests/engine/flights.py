@@ -1,4 +1,6 @@
-"""A stream of flights under Renyi accounting, and the PTKs that fill it: six that fit and one that does not."""
+"""A stream of flights under Renyi accounting, and the PTKs that fill it: six that fit and one that
+does not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ptklib.ledger.policy import Policy
-from ptkstore.streams import Column, StreamSpec
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
 
 __all__ = ["CARRIERS", "ORIGINS", "PTKS", "flights", "of_carriers", "of_hours", "spec"]
 
@@ -50,7 +53,13 @@ def of_hours() -> dict[str, Any]:
 
 
 def mean(*keys: dict[str, Any]) -> dict[str, Any]:
-    return {"keys": list(keys), "statistics": ["mean"], "value": "delay", "lower": _DELAY[0], "upper": _DELAY[1]}
+    return {
+        "keys": list(keys),
+        "statistics": ["mean"],
+        "value": "delay",
+        "lower": _DELAY[0],
+        "upper": _DELAY[1],
+    }
 
 
 def flights(day: int, rows: int) -> pa.Table:
@@ -92,7 +101,10 @@ PTKS: tuple[tuple[str, str, dict[str, Any], float], ...] = (
     (
         "groups",
         "clusters",
-        {"values": [{"kind": "bounded", "column": "delay", "lower": -60.0, "upper": 180.0}], "clusters": 3},
+        {
+            "values": [{"kind": "bounded", "column": "delay", "lower": -60.0, "upper": 180.0}],
+            "clusters": 3,
+        },
         0.05,
     ),
     ("delay-by-origin-and-hour", "statistics", mean(of_origins(), of_hours()), 0.1),

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ptklib.ledger.policy import Policy
-from ptkstore.client import Store
-from ptkstore.streams import Column, StreamSpec
+from ptkstore import Store
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
 
 __all__ = ["CANARY", "DAY_MS", "FIRST_MS", "ROWS", "config", "day", "open_store", "spec"]
 
@@ -44,7 +45,9 @@ def day(number: int, rows: int = ROWS) -> pa.Table:
     hour = (at // 3_600_000 % 24).astype(np.int32)
     speed = np.clip(20 + 10 * np.sin(hour / 4) + rng.normal(0, 4, rows), 0, 60)
     drivers = [f"{CANARY}-{k}" for k in range(rows)]
-    return pa.table({"at": pa.array(at, pa.timestamp("ms")), "hour": hour, "speed": speed, "driver": drivers})
+    return pa.table(
+        {"at": pa.array(at, pa.timestamp("ms")), "hour": hour, "speed": speed, "driver": drivers}
+    )
 
 
 def config(statistic: str = "mean") -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""The index of charges: it says what the journal says, follows it, and is made anew for another journal."""
+"""The index of charges: it says what the journal says, follows it, and is made anew for another
+journal.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ import pytest
 from ptklib.errors import JournalDamaged
 from ptklib.ledger.slices import WHOLE, Slice, TagRange
 from ptklib.privacy.costs import PureCost
-from ptkstore.client import Store
-from ptkstore.engine import charges as engine
-from ptkstore.engine import ledger_map
-from ptkstore.public_time import public_entry
+from ptkstore import Store
+from ptkstore.api.times import public_entry
+from ptkstore.engine.budgets import charges as engine
+from ptkstore.engine.budgets import ledger_map
 from tests.engine.small import spec
 
 COST = PureCost(epsilon="0.01")
@@ -24,7 +26,7 @@ def expected(store: Store, stream: str) -> list[tuple[int, str, str, Any]]:
     """What the whole journal says, entry by entry; its times as coarsely as all are told."""
     owners: dict[int, tuple[str, str]] = {}
     found = []
-    for number, entry in enumerate(store.home.ledger.history(), 1):
+    for number, entry in enumerate(store.parts.ledger.history(), 1):
         if entry["kind"] == "reserve":
             owners[entry["charge"]] = (entry["stream"], entry.get("key") or "")
         owner, key = owners[entry["charge"]] if "charge" in entry else (entry.get("stream"), "")
@@ -44,7 +46,7 @@ def listed(store: Store, stream: str, limit: int = 3) -> list[tuple[int, str, st
 
 
 def spend(store: Store, stream: str, block: str, key: str | None = None) -> None:
-    ledger = store.home.ledger
+    ledger = store.parts.ledger
     grant = ledger.reserve(stream, [Slice((block,))], COST, key=key)
     ledger.spend(grant)
 
@@ -54,13 +56,15 @@ def store(tmp_path: Path) -> Any:
     with Store(tmp_path / "store", workers=0) as store:
         for name in ("a", "b"):
             store.create_stream(spec(name=name))
-            store.home.ledger.add_blocks(name, [f"{name}{number}" for number in range(4)])
+            store.parts.ledger.add_blocks(name, [f"{name}{number}" for number in range(4)])
         yield store
 
 
-def test_every_entry_is_found_under_its_stream(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_entry_is_found_under_its_stream(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine, "_TURN", 2)
-    ledger = store.home.ledger
+    ledger = store.parts.ledger
     late = ledger.reserve("a", [Slice(("a3",))], COST)
     for number in range(3):
         spend(store, "a", f"a{number}", f"cycle-{number}/x")
@@ -77,10 +81,12 @@ def test_every_entry_is_found_under_its_stream(store: Store, monkeypatch: pytest
 
 
 def took(store: Store, stream: str) -> dict[tuple[str, str], tuple[int, float, float]]:
-    """Who spent what, by hand from the whole journal: charges, the largest share of epsilon, share times blocks times tags."""
-    judge = store.stream(stream).policy.filter()
+    """Who spent what, by hand from the whole journal: charges, the largest share of epsilon, share
+    times blocks times tags.
+    """
+    privacy_filter = store.stream(stream).policy.filter()
     standing: dict[int, Any] = {}
-    for entry in store.home.ledger.history():
+    for entry in store.parts.ledger.history():
         if entry["kind"] == "reserve" and entry["stream"] == stream:
             standing[entry["charge"]] = entry
         if entry["kind"] == "release":
@@ -88,23 +94,36 @@ def took(store: Store, stream: str) -> dict[tuple[str, str], tuple[int, float, f
     found: dict[tuple[str, str], tuple[int, float, float]] = {}
     for entry in standing.values():
         contexts = entry.get("contexts", [])
-        who = ("counts of blocks", "count") if "door:count" in contexts else ("charges of no PTK", "other")
+        who = (
+            ("counts of blocks", "count")
+            if "door:count" in contexts
+            else ("charges of no PTK", "other")
+        )
         if "door:ptk" in contexts:
             who = (next(one[4:] for one in contexts if one.startswith("ptk:")), "training")
-        share = judge.spent(tuple(entry["demand"]))[0] / float(judge.epsilon)
-        wide = sum(sum(n for _, n in runs) * (stop - start) / 2**64 for runs, start, stop in entry["slices"])
+        share = privacy_filter.spent(tuple(entry["demand"]))[0] / float(privacy_filter.epsilon)
+        wide = sum(
+            sum(n for _, n in runs) * (stop - start) / 2**64
+            for runs, start, stop in entry["slices"]
+        )
         charges, most, area = found.get(who, (0, 0.0, 0.0))
         found[who] = (charges + 1, max(most, share), area + share * wide)
     return found
 
 
-def test_who_spent_what_is_added_up_over_all_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_spent_what_is_added_up_over_all_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine, "_TURN", 3)
     monkeypatch.setattr(ledger_map, "_ENTRIES", 2)
-    ledger = store.home.ledger
+    ledger = store.parts.ledger
 
-    def charge(contexts: tuple[str, ...], epsilon: str, blocks: tuple[str, ...], tags: TagRange = WHOLE) -> Any:
-        return ledger.reserve("a", [Slice(blocks, tags)], PureCost(epsilon=epsilon), contexts=contexts)
+    def charge(
+        contexts: tuple[str, ...], epsilon: str, blocks: tuple[str, ...], tags: TagRange = WHOLE
+    ) -> Any:
+        return ledger.reserve(
+            "a", [Slice(blocks, tags)], PureCost(epsilon=epsilon), contexts=contexts
+        )
 
     def same() -> None:
         book = store.ledger_map("a")
@@ -116,7 +135,9 @@ def test_who_spent_what_is_added_up_over_all_time(store: Store, monkeypatch: pyt
             charges, most, area = wanted[one.who, one.purpose]
             assert one.charges == charges
             assert (one.most, one.part) == pytest.approx((most, area / total), abs=2e-6)
-        assert [one.part for one in book.spenders] == sorted((one.part for one in book.spenders), reverse=True)
+        assert [one.part for one in book.spenders] == sorted(
+            (one.part for one in book.spenders), reverse=True
+        )
         for purpose in {purpose for _, purpose in wanted}:
             (told,) = [one for one in book.purposes if one.purpose == purpose]
             mine = [one for (_, its), one in wanted.items() if its == purpose]
@@ -131,8 +152,11 @@ def test_who_spent_what_is_added_up_over_all_time(store: Store, monkeypatch: pyt
     gone = charge(("door:ptk", "ptk:q"), "0.1", ("a2",))
     spend(store, "a", "a3", "cycle-1/by-hand")
     same()
-    assert {one.who: one.most for one in store.ledger_map("a").spenders}["p"] == pytest.approx(0.2, abs=1e-4)
-    # What is given back is not spent: neither the sum nor the largest one of p is what it was, and q spent nothing.
+    assert {one.who: one.most for one in store.ledger_map("a").spenders}["p"] == pytest.approx(
+        0.2, abs=1e-4
+    )
+    # What is given back is not spent: neither the sum nor the largest one of p is what it was, and
+    # q spent nothing.
     ledger.release(large)
     ledger.release(gone)
     ledger.spend(charge(("door:ptk", "ptk:p"), "0.05", ("a2",), half))
@@ -143,48 +167,50 @@ def test_who_spent_what_is_added_up_over_all_time(store: Store, monkeypatch: pyt
     # Given back in the turn in which it was made.
     ledger.release(charge(("door:ptk", "ptk:r"), "0.05", ("a3",)))
     same()
-    with store.home.metadata.write() as tx:
+    with store.parts.metadata.write() as tx:
         tx.charges.clear()
     same()
 
 
-def test_several_who_index_at_once_add_every_entry_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_who_index_at_once_add_every_entry_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         spend(store, "a", f"a{number}")
-    real = store.home.ledger.commits
+    real = store.parts.ledger.commits
     asked: list[int] = []
 
     def slow(numbers: Any) -> Any:
         found = real(numbers)
         if not asked:
             asked.append(1)
-            engine.index_charges(store.home)
+            engine.index_charges(store.parts)
         return found
 
-    monkeypatch.setattr(store.home.ledger, "commits", slow)
-    engine.index_charges(store.home)
+    monkeypatch.setattr(store.parts.ledger, "commits", slow)
+    engine.index_charges(store.parts)
     assert listed(store, "a") == expected(store, "a")
     assert [one.charges for one in store.ledger_map("a").spenders] == [3]
 
 
 def test_an_index_of_another_journal_is_made_anew(tmp_path: Path, store: Store) -> None:
     spend(store, "a", "a0", "one")
-    store.home.ledger.snapshot()
+    store.parts.ledger.snapshot()
     kept = tmp_path / "kept"
-    shutil.copytree(store.home.path, kept)
+    shutil.copytree(store.parts.path, kept)
     spend(store, "a", "a1", "two")
     spend(store, "a", "a2", "three")
     assert len(listed(store, "a")) == 6
     store.close()
     # The ledger is set back, the metadata is not; then the two go different ways.
     for file in kept.glob("ledger.db*"):
-        shutil.copy(file, store.home.path / file.name)
-    for file in store.home.path.glob("ledger.db-*"):
+        shutil.copy(file, store.parts.path / file.name)
+    for file in store.parts.path.glob("ledger.db-*"):
         if not (kept / file.name).exists():
             file.unlink()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ptkstore.engine.witness.Witness.require_newest", lambda _self: None)
-        with Store(store.home.path, workers=0) as again:
+        patch.setattr("ptkstore.engine.head_guard.HeadGuard.require_newest", lambda _self: None)
+        with Store(store.parts.path, workers=0) as again:
             assert listed(again, "a") == expected(again, "a")
             assert len(expected(again, "a")) == 2
             for number in range(1, 4):
@@ -195,7 +221,7 @@ def test_an_index_of_another_journal_is_made_anew(tmp_path: Path, store: Store) 
 def test_an_entry_that_was_changed_in_the_journal_is_not_served(store: Store) -> None:
     spend(store, "a", "a0", "one")
     assert len(listed(store, "a")) == 2
-    database: Any = store.home.ledger._writer.journal._db  # type: ignore[attr-defined]
+    database: Any = store.parts.ledger._writer.journal._db  # type: ignore[attr-defined]
     database.execute("UPDATE commits SET body = replace(body, '\"one\"', '\"two\"')")
     with pytest.raises(JournalDamaged, match="CHAIN_BROKEN"):
         store.charges("a")

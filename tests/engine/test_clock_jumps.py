@@ -1,4 +1,6 @@
-"""A clock that jumps closes no window, and the doctor measures by the clock on the wall how long raw data is held."""
+"""A clock that jumps closes no window, and the doctor measures by the clock on the wall how long
+raw data is held.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,11 @@ import pytest
 
 from ptklib.errors import Refused
 from ptkstore import Store
+from ptkstore.api.views import Finding
 from ptkstore.engine.clock_guard import TOLERANCE_MS, ClockGuard
-from ptkstore.streams.moves import Moves
-from ptkstore.streams.vault import Vault
-from ptkstore.views import Finding
+from ptkstore.engine.window.running import due_windows
+from ptkstore.streams.blocks.vault import Vault
+from ptkstore.streams.progress.moves import Moves
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 from tests.rpc.small import serving
 
@@ -43,7 +46,7 @@ class Clock:
 
 def opened(path: Path, clock: Clock, **changes: object) -> Store:
     store = Store(path, workers=0, clock=clock)
-    store.home.clock_guard = clock.guard(path)
+    store.parts.clock_guard = clock.guard(path)
     if not store.streams():
         store.create_stream(spec(**changes))
     return store
@@ -62,21 +65,27 @@ def by_the_clock(store: Store) -> list[Finding]:
 def test_a_jump_of_ten_days_closes_no_window(tmp_path: Path) -> None:
     clock = Clock()
     with opened(tmp_path, clock) as store:
-        store.register("busy", stream="rides", kind="statistics", config=config("count"), target=0.1)
+        store.register(
+            "busy", stream="rides", kind="statistics", config=config("count"), target=0.1
+        )
         store.push("rides", day(0), seq=0)
         clock.pass_(DAY + HOUR)
-        watermark = store.home.watermark_ms("rides")
+        watermark = store.parts.watermark_ms("rides")
         clock.wall += 10 * DAY
         assert refused(store) == "CLOCK_IMPLAUSIBLE"
-        assert store.home.watermark_ms("rides") == watermark
+        assert store.parts.watermark_ms("rides") == watermark
         assert store.cycles("rides") == []
         # Put right, it is believed again at once, and one window is complete.
         clock.wall -= 10 * DAY
-        assert [(one.window, one.status) for one in store.run("rides")] == [(FIRST_MS // DAY_MS, "DONE")]
+        assert [(one.window, one.status) for one in store.run("rides")] == [
+            (FIRST_MS // DAY_MS, "DONE")
+        ]
         assert {one.level for one in store.doctor()} == {"OK"}
 
 
-def test_a_store_with_a_clock_of_its_own_is_held_against_the_time_that_passes(tmp_path: Path) -> None:
+def test_a_store_with_a_clock_of_its_own_is_held_against_the_time_that_passes(
+    tmp_path: Path,
+) -> None:
     """Without anybody saying what the steady time is: the machine's."""
     now = [FIRST_MS / 1000 + DAY + HOUR]
     with Store(tmp_path, workers=0, clock=lambda: now[0]) as store:
@@ -121,18 +130,20 @@ def test_watermarks_that_are_declared_need_no_clock(tmp_path: Path) -> None:
                 assert len(store.run("rides", until_ms=FIRST_MS + (number + 1) * DAY_MS)) == 1
 
 
-def test_a_machine_that_was_off_for_ten_days_catches_up_and_a_restarted_process_does_not(tmp_path: Path) -> None:
+def test_a_machine_that_was_off_for_ten_days_catches_up_and_a_restarted_process_does_not(
+    tmp_path: Path,
+) -> None:
     clock = Clock(steady=5 * HOUR)
     with opened(tmp_path, clock) as store:
         clock.pass_(HOUR)
         clock.wall += 10 * DAY
         assert refused(store) == "CLOCK_IMPLAUSIBLE"
         # A restart of the process does not make a jump true: the machine has not been off.
-        store.home.clock_guard = clock.guard(tmp_path)
+        store.parts.clock_guard = clock.guard(tmp_path)
         assert refused(store) == "CLOCK_IMPLAUSIBLE"
         # After a start of the machine there is nothing else to go by.
         clock.since_start = 30.0
-        store.home.clock_guard = clock.guard(tmp_path, boot="two")
+        store.parts.clock_guard = clock.guard(tmp_path, boot="two")
         assert len(store.run("rides")) == 10
 
 
@@ -167,12 +178,12 @@ def test_a_server_refuses_to_close_windows_by_a_clock_that_jumped(tmp_path: Path
     with serving(tmp_path) as (server, store), Store(server.address) as remote:
         remote.create_stream(spec())
         jumped = Clock(wall=time.time())
-        store.home.clock_guard = jumped.guard(tmp_path)
+        store.parts.clock_guard = jumped.guard(tmp_path)
         jumped.wall += 10 * DAY
         with pytest.raises(Refused, match="CLOCK_IMPLAUSIBLE"):
             remote.run("rides")
         assert remote.operations("rides").operations == ()
-        assert store.home.watermark_ms("rides") == FIRST_MS
+        assert store.parts.watermark_ms("rides") == FIRST_MS
 
 
 def test_the_doctor_names_a_watermark_that_is_ahead_of_the_clock(tmp_path: Path) -> None:
@@ -188,13 +199,15 @@ def test_the_doctor_names_a_watermark_that_is_ahead_of_the_clock(tmp_path: Path)
         assert (found.level, "ahead" in found.detail) == ("WARNING", False)
 
 
-def test_the_doctor_names_blocks_that_were_sealed_long_ago_and_a_watermark_that_stands_still(tmp_path: Path) -> None:
+def test_the_doctor_names_blocks_that_were_sealed_long_ago_and_a_watermark_that_stands_still(
+    tmp_path: Path,
+) -> None:
     clock = Clock()
     with opened(tmp_path, clock) as store:
         store.push("rides", day(0), seq=0)
         clock.pass_(DAY)
         # Sealed, and never run.
-        store.due("rides", until_ms=FIRST_MS + DAY_MS)
+        due_windows(store.parts, "rides", FIRST_MS + DAY_MS)
         clock.pass_(DAY)
         assert [one.level for one in by_the_clock(store)] == ["OK"]
         clock.pass_(1.5 * DAY)

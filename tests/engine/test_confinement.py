@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.client import Store
-from ptkstore.engine import doctor
-from ptkstore.streams.opened import with_keys
+from ptkstore import Store
+from ptkstore.engine.safekeeping import doctor
 from ptkstore.workers import confinement
 from tests.engine.plugins import installed
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
@@ -83,7 +82,10 @@ def attempts(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         store.create_stream(spec())
         there = f"{path / 'store'}#{server.getsockname()[1]}"
         bounds = {"column": "speed", "lower": 0.0, "upper": 60.0, "path": there}
-        assert store.register("spy", stream="rides", kind="other", config=bounds, target=0.2).status == "ACTIVE"
+        assert (
+            store.register("spy", stream="rides", kind="other", config=bounds, target=0.2).status
+            == "ACTIVE"
+        )
         store.push("rides", day(0))
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert [line.outcome for line in cycle.trained] == ["PUBLISHED"], cycle.trained
@@ -110,13 +112,17 @@ def test_a_ptk_can_read_neither_keys_nor_books_and_write_or_connect_nowhere(
 
 def test_without_confinement_it_could(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # So that the test above can fail: the same spy in a pool that knows of no store to be kept from.
-    from ptkstore.engine import home as home_module
-    from ptkstore.workers.pool import WorkerPool
+    from ptkstore.engine import parts as parts_module
+    from ptkstore.workers.processes import ProcessWorkers
 
     monkeypatch.setattr(
-        home_module, "WorkerPool", lambda workers, memory_bytes, _path: WorkerPool(workers, memory_bytes)
+        parts_module,
+        "ProcessWorkers",
+        lambda workers, memory_bytes, _path: ProcessWorkers(workers, memory_bytes),
     )
-    assert {"a key", "the ledger", "a file elsewhere", "a connection"} <= set(attempts(tmp_path, monkeypatch))
+    assert {"a key", "the ledger", "a file elsewhere", "a connection"} <= set(
+        attempts(tmp_path, monkeypatch)
+    )
 
 
 def test_a_store_among_code_is_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +137,7 @@ def test_workers_that_were_warm_before_there_was_a_stream_can_read_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with Store("store", workers=1) as store:
-        store.home.workers.warm()
+        store.parts.workers.warm()
         store.create_stream(spec())
         store.register("speed", stream="rides", kind="statistics", config=config(), target=0.2)
         store.push("rides", day(0))
@@ -142,25 +148,29 @@ def test_workers_that_were_warm_before_there_was_a_stream_can_read_it(
 def test_what_is_handed_over_holds_the_keys_of_open_blocks_alone(tmp_path: Path) -> None:
     from ptklib.ledger.slices import Slice, TagRange
     from ptklib.privacy.costs import PureCost
-    from ptkstore.streams.opened import read_opened, spend_and_open
+    from ptkstore.streams.reading.opened import spend_and_open
 
     blocks = ("2026-01-01T00:00Z", "2026-01-01T12:00Z")
     with Store(tmp_path, workers=0) as store:
         store.create_stream(spec())
         store.push("rides", day(0))
-        home = store.home
-        home.writer("rides").seal_due(FIRST_MS + DAY_MS)
-        home.ledger.add_blocks("rides", blocks)
-        grant = home.ledger.reserve("rides", [Slice(blocks[:1], TagRange.of_shares(0, 1))], PureCost(epsilon="0.1"))
-        handed = with_keys(spend_and_open(home.path, spec(), [grant], home.ledger))
+        parts = store.parts
+        parts.writer("rides").seal_due(FIRST_MS + DAY_MS)
+        parts.ledger.add_blocks("rides", blocks)
+        grant = parts.ledger.reserve(
+            "rides", [Slice(blocks[:1], TagRange.of_shares(0, 1))], PureCost(epsilon="0.1")
+        )
+        handed = spend_and_open(parts.path, spec(), [grant], parts.ledger).for_worker()
         assert list(handed.keys or {}) == [blocks[0]]
-        assert sum(len(one.batch) for one in read_opened(handed)) > 0
+        assert sum(len(one.batch) for one in handed.read()) > 0
         key = next(iter((handed.keys or {}).values()))
         assert key.hex() not in repr(handed)
         assert repr(key) not in repr(handed)
 
 
-def test_the_doctor_says_where_a_system_cannot_confine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_says_where_a_system_cannot_confine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(doctor, "confinement", lambda: 0)
     for workers, wanted in ((0, []), (1, ["WARNING"])):
         with Store(tmp_path, workers=workers) as store:

@@ -7,7 +7,7 @@ import shutil
 import threading
 from pathlib import Path
 
-from ptkstore.client import Store
+from ptkstore import Store
 from tests.engine.small import spec
 
 

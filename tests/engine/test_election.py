@@ -1,4 +1,6 @@
-"""Who leads: never two at once, another when the leader is gone, and nothing written by one who does not lead any more."""
+"""Who leads: never two at once, another when the leader is gone, and nothing written by one who
+does not lead any more.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.client import Store
-from ptkstore.engine.election import LEASE, Election
-from ptkstore.engine.home import Adapters
-from ptkstore.engine.lead import LeadLost, StoreLock
+from ptkstore import Store
+from ptkstore.engine.leader import LeadLost, StoreLock
+from ptkstore.engine.leadership.election import LEASE, Election
+from ptkstore.engine.parts import Adapters
+from ptkstore.engine.window.running import due_windows, run_window
 from ptkstore.metadata import Metadata
-from ptkstore.metadata.leases import LeaseRow
+from ptkstore.metadata.work.leases import LeaseRow
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 
 LEASE_SECONDS = 12.0
@@ -37,14 +40,14 @@ class Candidate:
         self.store = store
         self.calls: list[str] = []
         self.election = Election(
-            store.home,
+            store.parts,
             address=address,
             lease_seconds=LEASE_SECONDS,
             gained=lambda: self.calls.append("gained"),
             lost=lambda: self.calls.append("lost"),
             clock=clock,
         )
-        store.home.lead = self.election
+        store.parts.lead = self.election
 
     def leads(self) -> bool:
         try:
@@ -57,7 +60,10 @@ class Candidate:
 @contextmanager
 def candidates(first: Path, second: Path, clock: Clock) -> Iterator[tuple[Candidate, Candidate]]:
     shared = Adapters(metadata=lambda: Metadata.open(first.parent / "shared.db"))
-    with Store(first, workers=0, adapters=shared) as one, Store(second, workers=0, adapters=shared) as two:
+    with (
+        Store(first, workers=0, adapters=shared) as one,
+        Store(second, workers=0, adapters=shared) as two,
+    ):
         yield Candidate(one, clock, "one:1"), Candidate(two, clock, "two:2")
 
 
@@ -88,7 +94,7 @@ def test_one_leads_and_tells_where(apart: tuple[Candidate, Candidate]) -> None:
     assert (one.election.leader(), two.election.leader()) == (None, "one:1")
     assert (one.calls, two.calls) == (["gained"], [])
     with pytest.raises(LeadLost, match="LEAD_LOST"):
-        two.store.home.writer("rides")
+        two.store.parts.writer("rides")
 
 
 def test_a_leader_that_renews_stays(apart: tuple[Candidate, Candidate], clock: Clock) -> None:
@@ -101,7 +107,9 @@ def test_a_leader_that_renews_stays(apart: tuple[Candidate, Candidate], clock: C
         assert not two.leads()
 
 
-def test_never_two_at_once_when_the_leader_cannot_renew(apart: tuple[Candidate, Candidate], clock: Clock) -> None:
+def test_never_two_at_once_when_the_leader_cannot_renew(
+    apart: tuple[Candidate, Candidate], clock: Clock
+) -> None:
     one, two = apart
     one.election.step()
     assert one.leads()
@@ -127,31 +135,38 @@ def test_a_leader_that_was_replaced_writes_nothing_more_and_lets_go(
     one.store.create_stream(spec())
     one.store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.2)
     one.store.push("rides", day(0))
-    (window,) = one.store.due("rides", until_ms=FIRST_MS + DAY_MS)
+    (window,) = due_windows(one.store.parts, "rides", FIRST_MS + DAY_MS)
 
     def replaced(step: str, moment: str) -> None:
         # In the middle of a step, while the old leader still trusts its lease.
         if (step, moment) == ("planned", "begins"):
-            with two.store.home.metadata.write() as tx:
+            with two.store.parts.metadata.write() as tx:
                 seen = tx.leases.get(LEASE)
-                assert tx.leases.take(LEASE, seen, holder="x", address="x:1", place="elsewhere", lease_ms=1)
+                assert tx.leases.take(
+                    LEASE, seen, holder="x", address="x:1", place="elsewhere", lease_ms=1
+                )
 
-    one.store.home.on_step = replaced
+    one.store.parts.observers.add(replaced)
     with pytest.raises(LeadLost, match="LEAD_LOST"):
-        one.store.run_window("rides", window)
+        run_window(one.store.parts, "rides", window)
     (cycle,) = one.store.cycles("rides")
     assert cycle.status == "RUNNING"
     assert cycle.steps == ("sealed", "profiled")
     clock.now += LEASE_SECONDS / 2
     one.election.step()
     assert one.calls == ["gained", "lost"]
-    assert not one.store.home.writers
-    assert StoreLock(one.store.home.path).take()
+    assert not one.store.parts.writers
+    assert StoreLock(one.store.parts.path).take()
 
 
-@pytest.mark.parametrize("error", [LeadLost("LEAD_LOST", "not now"), RuntimeError("a defect")], ids=["ours", "another"])
+@pytest.mark.parametrize(
+    "error", [LeadLost("LEAD_LOST", "not now"), RuntimeError("a defect")], ids=["ours", "another"]
+)
 def test_a_leader_that_cannot_begin_lets_go_when_it_is_replaced(
-    apart: tuple[Candidate, Candidate], clock: Clock, monkeypatch: pytest.MonkeyPatch, error: Exception
+    apart: tuple[Candidate, Candidate],
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
 ) -> None:
     one, two = apart
     begun = threading.Event()
@@ -164,15 +179,17 @@ def test_a_leader_that_cannot_begin_lets_go_when_it_is_replaced(
     one.election.step()
     assert begun.wait(WAIT)
     assert not one.election.ready
-    with two.store.home.metadata.write() as tx:
-        assert tx.leases.take(LEASE, tx.leases.get(LEASE), holder="x", address="x:1", place="elsewhere", lease_ms=1)
+    with two.store.parts.metadata.write() as tx:
+        assert tx.leases.take(
+            LEASE, tx.leases.get(LEASE), holder="x", address="x:1", place="elsewhere", lease_ms=1
+        )
     clock.now += LEASE_SECONDS / 2
     step = threading.Thread(target=one.election.step, daemon=True)
     step.start()
     step.join(WAIT)
     assert not step.is_alive()
     assert one.calls == ["lost"]
-    assert StoreLock(one.store.home.path).take()
+    assert StoreLock(one.store.parts.path).take()
 
 
 def test_a_directory_that_is_away_for_a_moment_keeps_nobody_from_leading(
@@ -197,25 +214,29 @@ def test_a_directory_that_is_away_for_a_moment_keeps_nobody_from_leading(
             election.stop()
 
 
-def test_a_step_is_not_begun_where_the_lease_is_not_trusted(apart: tuple[Candidate, Candidate], clock: Clock) -> None:
+def test_a_step_is_not_begun_where_the_lease_is_not_trusted(
+    apart: tuple[Candidate, Candidate], clock: Clock
+) -> None:
     one, _ = apart
     one.election.step()
     assert one.leads()
     one.store.create_stream(spec())
     one.store.push("rides", day(0))
-    (window,) = one.store.due("rides", until_ms=FIRST_MS + DAY_MS)
+    (window,) = due_windows(one.store.parts, "rides", FIRST_MS + DAY_MS)
     begun: list[str] = []
-    one.store.home.on_step = lambda step, _moment: begun.append(step)
+    one.store.parts.observers.add(lambda step, _moment: begun.append(step))
     clock.now += LEASE_SECONDS * 0.8
     with pytest.raises(LeadLost, match="LEAD_LOST"):
-        one.store.run_window("rides", window)
+        run_window(one.store.parts, "rides", window)
     assert not begun
     # It could not renew for a while, and nobody came: it goes on.
     one.election.step()
-    assert one.store.run_window("rides", window).status == "DONE"
+    assert run_window(one.store.parts, "rides", window).status == "DONE"
 
 
-def test_on_one_machine_a_death_is_known_at_once(together: tuple[Candidate, Candidate], clock: Clock) -> None:
+def test_on_one_machine_a_death_is_known_at_once(
+    together: tuple[Candidate, Candidate], clock: Clock
+) -> None:
     one, two = together
     one.election.step()
     assert one.leads()
@@ -223,7 +244,7 @@ def test_on_one_machine_a_death_is_known_at_once(together: tuple[Candidate, Cand
     two.election.step()
     assert not two.leads(), "it stands still, and may go on"
     one.election._lock.release()  # as the operating system does
-    one.store.home.close_writers()
+    one.store.parts.close_writers()
     two.election.step()
     assert two.leads()
 

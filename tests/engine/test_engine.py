@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import runpy
 import threading
 from pathlib import Path
 
@@ -9,12 +11,15 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput, Refused, SageError
-from ptklib.featurize import featurize
+from ptklib.export import export
+from ptklib.features import featurize
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
+from ptklib.state import Manifest, State
 from ptkstore import Store
-from ptkstore.views import StateView
+from ptkstore.api.views import StateView
+from ptkstore.lake.protocol import ARRAYS, MANIFEST, state_key
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, ROWS, config, day, open_store, spec
 
 
@@ -26,7 +31,9 @@ def run_days(store: Store, *numbers: int) -> None:
 
 def test_a_window_gives_states_and_leaves_no_raw_data(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
-        answer = store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.1)
+        answer = store.register(
+            "hour-speed", stream="rides", kind="statistics", config=config(), target=0.1
+        )
         assert answer.status == "ACTIVE"
         store.push("rides", day(0))
         assert not [one for one in store.doctor([CANARY]) if one.level == "ERROR"]
@@ -63,15 +70,21 @@ def test_the_ledger_shows_exactly_the_charges_of_the_plan(tmp_path: Path) -> Non
     with open_store(tmp_path, policy=Policy(epsilon=1, delta=0)) as store:
         for name, statistic in (("hour-speed", "mean"), ("hour-rides", "count")):
             assert (
-                store.register(name, stream="rides", kind="statistics", config=config(statistic), target=0.1).status
+                store.register(
+                    name, stream="rides", kind="statistics", config=config(statistic), target=0.1
+                ).status
                 == "ACTIVE"
             )
         run_days(store, 0)
         (cycle,) = store.cycles("rides")
         plan = store.plan("rides")
         assert plan is not None
-        spent = [e for e in store._home.ledger.history() if e["kind"] == "reserve"]
-        assert [entry["key"].split("/")[1] for entry in spent] == ["count", "hour-rides", "hour-speed"]
+        spent = [e for e in store._parts.ledger.history() if e["kind"] == "reserve"]
+        assert [entry["key"].split("/")[1] for entry in spent] == [
+            "count",
+            "hour-rides",
+            "hour-speed",
+        ]
         by_name = {entry["key"].split("/")[1]: entry for entry in spent}
         for line in plan.lines:
             assert by_name[line.ptk]["demand"][0] == round(float(line.epsilon) * 1e9)
@@ -98,15 +111,51 @@ def test_states_merge_over_windows_and_versions_stay(tmp_path: Path) -> None:
         assert len(again.cycles("rides")) == 3
 
 
+def test_a_state_has_one_digest_in_the_store_in_memory_on_disk_and_exported(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.1)
+        run_days(store, 0)
+        (view,) = store.states("hour-speed")
+        state = store.get_state("hour-speed")
+    kept = {
+        suffix: (tmp_path / "store/lake" / state_key(view.digest, suffix)).read_bytes()
+        for suffix in (ARRAYS, MANIFEST)
+    }
+    assert state.to_bytes() == (kept[ARRAYS], kept[MANIFEST])
+    files = export(state, tmp_path / "served")
+    served = runpy.run_path(str(files.module))
+    certificate = Manifest.from_bytes(files.certificate.read_bytes())
+    assert {
+        state.digest,
+        State.from_bytes(*state.to_bytes()).digest,
+        certificate.digest,
+        served["DIGEST"],
+    } == {view.digest}
+    # An export of before names the sha256 of its certificate: it serves all the same.
+    before = hashlib.sha256(files.certificate.read_bytes()).hexdigest()
+    files.module.write_text(files.module.read_text().replace(view.digest, before))
+    old = runpy.run_path(str(files.module))
+    assert old["DIGEST"] == before != view.digest
+    rows = {"hour": [3, 9]}
+    for name, features in served["featurize"](rows).items():
+        assert old["featurize"](rows)[name].tolist() == features.tolist()
+
+
 def test_a_rejected_ptk_is_told_why_and_what_would_do(tmp_path: Path) -> None:
     with open_store(tmp_path, n_max=50_000) as store:
-        answer = store.register("greedy", stream="rides", kind="statistics", config=config(), target=0.0005)
+        answer = store.register(
+            "greedy", stream="rides", kind="statistics", config=config(), target=0.0005
+        )
         assert answer.status == "REJECTED"
         assert answer.reason
         assert answer.nearest_target is not None
         assert answer.nearest_target > 0.0005
         again = store.register(
-            "greedy", stream="rides", kind="statistics", config=config(), target=answer.nearest_target
+            "greedy",
+            stream="rides",
+            kind="statistics",
+            config=config(),
+            target=answer.nearest_target,
         )
         assert again.status == "ACTIVE"
         closer = store.update_target("greedy", answer.nearest_target - 0.001)
@@ -124,7 +173,9 @@ def test_a_window_with_too_little_data_trains_nobody_and_says_why(tmp_path: Path
         store.push("rides", day(1, rows=40), producer="test", seq=1)
         (cycle,) = store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
         assert cycle.status == "SHORT"
-        assert [(line.outcome, line.reason) for line in cycle.trained] == [("SKIPPED", "WINDOW_TOO_SMALL")]
+        assert [(line.outcome, line.reason) for line in cycle.trained] == [
+            ("SKIPPED", "WINDOW_TOO_SMALL")
+        ]
         plan = store.plan("rides")
         assert plan is not None
         assert plan.status == "INFEASIBLE"
@@ -137,27 +188,38 @@ def test_a_window_with_too_little_data_trains_nobody_and_says_why(tmp_path: Path
 def test_a_plan_that_the_ledger_refuses_trains_nobody(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         for name, statistic in (("hour-speed", "mean"), ("hour-rides", "count")):
-            store.register(name, stream="rides", kind="statistics", config=config(statistic), target=0.1)
+            store.register(
+                name, stream="rides", kind="statistics", config=config(statistic), target=0.1
+            )
         store.push("rides", day(0))
 
         def somebody_else_charges(step: str, moment: str) -> None:
             if (step, moment) == ("reserved", "begins"):
-                blocks = store._home.ledger.blocks("rides")
-                store._home.ledger.charge("rides", [Slice(tuple(blocks))], PureCost(epsilon="0.5"))
+                blocks = store._parts.ledger.blocks("rides")
+                store._parts.ledger.charge("rides", [Slice(tuple(blocks))], PureCost(epsilon="0.5"))
 
-        store._home.on_step = somebody_else_charges
+        store._parts.observers.add(somebody_else_charges)
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
-        assert {(line.outcome, line.reason) for line in cycle.trained} == {("SKIPPED", "BUDGET_EXCEEDED")}
+        assert {(line.outcome, line.reason) for line in cycle.trained} == {
+            ("SKIPPED", "BUDGET_EXCEEDED")
+        }
         assert [event.kind for event in store.events()][-2:] == ["plan.refused", "window.short"]
         assert cycle.status == "SHORT"
         assert "The ledger refused the plan: BUDGET_EXCEEDED" in cycle.shortfall
-        store._home.ledger.verify()
+        store._parts.ledger.verify()
 
 
 def test_updates_retirement_and_frequency(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.1)
-        store.register("seldom", stream="rides", kind="statistics", config=config("count"), target=0.1, train_every=2)
+        store.register(
+            "seldom",
+            stream="rides",
+            kind="statistics",
+            config=config("count"),
+            target=0.1,
+            train_every=2,
+        )
         run_days(store, 0, 1)
         assert [len(store.states(name)) for name in ("hour-speed", "seldom")] == [2, 1]
         assert store.update_config("hour-speed", config("variance")).status == "ACTIVE"
@@ -213,11 +275,16 @@ def test_a_failing_ptk_fails_alone_and_its_error_carries_no_data(
 
     with open_store(tmp_path) as store:
         store.register("good", stream="rides", kind="statistics", config=config(), target=0.2)
-        store.register("bad", stream="rides", kind="statistics", config=config("variance"), target=0.2)
+        store.register(
+            "bad", stream="rides", kind="statistics", config=config("variance"), target=0.2
+        )
         monkeypatch.setattr(Statistics, "train_dp", broken)
         run_days(store, 0)
         (cycle,) = store.cycles("rides")
-        assert {line.ptk: line.outcome for line in cycle.trained} == {"bad": "TRAIN_FAILED", "good": "PUBLISHED"}
+        assert {line.ptk: line.outcome for line in cycle.trained} == {
+            "bad": "TRAIN_FAILED",
+            "good": "PUBLISHED",
+        }
         assert (cycle.status, "bad" in cycle.shortfall) == ("SHORT", True)
         # What was raised after data was read may depend on it: its type and place are for the log.
         assert store.ptk("bad").reason == "PTK_FAILED"
@@ -244,17 +311,27 @@ def _with_text(table: pa.Table) -> pa.Table:
         (lambda store: store.create_stream(spec()), "STREAM_EXISTS"),
         (lambda store: store.get_state("nothing"), "PTK_UNKNOWN"),
         (lambda store: store.get_state("a@b@c"), "REFERENCE_INVALID"),
-        (lambda store: store.register("x", stream="rides", kind="magic", config={}, target=0.1), "PTK_KIND_UNKNOWN"),
+        (
+            lambda store: store.register("x", stream="rides", kind="magic", config={}, target=0.1),
+            "PTK_KIND_UNKNOWN",
+        ),
         (
             lambda store: store.register(
-                "x", stream="rides", kind="statistics", config=config() | {"value": "fare"}, target=0.1
+                "x",
+                stream="rides",
+                kind="statistics",
+                config=config() | {"value": "fare"},
+                target=0.1,
             ),
             "COLUMN_UNKNOWN",
         ),
     ],
 )
 def test_bad_input_gets_a_stable_reason(tmp_path: Path, attempt: object, reason: str) -> None:
-    with open_store(tmp_path) as store, pytest.raises((InvalidInput, Refused, SageError)) as refusal:
+    with (
+        open_store(tmp_path) as store,
+        pytest.raises((InvalidInput, Refused, SageError)) as refusal,
+    ):
         attempt(store)  # type: ignore[operator]
     assert refusal.value.reason == reason
     assert "secret" not in str(refusal.value)

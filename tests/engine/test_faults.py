@@ -1,7 +1,9 @@
-"""The engine is killed (SIGKILL) at every journalled step and at random moments; the next start finishes the work.
+"""The engine is killed (SIGKILL) at every journalled step and at random moments; the next start
+finishes the work.
 
-Each run: a child process pushes two days of rides, acknowledging every batch to us, and runs both windows. It is killed
-somewhere. Then the store is opened again, what was not acknowledged is pushed again, and the windows are run to their end.
+Each run: a child process pushes two days of rides, acknowledging every batch to us, and runs both
+windows. It is killed somewhere. Then the store is opened again, what was not acknowledged is pushed
+again, and the windows are run to their end.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from ptkstore import Store
-from ptkstore.engine.cycle import STEPS
+from ptkstore.engine.window.cycle import STEPS
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, ROWS, config, day, open_store
 
 NAMES = ("hour-speed", "hour-rides")
@@ -41,7 +43,9 @@ def register(store: Store) -> None:
     known = {ptk.name for ptk in store.ptks()}
     for name, statistic in zip(NAMES, ("mean", "count"), strict=True):
         if name not in known:
-            store.register(name, stream="rides", kind="statistics", config=config(statistic), target=0.15)
+            store.register(
+                name, stream="rides", kind="statistics", config=config(statistic), target=0.15
+            )
 
 
 def push(store: Store, batch: int) -> None:
@@ -51,7 +55,9 @@ def push(store: Store, batch: int) -> None:
 
 
 def live(path: Path, acks: Connection, point: tuple[str, str] | None, occurrence: int) -> None:
-    """The child's life, from an empty directory to two windows done, unless it dies at the point."""
+    """The child's life, from an empty directory to two windows done, unless it dies at the
+    point.
+    """
     seen = 0
 
     def on_step(step: str, moment: str) -> None:
@@ -62,7 +68,7 @@ def live(path: Path, acks: Connection, point: tuple[str, str] | None, occurrence
                 os.kill(os.getpid(), signal.SIGKILL)
 
     store = open_store(path)
-    store._home.on_step = on_step
+    store._parts.observers.add(on_step)
     register(store)
     acks.send("ready")
     for batch in range(DAYS * BATCHES):
@@ -73,7 +79,9 @@ def live(path: Path, acks: Connection, point: tuple[str, str] | None, occurrence
     os._exit(0)
 
 
-def spawn(path: Path, point: tuple[str, str] | None, occurrence: int, kill_after: float | None) -> set[int]:
+def spawn(
+    path: Path, point: tuple[str, str] | None, occurrence: int, kill_after: float | None
+) -> set[int]:
     """Run the child until it ends or is killed; the batches it acknowledged."""
     ours, theirs = fork.Pipe(duplex=False)
     child = fork.Process(target=live, args=(path, theirs, point, occurrence))
@@ -107,9 +115,15 @@ def finish(path: Path, acked: set[int]) -> None:
         store.run("rides", until_ms=FIRST_MS + DAYS * DAY_MS)
         cycles = store.cycles("rides")
         assert len(cycles) == DAYS
-        told = [event.body["window"] for event in store.events(limit=10_000) if event.kind == "window.short"]
-        assert sorted(told) == sorted(cycle.window for cycle in cycles if cycle.status == "SHORT"), "once each"
-        history = list(store._home.ledger.history())
+        told = [
+            event.body["window"]
+            for event in store.events(limit=10_000)
+            if event.kind == "window.short"
+        ]
+        assert sorted(told) == sorted(
+            cycle.window for cycle in cycles if cycle.status == "SHORT"
+        ), "once each"
+        history = list(store._parts.ledger.history())
         keys = Counter(entry["key"] for entry in history if entry["kind"] == "reserve")
         assert max(keys.values()) == 1, "no charge is made twice"
         for cycle in cycles:

@@ -30,7 +30,7 @@ class Shop:
             self.ptk = tx.ptks.create("busy", "rides", "counts", {}, 0.5, 1, at_ms=1).id
 
     def publish(self, *, hint: bool = True) -> int:
-        with self.metadata.write() as tx:
+        with self.metadata.write_results("known") as tx:
             version = tx.states.next_version(self.ptk)
             cycle = tx.cycles.start("rides", version, at_ms=1)
             tx.states.add(self.ptk, version, DIGEST, {"version": version}, version, 1, cycle=cycle)
@@ -77,7 +77,9 @@ def listen(follower: Follower) -> tuple[list[int], threading.Thread]:
     return heard, thread
 
 
-def test_all_followers_hear_of_every_state_in_order_and_once(shop: Shop, patient: Followers) -> None:
+def test_all_followers_hear_of_every_state_in_order_and_once(
+    shop: Shop, patient: Followers
+) -> None:
     lists = [listen(patient.follow("busy", 0))[0] for _ in range(20)]
     for _ in range(MANY):
         shop.publish()

@@ -1,11 +1,14 @@
-"""Nothing that a window comes to is visible before the store's directory knows the ledger's head with its charges.
+"""Nothing that a window comes to is visible before the store's directory knows the ledger's head
+with its charges.
 
-Every transaction of a window is looked at before it is committed, and every state before it is put into the lake.
+Every write to a table that holds results is looked at as it is made, in windows of every kind of
+end, and every state before it is put into the lake.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,18 +16,25 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+import ptkstore.engine
 from ptklib import registry
-from ptkstore.client import Store
-from ptkstore.engine import profiling
-from ptkstore.engine.witness import known_head
+from ptklib.ledger.slices import Slice
+from ptklib.privacy.costs import PureCost
+from ptkstore import Store
+from ptkstore.engine.head_guard import known_head
+from ptkstore.engine.profiles import profiling
 from ptkstore.lake import DirectoryLake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata, Transaction
+from ptkstore.metadata.session import MetadataSession
+from ptkstore.metadata.tables import blocks, cycles, events, plans, profiles, states, steps
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
 from tests.engine.test_profiling import Plain
 
-ENGINE = Path(profiling.__file__).parent
+ENGINE = Path(ptkstore.engine.__file__).parent
+RESULTS = {table.name for table in (blocks, cycles, events, plans, profiles, states, steps)}
 
 
 @pytest.fixture
@@ -44,8 +54,9 @@ class Watch:
     """Compares what the directory knows with the book, whenever something becomes visible."""
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._path = store.home.path
-        # A book of our own: it sees what is durable, and nothing that is in the memory of the store.
+        self._path = store.parts.path
+        # A book of our own: it sees what is durable, and nothing that is in the memory of the
+        # store.
         self.book = Ledger.open(self._path / "ledger.db")
         self.seen: list[tuple[str, int, int]] = []
         write, put = Metadata.write, DirectoryLake.put
@@ -54,7 +65,10 @@ class Watch:
         def watched_write(metadata: Metadata) -> Iterator[Transaction]:
             with write(metadata) as tx:
                 yield tx
+                known = json.loads(tx.witness.body() or "{}")
                 self.look("metadata")
+                # The row of the metadata says as much, in the same transaction.
+                self.seen.append(("witness", known.get("seq", 0), self.book.head.seq))
 
         def watched_put(lake: DirectoryLake, arrays: bytes, manifest: bytes) -> str:
             self.look("lake")
@@ -62,49 +76,125 @@ class Watch:
 
         monkeypatch.setattr(Metadata, "write", watched_write)
         monkeypatch.setattr(DirectoryLake, "put", watched_put)
+        for name in ("insert", "insert_all", "insert_plain", "execute"):
+            monkeypatch.setattr(
+                MetadataSession, name, self._watched(getattr(MetadataSession, name))
+            )
+
+    def _watched(self, real: Any) -> Any:
+        def watched(session: MetadataSession, what: Any, *rest: Any, **named: Any) -> Any:
+            table = what if isinstance(what, sa.Table) else what.table
+            if table.name in RESULTS:
+                self.look(table.name)
+            return real(session, what, *rest, **named)
+
+        return watched
 
     def look(self, where: str) -> None:
         known = known_head(self._path)
         self.seen.append((where, 0 if known is None else known.seq, self.book.head.seq))
 
+    @property
+    def late(self) -> set[str]:
+        """Where something became visible before the head with its charges was kept."""
+        return {where for where, known, written in self.seen if known < written}
 
-def test_the_head_is_kept_before_anything_is_written(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    @property
+    def places(self) -> list[str]:
+        return [where for where, _, _ in self.seen]
+
+
+def windows_of_every_kind(store: Store) -> list[str]:
+    """A window that profiles and publishes, one that is too small, one whose plan is refused; how
+    each ended. All of them expire.
+    """
+    ends = [store.run("rides", until_ms=FIRST_MS + DAY_MS)[0].status]
+    store.push("rides", day(1, 30), seq=1)
+    ends.append(store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)[0].status)
+    store.push("rides", day(2, 30_000), seq=2)
+
+    def somebody_else_charges(step: str, moment: str) -> None:
+        if (step, moment) == ("reserved", "begins"):
+            living = store.parts.ledger.blocks("rides", retired=False)
+            store.parts.ledger.charge("rides", [Slice(tuple(living))], PureCost(epsilon="0.5"))
+
+    with store.parts.observers.watching(somebody_else_charges):
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + 3 * DAY_MS)
+    assert "The ledger refused the plan" in cycle.shortfall
+    assert {block.status for block in store.budget("rides").blocks} == {"expired"}
+    return [*ends, cycle.status]
+
+
+def test_the_head_is_kept_before_anything_is_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watch = Watch(store, monkeypatch)
-    (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
-    assert cycle.status == "DONE"
-    assert {line.outcome for line in cycle.trained} == {"PUBLISHED"}
-    places = [where for where, _, _ in watch.seen]
+    assert windows_of_every_kind(store) == ["DONE", "SHORT", "SHORT"]
     # All eight steps, what they are made of, and the states and witnesses of profiles.
-    assert places.count("metadata") > 15
-    assert places.count("lake") >= 3
-    assert [one for one in watch.seen if one[1] < one[2]] == []
+    assert watch.places.count("metadata") > 3 * 8
+    assert watch.places.count("lake") >= 3
+    assert set(watch.places) == RESULTS | {"metadata", "witness", "lake"}
+    assert watch.late == set()
     watch.book.close()
 
 
-def test_the_check_above_notices_a_head_that_is_kept_too_late(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_above_notices_a_head_that_is_kept_too_late(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watch = Watch(store, monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr("ptkstore.engine.witness.Witness._write", lambda _self, _head: None)
-        store.run("rides", until_ms=FIRST_MS + DAY_MS)
-    late = {where for where, known, written in watch.seen if known < written}
-    assert late == {"metadata", "lake"}
+        patch.setattr("ptkstore.engine.head_guard.HeadGuard._write", lambda _self, _head: None)
+        windows_of_every_kind(store)
+    assert watch.late == RESULTS | {"metadata", "lake"}
+    watch.book.close()
+
+
+def test_the_check_above_notices_a_head_that_is_not_kept_at_all(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the journal took what was known when the store was opened."""
+    watch = Watch(store, monkeypatch)
+    known = store.parts.head_guard.kept_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(store.parts.head_guard, "kept_text", lambda: known)
+        windows_of_every_kind(store)
+    assert watch.late >= {"blocks", "steps", "witness"}
     watch.book.close()
 
 
 def test_a_head_of_a_shared_book_never_goes_back(store: Store) -> None:
-    """Another server of the book is ahead of this one, or behind it: what the directory knows only grows."""
-    with Store(store.home.path, workers=0) as other:
-        other.home.ledger.add_blocks("rides", ["a"])
-        other.home.witness.keep()
-        store.home.witness.keep()
-        first = known_head(store.home.path)
-        store.home.ledger.add_blocks("rides", ["b"])
-        store.home.witness.keep()
-        other.home.witness.keep()
-        second = known_head(store.home.path)
+    """Another server of the book is ahead of this one, or behind it: what the directory knows only
+    grows.
+    """
+    with Store(store.parts.path, workers=0) as other:
+        other.parts.ledger.add_blocks("rides", ["a"])
+        other.parts.head_guard.keep()
+        store.parts.head_guard.keep()
+        first = known_head(store.parts.path)
+        store.parts.ledger.add_blocks("rides", ["b"])
+        store.parts.head_guard.keep()
+        other.parts.head_guard.keep()
+        second = known_head(store.parts.path)
     assert first is not None
     assert second is not None
-    assert first.seq < second.seq == store.home.ledger.head.seq
+    assert first.seq < second.seq == store.parts.ledger.head.seq
+
+
+def test_a_head_that_another_server_kept_meanwhile_is_not_replaced_by_an_older_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(store.parts.path, workers=0) as other:
+
+        def meanwhile() -> dict[str, int]:
+            other.parts.ledger.add_blocks("rides", ["b"])
+            other.parts.head_guard.keep()
+            return {}
+
+        store.parts.ledger.add_blocks("rides", ["a"])
+        # Asked for when the head has been read and before anything is written.
+        monkeypatch.setattr(store.parts.head_guard, "_sealed", meanwhile)
+        store.parts.head_guard.keep()
+        assert known_head(store.parts.path) == other.parts.ledger.head
 
 
 def _calls(path: Path) -> Iterator[tuple[str, int]]:
@@ -113,26 +203,21 @@ def _calls(path: Path) -> Iterator[tuple[str, int]]:
             yield ast.unparse(node.func), node.lineno
 
 
-# What these write is no result: they spend nothing, and open no record.
-PLAIN = {
-    "approving.py": "decisions of operators",
-    "audit_segments.py": "the audit log",
-    "charges.py": "an index of the book",
-    "creating.py": "a stream without records",
-    "deciding.py": "registrations, from public numbers; a window gives it a transaction of its own",
-    "election.py": "leases",
-    "home.py": "the one way for results",
-    "readiness.py": "a lease, to see whether it can be written",
-    "registrations.py": "registrations, from public numbers",
-    "restoring.py": "what is given up",
-    "witness.py": "what is known after a restore",
-}
-
-
-def test_no_part_of_a_window_writes_in_another_way() -> None:
-    found: dict[str, Any] = {}
-    for path in sorted(ENGINE.glob("*.py")):
-        plain = [(name, line) for name, line in _calls(path) if name.endswith(("metadata.write", "metadata.transact"))]
-        if plain:
-            found[path.name] = plain
-    assert set(found) <= PLAIN.keys(), found
+def test_nobody_but_the_journal_opens_a_transaction_for_results() -> None:
+    """Types and missing methods keep results out of every other transaction; this one is opened in
+    one place.
+    """
+    product = ENGINE.parent
+    opened = {
+        path.relative_to(product).as_posix()
+        for path in sorted(product.rglob("*.py"))
+        if any(name.endswith("write_results") for name, _ in _calls(path))
+    }
+    assert opened == {"engine/journal.py"}
+    # A repository that writes results is made by that transaction alone.
+    made = {
+        path.relative_to(product).as_posix()
+        for path in sorted(product.rglob("*.py"))
+        if any(name.endswith(("Results", "ResultEvents")) for name, _ in _calls(path))
+    }
+    assert made == {"metadata/database/store.py"}

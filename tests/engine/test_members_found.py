@@ -7,16 +7,22 @@ from pathlib import Path
 import pytest
 
 from ptklib.ledger.policy import Policy
-from ptkstore.client import Store
-from ptkstore.engine.restoring import give_up_past
-from ptkstore.streams import StreamDamaged, StreamSpec
+from ptkstore import Store
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.engine.safekeeping.restoring import give_up_past
+from ptkstore.streams import StreamDamaged
 from tests.engine.small import DAY_MS, FIRST_MS, day, spec
 
 WHAT = "members of rides"
 
 
 def user_spec() -> StreamSpec:
-    return spec(unit="user", user_column="driver", policy=Policy(unit="user", epsilon=1, delta="1e-6"), block_seconds=0)
+    return spec(
+        unit="user",
+        user_column="driver",
+        policy=Policy(unit="user", epsilon=1, delta="1e-6"),
+        block_seconds=0,
+    )
 
 
 def finding(store: Store) -> tuple[str, str]:
@@ -63,7 +69,7 @@ def test_a_restore_ends_a_stream_whose_members_are_damaged(tmp_path: Path) -> No
         store.push("rides", day(0, 100))
     damage(tmp_path)
     with Store(tmp_path, workers=0) as store:
-        (given_up,) = give_up_past(store.home, FIRST_MS + DAY_MS)
+        (given_up,) = give_up_past(store.parts, FIRST_MS + DAY_MS)
         assert given_up.goes_on_ms is None
     with Store(tmp_path, workers=0) as store:
         with pytest.raises(Exception, match="STREAM_ENDED"):

@@ -1,4 +1,6 @@
-"""Memory is set aside from public numbers before data is opened; no outcome tells how many records there were."""
+"""Memory is set aside from public numbers before data is opened; no outcome tells how many records
+there were.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from profiler.pieces import Charge, Piece
-from profiler.tasks import SystemNoise, TrainTask
+from profiler.measuring.pieces import Piece, PieceCost
+from profiler.measuring.tasks import SystemNoise, TrainTask
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
 from ptklib.ledger.policy import Policy
@@ -22,11 +24,15 @@ from ptklib.ptk import Ptk
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest_codes import Number
-from ptklib.ptks.keys import IntegerRange
+from ptklib.ptks.forest.codes import Number
+from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.vectors import Bounded
-from ptkstore.client import Store
-from ptkstore.engine.memory import (
+from ptkstore import Store
+from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views.remedies import remedies_of
+from ptkstore.engine.plans.memory import (
     most_in_slice,
     most_in_window,
     profiling_bytes,
@@ -34,11 +40,10 @@ from ptkstore.engine.memory import (
     row_bytes,
     training_bytes,
 )
-from ptkstore.streams import Column, StreamSpec
 from ptkstore.workers.joining import joined
 from ptkstore.workers.memory import default_bytes
-from ptkstore.workers.pool import WorkerPool
-from ptkstore.workers.profile import Chore
+from ptkstore.workers.processes import ProcessWorkers
+from ptkstore.workers.protocol import ProfileJob
 from tests.engine.plugins import installed
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store, spec
 
@@ -47,10 +52,18 @@ SPEED = {"kind": "number", "column": "speed", "lower": 0.0, "upper": 60.0, "bins
 
 
 class TestConfigurations:
-    """Bytes for each record are bounded by the columns of the stream, not by how often a configuration names them."""
+    """Bytes for each record are bounded by the columns of the stream, not by how often a
+    configuration names them.
+    """
 
     def test_a_column_that_is_repeated_is_refused_at_registration(self, tmp_path: Path) -> None:
-        worst = {"inputs": [SPEED] * 2000, "label": "hour", "classes": [0, 1], "trees": 2, "depth": 1}
+        worst = {
+            "inputs": [SPEED] * 2000,
+            "label": "hour",
+            "classes": [0, 1],
+            "trees": 2,
+            "depth": 1,
+        }
         with open_store(tmp_path) as store, pytest.raises(InvalidInput) as refused:
             store.register("worst", stream="rides", kind="forest", config=worst, target=0.9)
         assert refused.value.reason == "CONFIG_INVALID"
@@ -65,21 +78,32 @@ class TestConfigurations:
         ],
         ids=["the same", "another number of bins", "a part of a time", "too many"],
     )
-    def test_inputs_of_a_forest_differ_and_are_not_too_many(self, inputs: list[dict[str, Any]]) -> None:
+    def test_inputs_of_a_forest_differ_and_are_not_too_many(
+        self, inputs: list[dict[str, Any]]
+    ) -> None:
         with pytest.raises(InvalidInput, match="inputs must"):
             registry.make("forest", {"inputs": inputs, "label": "y", "classes": [0, 1]})
 
     def test_a_column_may_be_read_in_several_ways(self) -> None:
         edges = {"kind": "bins", "column": "speed", "edges": [0.0, 30.0, 60.0]}
-        parts = [{"kind": "time_part", "column": "at", "part": part} for part in ("hour", "weekday")]
-        made = registry.make("forest", {"inputs": [SPEED, edges, *parts], "label": "y", "classes": [0, 1]})
+        parts = [
+            {"kind": "time_part", "column": "at", "part": part} for part in ("hour", "weekday")
+        ]
+        made = registry.make(
+            "forest", {"inputs": [SPEED, edges, *parts], "label": "y", "classes": [0, 1]}
+        )
         assert made.columns() == ("speed", "at", "y")
 
     @pytest.mark.parametrize("kind", ["statistics", "ratios", "quantiles"])
     def test_keys_differ_and_do_not_blow_up(self, kind: str) -> None:
         rests: dict[str, dict[str, Any]] = {
             "statistics": {"statistics": ["count"]},
-            "ratios": {"numerator": "a", "denominator": "b", "denominator_upper": 1.0, "ratio_upper": 1.0},
+            "ratios": {
+                "numerator": "a",
+                "denominator": "b",
+                "denominator_upper": 1.0,
+                "ratio_upper": 1.0,
+            },
             "quantiles": {"value": "v", "quantiles": [0.5], "lower": 0.0, "upper": 1.0, "bins": 2},
         }
         for keys, words in (
@@ -116,7 +140,8 @@ class TestPlannedNumbers:
         stream = spec()
         below = most_in_window(1_000, blocks, stream) - 1_000
         scale = float(stream.count_release().scale)
-        # By Chernoff's bound at the best of many rates: that of Laplace noise bounds the discrete one.
+        # By Chernoff's bound at the best of many rates: that of Laplace noise bounds the discrete
+        # one.
         rates = np.linspace(0.001, 0.999, 5_000) / scale
         logs = -blocks * np.log1p(-((scale * rates) ** 2)) - rates * below
         assert logs.min() <= -64 * np.log(2) * 0.999
@@ -141,9 +166,12 @@ class TestPlannedNumbers:
         assert [row_bytes(stream, (one.name,)) for one in columns] == [10, 3, 46, 13, 1030]
 
     def test_a_name_of_a_user_has_a_largest_size(self, tmp_path: Path) -> None:
-        from ptkstore.streams.encoding import MAX_TEXT_BYTES, Encoding
+        from ptkstore.streams.blocks.encoding import MAX_TEXT_BYTES, Encoding
 
-        columns = (Column(name="at", type="timestamp[ms]", lower="2026-01-01"), Column(name="who", type="string"))
+        columns = (
+            Column(name="at", type="timestamp[ms]", lower="2026-01-01"),
+            Column(name="who", type="string"),
+        )
         stream = StreamSpec(
             name="s",
             columns=columns,
@@ -152,7 +180,9 @@ class TestPlannedNumbers:
             unit="user",
             policy=Policy(epsilon=1, unit="user"),
         )
-        batch = pa.RecordBatch.from_pydict({"at": pa.array([FIRST_MS], pa.timestamp("ms")), "who": ["x" * 5_000]})
+        batch = pa.RecordBatch.from_pydict(
+            {"at": pa.array([FIRST_MS], pa.timestamp("ms")), "who": ["x" * 5_000]}
+        )
         if stream.out_of_bounds == "clip":
             assert len(Encoding(stream).encode(batch).columns[1][0].as_py()) == MAX_TEXT_BYTES
         else:
@@ -164,7 +194,8 @@ class TestPlannedNumbers:
 
     def test_a_refusal_says_what_is_needed_and_what_to_do(self) -> None:
         with pytest.raises(
-            Refused, match=r"may need 3 MiB of memory, and a worker has 2: raise workers.memory_bytes"
+            Refused,
+            match=r"may need 3 MiB of memory, and a worker has 2: raise workers.memory_bytes",
         ) as no:
             require_room(3 * MIB, 2 * MIB, "training")
         assert no.value.reason == "MEMORY_TOO_SMALL"
@@ -185,15 +216,30 @@ def wide_spec(columns: int) -> StreamSpec:
 def wide_day(rows: int, columns: int) -> pa.Table:
     rng = np.random.default_rng(rows)
     at = np.sort(rng.integers(0, DAY_MS, rows)) + FIRST_MS
-    table = {"at": pa.array(at, pa.timestamp("ms")), "hour": (at // 3_600_000 % 24).astype(np.int32)}
+    table = {
+        "at": pa.array(at, pa.timestamp("ms")),
+        "hour": (at // 3_600_000 % 24).astype(np.int32),
+    }
     return pa.table(table | {f"x{k}": rng.uniform(0, 1, rows) for k in range(columns)})
 
 
 def widest(columns: int) -> dict[str, Any]:
-    """The forest that holds the most bytes for a record: every column in every way, two bytes each."""
+    """The forest that holds the most bytes for a record: every column in every way, two bytes
+    each.
+    """
     numbers = [SPEED | {"column": f"x{k}", "upper": 1.0} for k in range(columns)]
-    bins = [{"kind": "bins", "column": f"x{k}", "edges": np.linspace(0, 1, 301).tolist()} for k in range(columns)]
-    return {"inputs": numbers + bins, "label": "hour", "classes": [0, 1], "trees": 2, "depth": 1, "splits": "random"}
+    bins = [
+        {"kind": "bins", "column": f"x{k}", "edges": np.linspace(0, 1, 301).tolist()}
+        for k in range(columns)
+    ]
+    return {
+        "inputs": numbers + bins,
+        "label": "hour",
+        "classes": [0, 1],
+        "trees": 2,
+        "depth": 1,
+        "splits": "random",
+    }
 
 
 class TestOutcomes:
@@ -203,9 +249,13 @@ class TestOutcomes:
     ROWS = 3_131
 
     def outcome(self, path: Path, rows: int, memory_bytes: int) -> tuple[str, str, list[str]]:
-        with Store(path, workers=1, memory_bytes=memory_bytes) as store:
+        # Workers had more memory when it was registered.
+        with Store(path, workers=0) as store:
             store.create_stream(wide_spec(self.COLUMNS))
-            store.register("wide", stream="rides", kind="forest", config=widest(self.COLUMNS), target=0.9)
+            store.register(
+                "wide", stream="rides", kind="forest", config=widest(self.COLUMNS), target=0.9
+            )
+        with Store(path, workers=1, memory_bytes=memory_bytes) as store:
             store.push("rides", wide_day(rows, self.COLUMNS))
             (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
             view = store.ptk("wide")
@@ -220,33 +270,45 @@ class TestOutcomes:
         training = training_bytes(stream, ptk, window=window, most=window)
         return profiling_bytes(stream, ptk, window=window, most=most), training
 
-    def test_the_widest_forest_is_trained_whatever_the_count_where_memory_is_just_enough(self, tmp_path: Path) -> None:
+    def test_the_widest_forest_is_trained_whatever_the_count_where_memory_is_just_enough(
+        self, tmp_path: Path
+    ) -> None:
         # The noise of the count is within this: what is set aside never exceeds the limit.
         limit = max(self.needed(self.ROWS + 400))
-        found = [self.outcome(tmp_path / str(rows), rows, limit) for rows in (self.ROWS - 1, self.ROWS, self.ROWS + 1)]
+        found = [
+            self.outcome(tmp_path / str(rows), rows, limit)
+            for rows in (self.ROWS - 1, self.ROWS, self.ROWS + 1)
+        ]
         assert found == [("ACTIVE", "", ["PUBLISHED"])] * 3
 
-    def test_it_is_refused_whatever_the_count_where_memory_is_too_small(self, tmp_path: Path) -> None:
+    def test_it_is_refused_whatever_the_count_where_memory_is_too_small(
+        self, tmp_path: Path
+    ) -> None:
         limit = min(self.needed(0)) - MIB
-        found = [self.outcome(tmp_path / str(rows), rows, limit) for rows in (self.ROWS, self.ROWS + 1)]
-        assert [(status, outcomes) for status, _, outcomes in found] == [("WAITING", ["NOT_PROFILED"])] * 2
+        found = [
+            self.outcome(tmp_path / str(rows), rows, limit) for rows in (self.ROWS, self.ROWS + 1)
+        ]
+        assert [(status, outcomes) for status, _, outcomes in found] == [
+            ("WAITING", ["NOT_PROFILED"])
+        ] * 2
         assert all("MEMORY_TOO_SMALL" in reason for _, reason, _ in found)
         # Public numbers alone: nothing was charged or opened.
         with Store(tmp_path / str(self.ROWS), workers=0) as store:
             assert not [one for one in store.charges("rides").charges if "wide" in str(one)]
 
-    def test_a_ptk_without_room_is_left_out_of_the_plan_and_not_charged(self, tmp_path: Path) -> None:
-        large = config() | {
-            "keys": [{"kind": "integers", "column": "hour", "first": 0, "last": 999_999}],
-            "min_share": 0.01,
-        }
-        small = config()
-        with Store(tmp_path, workers=0, memory_bytes=600 * MIB) as store:
+    def test_a_ptk_without_room_is_left_out_of_the_plan_and_not_charged(
+        self, tmp_path: Path
+    ) -> None:
+        with Store(tmp_path, workers=0, memory_bytes=8192 * MIB) as store:
             store.create_stream(spec())
-            for name, body in (("large", large), ("small", small)):
+            for name, body in (("large", large()), ("small", config())):
                 assert (
-                    store.register(name, stream="rides", kind="statistics", config=body, target=0.3).status == "ACTIVE"
+                    store.register(
+                        name, stream="rides", kind="statistics", config=body, target=0.3
+                    ).status
+                    == "ACTIVE"
                 )
+        with Store(tmp_path, workers=0, memory_bytes=600 * MIB) as store:
             store.push("rides", day(0))
             (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
             lines = {line.ptk: line for line in cycle.trained}
@@ -254,9 +316,40 @@ class TestOutcomes:
             assert lines["large"].reason.startswith("MEMORY_TOO_SMALL: training may need ")
             assert store.ptk("large").status == "ACTIVE"
 
+    def test_one_that_would_never_have_room_is_told_when_it_is_asked_for(
+        self, tmp_path: Path
+    ) -> None:
+        asked: dict[str, Any] = {"kind": "statistics", "config": large(), "target": 0.3}
+        with Store(tmp_path, workers=0, memory_bytes=600 * MIB) as store:
+            store.create_stream(spec())
+            answer = store.register("large", stream="rides", **asked)
+            assert answer.status == "REJECTED"
+            assert answer.reason.startswith("MEMORY_TOO_SMALL: training may need ")
+            (remedy,) = answer.remedies
+            assert remedy.kind == "memory_bytes"
+            assert isinstance(remedy.value, int)
+            changes = Changes(add=(AddedPtk(name="more", stream="rides", **asked),))
+            with pytest.raises(Refused, match="MEMORY_TOO_SMALL") as looked:
+                store.what_if("rides", changes)
+            assert looked.value.details["ptk"] == "more"
+            with pytest.raises(Refused, match="PLAN_INFEASIBLE") as applied:
+                store.apply(changes)
+            assert [one.value for one in remedies_of(applied.value)] == [remedy.value]
+            assert [one.name for one in store.ptks()] == ["large"]
+        with Store(tmp_path, workers=0, memory_bytes=remedy.value) as store:
+            assert store.apply(changes).registrations[0].status == "ACTIVE"
+
+
+def large() -> dict[str, Any]:
+    keys = [{"kind": "integers", "column": "hour", "first": 0, "last": 999_999}]
+    return config() | {"keys": keys, "min_share": 0.01}
+
 
 def embeddings() -> Embeddings:
-    users, items = IntegerRange(column="user", first=0, last=4_999), IntegerRange(column="item", first=0, last=999)
+    users, items = (
+        IntegerRange(column="user", first=0, last=4_999),
+        IntegerRange(column="item", first=0, last=999),
+    )
     return Embeddings(users=users, items=items, value="rating", lower=0.0, upper=5.0)
 
 
@@ -274,7 +367,9 @@ HOLDING: dict[str, tuple[Ptk, int]] = {
     ),
     "lloyd": (
         Clusters(
-            values=tuple(Bounded(column=f"x{k}", lower=0.0, upper=1.0) for k in range(40)), clusters=4, iterations=2
+            values=tuple(Bounded(column=f"x{k}", lower=0.0, upper=1.0) for k in range(40)),
+            clusters=4,
+            iterations=2,
         ),
         300_000,
     ),
@@ -290,17 +385,19 @@ class TestWorkers:
         example = ptk.example(50_000)
         assert example is not None
         piece = Piece("train", Fraction(0), Fraction(1), rows)
-        charge = Charge("train", piece, PureCost(epsilon=1))
+        charge = PieceCost("train", piece, PureCost(epsilon=1))
         task = TrainTask(charge, ptk, Fraction(1), delta, 1, None, 0, SystemNoise())
-        pool = WorkerPool(1, memory_bytes)
+        pool = ProcessWorkers(1, memory_bytes)
         try:
-            (done,) = pool.profile([Chore("train", task, tuple(example for _ in range(rows // 50_000)))])
+            (done,) = pool.profile(
+                [ProfileJob("train", task, tuple(example for _ in range(rows // 50_000)))]
+            )
         finally:
             pool.close()
         return done.answer.failure
 
     def needed(self, ptk: Ptk, rows: int) -> int:
-        """As for a profile, without what reading blocks takes, which a chore does not."""
+        """As for a profile, without what reading blocks takes, which a job does not."""
         example = ptk.example(1_000)
         assert example is not None
         records = rows * (int(example.nbytes) // 1_000 + 8) * 4
@@ -335,7 +432,12 @@ class TestWorkers:
         ):
             store.create_stream(spec())
             bounds = {"column": "speed", "lower": 0.0, "upper": 60.0}
-            assert store.register("bad", stream="rides", kind="other", config=bounds, target=0.2).status == "ACTIVE"
+            assert (
+                store.register(
+                    "bad", stream="rides", kind="other", config=bounds, target=0.2
+                ).status
+                == "ACTIVE"
+            )
             store.register("good", stream="rides", kind="statistics", config=config(), target=0.2)
             store.push("rides", day(0))
             (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
@@ -347,7 +449,11 @@ class TestWorkers:
 def test_small_batches_are_joined_and_lose_nothing() -> None:
     sizes = [1] * 700 + [5_000, 3, 0, 4_096, 1]
     ends = np.cumsum([0, *sizes])
-    batches = [pa.RecordBatch.from_pydict({"x": np.arange(start, stop)}) for start, stop in pairwise(ends)]
+    batches = [
+        pa.RecordBatch.from_pydict({"x": np.arange(start, stop)}) for start, stop in pairwise(ends)
+    ]
     found = list(joined(batches))
-    assert np.concatenate([one.column(0).to_numpy() for one in found]).tolist() == list(range(sum(sizes)))
+    assert np.concatenate([one.column(0).to_numpy() for one in found]).tolist() == list(
+        range(sum(sizes))
+    )
     assert len(found) <= 8

@@ -1,4 +1,6 @@
-"""Planning holds no transaction: appends and windows go on, decisions rest on what is still so, answers come in time."""
+"""Planning holds no transaction: appends and windows go on, decisions rest on what is still so,
+answers come in time.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,25 @@ from allocator.effort import Effort
 from allocator.problem import Problem
 from ptklib.ledger.policy import Policy
 from ptkstore import Store
-from ptkstore.engine import answering, deciding, profiling, registrations, turns
-from ptkstore.engine.answering import FIRST, Work
-from ptkstore.engine.refining import refine
+from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.views import Registration
+from ptkstore.engine import turns
+from ptkstore.engine.plans import answering, deciding, registrations
+from ptkstore.engine.plans.answering import FIRST, AnswerEffort
+from ptkstore.engine.plans.refining import refine
+from ptkstore.engine.profiles import profiling
 from ptkstore.engine.turns import PlanContended
-from ptkstore.engine.what_if import AddedPtk, Changes
 from ptkstore.metadata import Metadata, Transaction
-from ptkstore.views import Registration
 from tests.engine import flights
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store, spec
 
 # So few records that the last of the flights' PTKs does not fit.
 TIGHT = 60_000
-HARDLY = Work(1.0, 60.0)
+HARDLY = AnswerEffort(1.0, 60.0)
 
 
-def hardly(spec: Any, judge: Any, others: Any, newcomer: Any) -> Registration:
-    return answering.answer_of(spec, judge, others, newcomer, HARDLY)
+def hardly(spec: Any, privacy_filter: Any, others: Any, newcomer: Any) -> Registration:
+    return answering.answer_of(spec, privacy_filter, others, newcomer, HARDLY)
 
 
 class Watch:
@@ -82,8 +86,12 @@ def flights_store(path: Path, n_max: int = TIGHT) -> Store:
     return store
 
 
-def register(store: Store, name: str, kind: str, body: dict[str, Any], target: float) -> Registration:
-    return store.register(name, stream=store.streams()[0].name, kind=kind, config=body, target=target)
+def register(
+    store: Store, name: str, kind: str, body: dict[str, Any], target: float
+) -> Registration:
+    return store.register(
+        name, stream=store.streams()[0].name, kind=kind, config=body, target=target
+    )
 
 
 def test_nobody_plans_in_a_transaction(tmp_path: Path, watch: Watch) -> None:
@@ -105,7 +113,10 @@ def test_nobody_plans_in_a_transaction(tmp_path: Path, watch: Watch) -> None:
 def test_a_profile_is_planned_before_it_is_written(
     tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clusters = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 2}
+    clusters = {
+        "values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}],
+        "clusters": 2,
+    }
     asked: list[Any] = []
     real = answering.answer_of
 
@@ -126,7 +137,9 @@ def test_a_profile_is_planned_before_it_is_written(
     assert watch.faults == 0
 
 
-def test_appends_go_on_while_somebody_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_appends_go_on_while_somebody_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     planning, enough = threading.Event(), threading.Event()
     real = answering.answer_of
 
@@ -141,23 +154,28 @@ def test_appends_go_on_while_somebody_plans(tmp_path: Path, monkeypatch: pytest.
         assert planning.wait(60)
         try:
             assert store.push("rides", day(0, 100), producer="test", seq=0) is not None
-            with store.home.metadata.write() as tx:
+            with store.parts.metadata.write() as tx:
                 tx.events.add("test.wrote", "rides", {}, at_ms=0)
         finally:
             enough.set()
         assert answer.result().status == "ACTIVE"
 
 
-def test_every_answer_keeps_within_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flights that once took minutes. Work is counted: what it takes in seconds, `benchmarks.registrations` says."""
-    spent: list[Effort] = []
-    real = Work.effort
+def test_every_answer_keeps_within_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flights that once took minutes.
 
-    def counted(work: Work) -> Effort:
+    Work is counted: what it takes in seconds, `benchmarks.registrations` says.
+    """
+    spent: list[Effort] = []
+    real = AnswerEffort.effort
+
+    def counted(work: AnswerEffort) -> Effort:
         spent.append(real(replace(work, clock=lambda: 0.0)))
         return spent[-1]
 
-    monkeypatch.setattr(Work, "effort", counted)
+    monkeypatch.setattr(AnswerEffort, "effort", counted)
     with flights_store(tmp_path) as store:
         answers = {one[0]: register(store, *one) for one in flights.PTKS}
     *fitting, last = answers.values()
@@ -185,12 +203,15 @@ def test_what_could_not_be_settled_says_so_and_is_settled_in_the_background(
         assert store.ptk(name).refining
         # No plan for it in any window before it is accepted with one.
         assert name not in {line.ptk for line in store.plan_now("flights").lines}
-        assert refine(store.home) == 1
+        assert refine(store.parts) == 1
         after = store.ptk(name)
         assert (after.status, after.refining) == ("ACTIVE", False)
         assert name in {line.ptk for line in store.plan_now("flights").lines}
-        assert [one.kind for one in store.events(limit=1000) if one.subject == name] == ["ptk.rejected", "ptk.accepted"]
-        assert refine(store.home) == 0
+        assert [one.kind for one in store.events(limit=1000) if one.subject == name] == [
+            "ptk.rejected",
+            "ptk.accepted",
+        ]
+        assert refine(store.parts) == 0
 
 
 def test_what_does_not_fit_is_refined_once_and_keeps_the_better_hint(
@@ -202,15 +223,17 @@ def test_what_does_not_fit_is_refined_once_and_keeps_the_better_hint(
         monkeypatch.setattr(registrations, "answer_of", hardly)
         first = register(store, *flights.PTKS[-1])
         assert (first.status, first.refining) == ("REJECTED", True)
-        assert refine(store.home, work=Work(2e9, 60.0, final=True)) == 1
+        assert refine(store.parts, work=AnswerEffort(2e9, 60.0, final=True)) == 1
         after = store.ptk(first.name)
         assert (after.status, after.refining) == ("REJECTED", False)
         assert after.nearest_target is not None
         assert first.nearest_target is None or after.nearest_target <= first.nearest_target
-        assert refine(store.home) == 0
+        assert refine(store.parts) == 0
 
 
-def test_a_change_that_was_not_settled_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_was_not_settled_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with flights_store(tmp_path, n_max=49_000) as store:
         for one in flights.PTKS[:-1]:
             register(store, *one)
@@ -278,7 +301,9 @@ def test_of_two_who_plan_on_one_snapshot_the_later_plans_once_more(
         assert tx.ptks.count_by_status(ALONE.name) == {"ACTIVE": 1, "REJECTED": 1}
 
 
-def test_what_is_overtaken_again_and_again_is_told_so(places: list[Metadata], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_overtaken_again_and_again_is_told_so(
+    places: list[Metadata], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with places[0].write() as tx:
         tx.streams.create(ALONE.name, ALONE.as_json(), at_ms=0)
         other = tx.ptks.create("other", ALONE.name, "statistics", config(), 0.5, 1)
@@ -288,7 +313,11 @@ def test_what_is_overtaken_again_and_again_is_told_so(places: list[Metadata], mo
 
     def answer(*arguments: Any) -> Registration:
         with places[1].write() as tx:
-            tries.append(tx.ptks.update_target(other.id, 0.51 + 0.01 * len(tries), etag=tx.ptks.get(other.id).etag))
+            tries.append(
+                tx.ptks.update_target(
+                    other.id, 0.51 + 0.01 * len(tries), etag=tx.ptks.get(other.id).etag
+                )
+            )
         return real(*arguments)
 
     monkeypatch.setattr(registrations, "answer_of", answer)
@@ -304,11 +333,14 @@ def test_in_one_process_decisions_take_turns_and_nobody_waits_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_store(tmp_path) as store:
-        with turns.turn(store.home.metadata, "rides"):
+        with turns.turn(store.parts.metadata, "rides"):
             monkeypatch.setattr(turns, "WAIT_SECONDS", 0.01)
             with ThreadPoolExecutor(1) as pool, pytest.raises(PlanContended):
                 pool.submit(register, store, "a", "statistics", config(), 0.1).result()
         with ThreadPoolExecutor(8) as pool:
             monkeypatch.setattr(turns, "WAIT_SECONDS", 60.0)
-            asked = [pool.submit(register, store, f"p{k}", "statistics", config(), 0.2) for k in range(16)]
+            asked = [
+                pool.submit(register, store, f"p{k}", "statistics", config(), 0.2)
+                for k in range(16)
+            ]
             assert {one.result().status for one in asked} == {"ACTIVE"}

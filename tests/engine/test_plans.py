@@ -1,16 +1,19 @@
-"""Plans become slices: PTKs train across partitions, and the ledger shows exactly what the plan says."""
+"""Plans become slices:
+
+PTKs train across partitions, and the ledger shows exactly what the plan says.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from allocator.currency import settle
+from allocator.admission.single import settle
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import TAG_SPACE
 from ptkstore import Store
-from ptkstore.engine.planning import fresh_loss, offers_of
-from ptkstore.engine.registrations import active
-from ptkstore.views import PlanView
+from ptkstore.api.views import PlanView
+from ptkstore.engine.plans.planning import fresh_loss, offers_of
+from ptkstore.engine.plans.registrations import active
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
 
 TARGETS = (0.05, 0.01, 0.08, 0.02, 0.06, 0.005, 0.1, 0.03)
@@ -21,7 +24,9 @@ def registered(path: Path, targets: tuple[float, ...] = TARGETS) -> Store:
     store = open_store(path, policy=Policy(epsilon=1, delta=0))
     for place, target in enumerate(targets):
         statistic = "count" if place % 2 else "mean"
-        answer = store.register(f"p{place}", stream="rides", kind="statistics", config=config(statistic), target=target)
+        answer = store.register(
+            f"p{place}", stream="rides", kind="statistics", config=config(statistic), target=target
+        )
         assert answer.status == "ACTIVE", answer
     return store
 
@@ -46,7 +51,11 @@ def test_ptks_train_across_partitions_and_the_ledger_shows_exactly_that(tmp_path
         assert len(plan.partitions) > 1
         assert any(len(line.partitions) > 1 for line in plan.lines)
         assert plan.total_samples == sum(one.samples for one in plan.partitions)
-        entries = {entry["key"].split("/")[1]: entry for entry in store._home.ledger.history() if "key" in entry}
+        entries = {
+            entry["key"].split("/")[1]: entry
+            for entry in store._parts.ledger.history()
+            if "key" in entry
+        }
         count, ranges = entries.pop("count"), {}
         for line in plan.lines:
             entry = entries[line.ptk]
@@ -56,18 +65,24 @@ def test_ptks_train_across_partitions_and_the_ledger_shows_exactly_that(tmp_path
             assert entry["demand"][0] == round(float(line.epsilon) * 1e9)
         # Point by point: the count and those who trained there, never more than the promise.
         for block in store.budget("rides").blocks:
-            for tags_here, loss in store._home.ledger.block("rides", block.name).losses:
+            for tags_here, loss in store._parts.ledger.block("rides", block.name).losses:
                 middle = (tags_here.start + tags_here.stop) // 2
-                here = [name for name, found in ranges.items() if any(a <= middle < b for a, b in found)]
-                assert loss[0] == count["demand"][0] + sum(entries[name]["demand"][0] for name in here) <= 10**9
+                here = [
+                    name for name, found in ranges.items() if any(a <= middle < b for a, b in found)
+                ]
+                assert (
+                    loss[0]
+                    == count["demand"][0] + sum(entries[name]["demand"][0] for name in here)
+                    <= 10**9
+                )
 
 
 def test_a_strip_plan_holds_fewer_records_than_one_partition(tmp_path: Path) -> None:
     with registered(tmp_path) as store:
-        spec, judge = store.stream("rides"), store._home.judge("rides")
-        with store._home.metadata.read() as tx:
-            offered = [offers_of(spec, judge, one) for one in active(tx, "rides")]
-        single = settle(judge, fresh_loss(spec, judge), offered).plan
+        spec, privacy_filter = store.stream("rides"), store._parts.privacy_filter("rides")
+        with store._parts.metadata.read() as tx:
+            offered = [offers_of(spec, privacy_filter, one) for one in active(tx, "rides")]
+        single = settle(privacy_filter, fresh_loss(spec, privacy_filter), offered).plan
         plan = store.plan_now("rides")
         assert single.total_samples is not None
         assert plan.total_samples is not None
@@ -81,15 +96,26 @@ def test_what_does_not_fit_on_one_partition_is_accepted_in_strips(tmp_path: Path
         for place in range(3):
             # Each needs most of the budget: together they fit side by side alone.
             answer = store.register(
-                f"p{place}", stream="rides", kind="statistics", config=config(), target=0.064 + 0.001 * place
+                f"p{place}",
+                stream="rides",
+                kind="statistics",
+                config=config(),
+                target=0.064 + 0.001 * place,
             )
             assert answer.status == "ACTIVE", answer
-        spec, judge = store.stream("rides"), store._home.judge("rides")
-        with store._home.metadata.read() as tx:
-            offered = [offers_of(spec, judge, one) for one in active(tx, "rides")]
-        assert settle(judge, fresh_loss(spec, judge), offered, n_max=4800).plan.total_samples is None
+        spec, privacy_filter = store.stream("rides"), store._parts.privacy_filter("rides")
+        with store._parts.metadata.read() as tx:
+            offered = [offers_of(spec, privacy_filter, one) for one in active(tx, "rides")]
+        assert (
+            settle(
+                privacy_filter, fresh_loss(spec, privacy_filter), offered, n_max=4800
+            ).plan.total_samples
+            is None
+        )
         assert {line.outcome for line in _trained(store, 8000)} == {"PUBLISHED"}
-        refused = store.register("more", stream="rides", kind="statistics", config=config(), target=0.05)
+        refused = store.register(
+            "more", stream="rides", kind="statistics", config=config(), target=0.05
+        )
         assert refused.status == "REJECTED"
         assert refused.nearest_target is not None
         assert refused.nearest_target > 0.05
@@ -105,7 +131,9 @@ def test_the_same_ptks_get_the_same_plan_and_a_newcomer_a_short_one(tmp_path: Pa
         first, second = run_day(store, 0), run_day(store, 1)
         assert choices(first) == choices(second)
         assert first.partitions == second.partitions
-        answer = store.register("new", stream="rides", kind="statistics", config=config("count"), target=0.06)
+        answer = store.register(
+            "new", stream="rides", kind="statistics", config=config("count"), target=0.06
+        )
         assert answer.status == "ACTIVE"
         third = run_day(store, 2)
         assert choices(third).keys() == {*choices(first), "new"}
@@ -124,5 +152,7 @@ def test_a_short_window_does_not_change_the_plan_of_the_usual_ones(tmp_path: Pat
         second = run_day(store, 1, rows=2500)
         assert second.status == "SHORT"
         assert 0 < len(second.lines) < len(TARGETS)
-        assert {line.ptk for line in second.lines} | {one.ptk for one in second.left_out} == choices(first).keys()
+        assert {line.ptk for line in second.lines} | {
+            one.ptk for one in second.left_out
+        } == choices(first).keys()
         assert choices(run_day(store, 2)) == choices(first)

@@ -1,4 +1,6 @@
-"""What lies in a store's directory can be read by the store's own account alone, whatever the umask; old stores are closed."""
+"""What lies in a store's directory can be read by the store's own account alone, whatever the
+umask; old stores are closed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.client import Store
-from ptkstore.engine.backup import make_backup
+from ptkstore import Store
+from ptkstore.engine.safekeeping.backup import make_backup
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 
 DATABASES = ("ledger.db", "meta.db")
@@ -23,7 +25,9 @@ def open_umask() -> Iterator[None]:
 
 
 def readable(path: Path) -> list[str]:
-    """Files that others can get at: whose mode lets them, and all directories above, below ``path``."""
+    """Files that others can get at: whose mode lets them, and all directories above, below
+    ``path``.
+    """
     found = []
     for folder, folders, names in os.walk(path):
         folders[:] = [name for name in folders if Path(folder, name).stat().st_mode & 0o077]
@@ -37,9 +41,11 @@ def test_nobody_else_can_read_anything_of_a_store_or_a_backup(tmp_path: Path) ->
         store.register("p", stream="rides", kind="statistics", config=config(), target=0.3)
         store.push("rides", day(0))
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
-        assert {f"{name}-wal" for name in DATABASES} <= {one.name for one in (tmp_path / "store").iterdir()}
+        assert {f"{name}-wal" for name in DATABASES} <= {
+            one.name for one in (tmp_path / "store").iterdir()
+        }
         assert readable(tmp_path / "store") == []
-        make_backup(store.home, tmp_path / "backup")
+        make_backup(store.parts, tmp_path / "backup")
     assert readable(tmp_path / "backup") == []
 
 

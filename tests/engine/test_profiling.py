@@ -1,4 +1,6 @@
-"""PTKs without a closed form wait for a window, are profiled on its profile slice, and are accepted or not."""
+"""PTKs without a closed form wait for a window, are profiled on its profile slice, and are accepted
+or not.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,13 @@ from ptklib import registry
 from ptklib.errors import Refused
 from ptklib.ledger.slices import TAG_SPACE, TagRange
 from ptklib.privacy.costs import cost_from_json
-from ptklib.privacy.source import _test_noise_open
+from ptklib.privacy.noise.source import TEST_NOISE_OPEN
 from ptklib.ptk import Arrays, Batches, Tags, batches_of
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptkstore import Store
-from ptkstore.engine import profiling
-from ptkstore.public_time import GRAIN_MS
+from ptkstore.api.times import GRAIN_MS
+from ptkstore.engine.profiles import profiling
+from ptkstore.workers.processes import ProcessWorkers
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
 from tests.profiler.small import Planted
 
@@ -83,7 +86,9 @@ class Hopeless(Plain):
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     known = dict(registry.kinds())
-    monkeypatch.setattr(registry, "kinds", lambda: MappingProxyType(known | {"plain": Plain, "hopeless": Hopeless}))
+    monkeypatch.setattr(
+        registry, "kinds", lambda: MappingProxyType(known | {"plain": Plain, "hopeless": Hopeless})
+    )
     monkeypatch.setattr(profiling, "MEASURED", 2)
 
 
@@ -96,7 +101,9 @@ def store_with_day(path: Path, kind: str = "plain", *, rows: int = ROWS, **chang
 
 
 def run(store: Store, *, days: int = 1, hook: Callable[[str, str], None] | None = None) -> Any:
-    """The window, with a look into the book once profiles are done: afterwards the block is retired."""
+    """The window, with a look into the book once profiles are done: afterwards the block is
+    retired.
+    """
     looked = []
 
     def on_step(step: str, moment: str) -> None:
@@ -106,16 +113,15 @@ def run(store: Store, *, days: int = 1, hook: Callable[[str, str], None] | None 
             check_book(store)
             looked.append(step)
 
-    store._home.on_step = on_step
-    (cycle,) = store.run("rides", until_ms=FIRST_MS + days * DAY_MS)
-    store._home.on_step = lambda _step, _moment: None
+    with store._parts.observers.watching(on_step):
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + days * DAY_MS)
     assert looked
     return cycle
 
 
 def charges(store: Store) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The profile's charges: all that were reserved, and those that were spent."""
-    history = list(store._home.ledger.history())
+    history = list(store._parts.ledger.history())
     reserved = {
         entry["charge"]: entry
         for entry in history
@@ -126,7 +132,7 @@ def charges(store: Store) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def stored(store: Store, name: str = "speed") -> dict[str, Any]:
-    with store._home.metadata.read() as tx:
+    with store._parts.metadata.read() as tx:
         row = tx.ptks.named(name)
         found = tx.profiles.latest(row.id, row.config_version, row.target)
     assert found is not None
@@ -139,22 +145,24 @@ def results(store: Store) -> list[dict[str, Any]]:
 
 def check_book(store: Store) -> None:
     """Point by point: the window's count, and the charges that ran there, and nothing else."""
-    home = store._home
-    judge = home.judge("rides")
+    parts = store._parts
+    privacy_filter = parts.privacy_filter("rides")
     _, spent = charges(store)
-    (block,) = home.ledger.blocks("rides", retired=False)
-    with home.metadata.read() as tx:
+    (block,) = parts.ledger.blocks("rides", retired=False)
+    with parts.metadata.read() as tx:
         cycle = tx.cycles.list("rides")[-1].id
     spent = [entry for entry in spent if entry["key"].startswith(f"cycle-{cycle}/")]
-    base = np.array(judge.demand(store.stream("rides").count_release().cost))
-    losses = home.ledger.block("rides", block).losses
-    ends = {end for entry in spent for end in entry["slices"][0][1:]} | {tags.start for tags, _ in losses}
+    base = np.array(privacy_filter.demand(store.stream("rides").count_release().cost))
+    losses = parts.ledger.block("rides", block).losses
+    ends = {end for entry in spent for end in entry["slices"][0][1:]} | {
+        tags.start for tags, _ in losses
+    }
     for point in ends - {TAG_SPACE}:
         expected = base.copy()
         for entry in spent:
             ((_, start, stop),) = entry["slices"]
             if start <= point < stop:
-                expected = expected + np.array(judge.demand(cost_from_json(entry["cost"])))
+                expected = expected + np.array(privacy_filter.demand(cost_from_json(entry["cost"])))
         (loss,) = [loss for tags, loss in losses if tags.start <= point < tags.stop]
         assert tuple(expected.tolist()) == tuple(loss), point
 
@@ -168,7 +176,9 @@ def test_it_waits_is_profiled_and_trains_in_the_same_window(tmp_path: Path) -> N
         measured = results(store)
         assert {one["status"] for one in measured} == {"REACHED"}
         kinds = [event.kind for event in store.events()]
-        assert kinds.index("ptk.waiting") < kinds.index("ptk.accepted") < kinds.index("ptk.profiled")
+        assert (
+            kinds.index("ptk.waiting") < kinds.index("ptk.accepted") < kinds.index("ptk.profiled")
+        )
         # The next window has its profile and is not profiled again.
         store.push("rides", day(1, 2000), producer="p", seq=1)
         before = len(charges(store)[0])
@@ -183,11 +193,16 @@ def test_the_ledger_shows_exactly_what_ran(tmp_path: Path) -> None:
         ran = [name for one in results(store) for name in one["charged"]]
         assert sorted(entry["key"].split("/", 2)[2] for entry in spent) == sorted(ran)
         assert len(spent) < len(reserved), "the worst case was reserved"
-        assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
+        assert {store._parts.ledger.fate(entry["charge"]) for entry in reserved} == {
+            "SPENT",
+            "RELEASED",
+        }
 
 
 def test_states_that_are_read_share_one_charge_of_the_ledger(tmp_path: Path) -> None:
-    """The book is checked point by point by `run`: the price of one training on the whole piece, whatever the parts."""
+    """The book is checked point by point by `run`: the price of one training on the whole piece,
+    whatever the parts.
+    """
     with store_with_day(tmp_path, rows=5 * ROWS) as store:
         run(store)
         _, spent = charges(store)
@@ -213,7 +228,10 @@ def test_a_target_that_cannot_be_reached_is_rejected_with_the_nearest(tmp_path: 
 
 @pytest.mark.parametrize(
     ("changes", "rows", "reason"),
-    [({}, 500, "TOO_LITTLE_DATA"), ({"quotas": {"door:profile": "0.001"}}, ROWS, "REFUSED, QUOTA_EXCEEDED")],
+    [
+        ({}, 500, "TOO_LITTLE_DATA"),
+        ({"quotas": {"door:profile": "0.001"}}, ROWS, "REFUSED, QUOTA_EXCEEDED"),
+    ],
 )
 def test_what_the_next_window_may_do_better_keeps_it_waiting(
     tmp_path: Path, changes: dict[str, Any], rows: int, reason: str
@@ -239,7 +257,12 @@ def test_without_a_profile_slice_it_is_rejected_at_once(tmp_path: Path) -> None:
 
 def test_a_closed_form_costs_nothing(tmp_path: Path) -> None:
     with open_store(tmp_path, profile_share=SHARE, block_seconds=86_400) as store:
-        assert store.register("m", stream="rides", kind="statistics", config=config(), target=0.2).status == "ACTIVE"
+        assert (
+            store.register(
+                "m", stream="rides", kind="statistics", config=config(), target=0.2
+            ).status
+            == "ACTIVE"
+        )
         store.push("rides", day(0), producer="p", seq=0)
         run(store)
         assert charges(store) == ([], [])
@@ -255,7 +278,9 @@ def test_another_target_is_profiled_anew_and_two_ptks_do_not_meet(tmp_path: Path
         for entry in spent:
             ((_, start, stop),) = entry["slices"]
             ranges.setdefault(entry["contexts"][1], []).append((start, stop))
-        ends = {name: (min(found)[0], max(stop for _, stop in found)) for name, found in ranges.items()}
+        ends = {
+            name: (min(found)[0], max(stop for _, stop in found)) for name, found in ranges.items()
+        }
         assert ends["ptk:speed"][1] <= ends["ptk:other"][0]
         assert ends["ptk:other"][1] <= TagRange.of_shares(0, SHARE).stop
         assert store.update_target("speed", 0.45).status == "WAITING"
@@ -278,7 +303,7 @@ def test_killed_in_a_profile(tmp_path: Path, point: str, occurrence: int) -> Non
                     os.kill(os.getpid(), signal.SIGKILL)
 
         store = store_with_day(tmp_path)
-        store._home.on_step = on_step
+        store._parts.observers.add(on_step)
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
         os._exit(0)
 
@@ -291,10 +316,10 @@ def test_killed_in_a_profile(tmp_path: Path, point: str, occurrence: int) -> Non
         reserved, spent = charges(store)
         keys = [entry["key"] for entry in reserved]
         assert len(keys) == len(set(keys)), "no charge is made twice"
-        assert "RESERVED" not in {store._home.ledger.fate(entry["charge"]) for entry in reserved}
+        assert "RESERVED" not in {store._parts.ledger.fate(entry["charge"]) for entry in reserved}
         view = store.ptk("speed")
         assert view.status in ("ACTIVE", "WAITING")
-        with store._home.metadata.read() as tx:
+        with store._parts.metadata.read() as tx:
             (cycle,) = tx.cycles.list("rides")
             steps = {one.step: one.body for one in tx.cycles.steps(cycle.id)}
         assert set(steps["profiled"]) == {"speed"}
@@ -326,8 +351,8 @@ class PlantedInWorkers(Planted):
     """Noise by name, also in worker processes: they end with the store."""
 
     def source(self, name: str) -> SeededSource:
-        if not _test_noise_open.get():
-            _test_noise_open.set(True)
+        if not TEST_NOISE_OPEN.get():
+            TEST_NOISE_OPEN.set(True)
         return super().source(name)
 
 
@@ -341,8 +366,12 @@ class TestWorkers:
             if (step, moment) == ("profiled", "begins"):
                 raise KeyboardInterrupt
 
-        # Tags and the DP count of the window are random: all three go on from where these are drawn.
-        with store_with_day(tmp_path / "sealed", rows=5 * ROWS) as store, pytest.raises(KeyboardInterrupt):
+        # Tags and the DP count of the window are random: all three go on from where these are
+        # drawn.
+        with (
+            store_with_day(tmp_path / "sealed", rows=5 * ROWS) as store,
+            pytest.raises(KeyboardInterrupt),
+        ):
             run(store, hook=stop)
         found = []
         for workers in (0, 1, 2):
@@ -350,28 +379,48 @@ class TestWorkers:
             with Store(tmp_path / str(workers), workers=workers) as store, planted_noise():
                 run(store)
                 state = store.get_state("speed@v0")
-                found.append((results(store), {name: array.tolist() for name, array in state.arrays.items()}))
+                found.append(
+                    (results(store), {name: array.tolist() for name, array in state.arrays.items()})
+                )
         assert found[0] == found[1] == found[2]
         assert {one["status"] for one in found[0][0]} == {"REACHED"}
         assert all(one["readings"] for one in found[0][0])
 
-    def test_a_worker_that_dies_costs_what_ran_and_is_told_like_any_failure(self, tmp_path: Path) -> None:
+    def test_a_worker_that_dies_costs_what_ran_and_leaves_the_ptk_waiting(
+        self, tmp_path: Path
+    ) -> None:
         store_with_day(tmp_path).close()
         with Store(tmp_path, workers=1) as store:
 
             def kill(step: str, moment: str) -> None:
                 if (step, moment) == ("profile", "spent"):
-                    store._home.workers.warm()
-                    (process,) = store._home.workers._processes
+                    store._parts.workers.warm()
+                    pool = store._parts.workers
+                    assert isinstance(pool, ProcessWorkers)
+                    (process,) = pool._processes
                     process._child.kill()
                     process._child.wait()
 
             run(store, hook=kill)
             view = store.ptk("speed")
-            assert (view.status, view.reason) == ("REJECTED", "profile: FAILED, PTK_FAILED")
+            assert (view.status, view.reason) == ("WAITING", "profile: FAILED, PROFILE_LOST")
             reserved, spent = charges(store)
             assert spent
-            assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
+            with store._parts.metadata.read() as tx:
+                steps = tx.cycles.steps(tx.cycles.list("rides")[-1].id)
+            lost = [step.body for step in steps if step.step.count(":") == 2]
+            assert [body["reason"] for body in lost] == ["PROFILE_LOST"] * len(lost)
+            assert lost[0]["charged"], "the level is lost, and charged"
+            assert len({entry["key"] for entry in reserved}) == len(reserved), "nothing twice"
+            assert {store._parts.ledger.fate(entry["charge"]) for entry in reserved} == {
+                "SPENT",
+                "RELEASED",
+            }
+            # The next window measures it, and accepts it.
+            store.push("rides", day(1, ROWS), producer="p", seq=1)
+            run(store, days=2)
+            assert store.profile("speed").source == "measured"
+            assert "ptk.accepted" in [event.kind for event in store.events(limit=1000)]
 
 
 class TestCancel:
@@ -388,8 +437,13 @@ class TestCancel:
 
             run(store, hook=change)
             reserved, spent = charges(store)
-            assert {entry["key"].split("/")[2] for entry in spent} == {"level 0.6"}, "the highest level alone"
-            assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
+            assert {entry["key"].split("/")[2] for entry in spent} == {"level 0.6"}, (
+                "the highest level alone"
+            )
+            assert {store._parts.ledger.fate(entry["charge"]) for entry in reserved} == {
+                "SPENT",
+                "RELEASED",
+            }
             assert store.ptk("speed").status == ("RETIRED" if how == "retired" else "WAITING")
 
     def test_an_interrupt_gives_back_what_did_not_run(self, tmp_path: Path) -> None:
@@ -401,7 +455,10 @@ class TestCancel:
             with pytest.raises(KeyboardInterrupt):
                 run(store, hook=interrupt)
             reserved, _ = charges(store)
-            assert {store._home.ledger.fate(entry["charge"]) for entry in reserved} == {"SPENT", "RELEASED"}
+            assert {store._parts.ledger.fate(entry["charge"]) for entry in reserved} == {
+                "SPENT",
+                "RELEASED",
+            }
             run(store)
             assert store.ptk("speed").status == "ACTIVE", "the level that was written is known"
 
@@ -420,7 +477,9 @@ class TestWitness:
             assert (state.manifest.version, state.manifest.samples) == (0, told["samples"])
             assert state.manifest.cost == Plain().cost(state.manifest.epsilon)
             assert store.get_state("speed").manifest.version == 1, "training goes on from 1"
-            assert Plain().eval(state.arrays, day(7, 2000).to_batches()) <= TARGET, "what a witness promises"
+            assert Plain().eval(state.arrays, day(7, 2000).to_batches()) <= TARGET, (
+                "what a witness promises"
+            )
 
 
 class TestAgain:
@@ -447,7 +506,7 @@ class TestAgain:
             for number in (1, 2, 3, 4):
                 store.push("rides", day(number, 3 * ROWS), producer="p", seq=number)
                 cycle = run(store, days=number + 1)
-                with store._home.metadata.read() as tx:
+                with store._parts.metadata.read() as tx:
                     step = tx.cycles.step(tx.cycles.list("rides")[-1].id, "profiled:list")
                 assert step is not None
                 assert cycle.dp_records > 2 * ROWS
@@ -460,12 +519,14 @@ class TestAgain:
             run(store)
             old = store.profile("speed")
             asked = store.renew_profile("speed")
-            assert (asked.samples, asked.made_ms) == (old.samples, old.made_ms), "the old one counts until then"
+            assert (asked.samples, asked.made_ms) == (old.samples, old.made_ms), (
+                "the old one counts until then"
+            )
             assert "measured again" in asked.reason
             assert store.ptk("speed").status == "ACTIVE"
             before = len(charges(store)[1])
             store.push("rides", day(1, ROWS), producer="p", seq=1)
-            store.home.clock = lambda: time.time() + GRAIN_MS / 1000
+            store.parts.clock = lambda: time.time() + GRAIN_MS / 1000
             run(store, days=2)
             assert len(charges(store)[1]) > before, "measured, not reused"
             new = store.profile("speed")

@@ -1,4 +1,6 @@
-"""No time that anybody can read is finer than the public grid, so that none tells how long work on records took."""
+"""No time that anybody can read is finer than the public grid, so that none tells how long work on
+records took.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ptklib.errors import Refused
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.times import GRAIN_MS, public_entry, public_ms
 from ptkstore.metadata import tables
-from ptkstore.public_time import GRAIN_MS, public_entry, public_ms
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 
 # Ten seconds into a minute, long after the records.
 START_SECONDS = (FIRST_MS + 30 * DAY_MS) / 1000 + 10
 QUIET = ("sealed", "profiled", "trained", "expired")
-# When callers called, and when their tokens end: times of theirs, in tables that readers do not see.
+# When callers called, and when their tokens end: times of theirs, in tables that readers do not
+# see.
 THEIRS = ("audit", "deliveries", "leases", "requests", "tokens")
 
 
 @given(some.integers(0, 2**45), some.integers(0, 2**20))
-def test_the_grid_is_never_early_less_than_a_grain_late_and_keeps_the_order(exact: int, later: int) -> None:
+def test_the_grid_is_never_early_less_than_a_grain_late_and_keeps_the_order(
+    exact: int, later: int
+) -> None:
     assert 0 <= public_ms(exact) - exact < GRAIN_MS
     assert public_ms(exact) % GRAIN_MS == 0
     assert public_ms(public_ms(exact)) == public_ms(exact)
@@ -33,7 +38,13 @@ def test_the_grid_is_never_early_less_than_a_grain_late_and_keeps_the_order(exac
 
 
 def test_an_entry_keeps_everything_but_its_times() -> None:
-    entry = {"kind": "spend", "charge": 61_001, "at_ms": 61_001, "key": "k", "slices": [[[[0, 1]], 0, 5]]}
+    entry = {
+        "kind": "spend",
+        "charge": 61_001,
+        "at_ms": 61_001,
+        "key": "k",
+        "slices": [[[[0, 1]], 0, 5]],
+    }
     assert public_entry(entry) == entry | {"at_ms": 120_000}
     assert entry["at_ms"] == 61_001
 
@@ -53,14 +64,17 @@ class Clock:
 
 
 def run(path: Path, work_seconds: float) -> tuple[list[Any], list[int]]:
-    """All times that are told of one window and of what was done before and after it, by what they are of; and all that are
-    stored in tables that are not the callers'."""
+    """All times that are told of one window and of what was done before and after it, by what they
+    are of; and all that are stored in tables that are not the callers'.
+    """
     clock = Clock(work_seconds)
     with Store(path, workers=0, clock=clock) as store:
-        store.home.on_step = clock.step
+        store.parts.observers.add(clock.step)
         store.create_stream(spec())
         for name, statistic in (("speed", "mean"), ("busy", "count")):
-            store.register(name, stream="rides", kind="statistics", config=config(statistic), target=0.6)
+            store.register(
+                name, stream="rides", kind="statistics", config=config(statistic), target=0.6
+            )
         store.push("rides", day(0), seq=0)
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert {one.outcome for one in cycle.trained} == {"PUBLISHED"}
@@ -79,7 +93,7 @@ def told(store: Store) -> Iterator[tuple[object, ...]]:
         for key, value in charge.entry.items():
             if key.endswith("_ms"):
                 yield "charge", charge.kind, key, value
-    with store.home.metadata.read() as tx:
+    with store.parts.metadata.read() as tx:
         plan = tx.plans.latest("rides")
     assert plan is not None
     yield "plan", plan.created_ms
@@ -128,7 +142,7 @@ def test_what_is_asked_for_as_of_a_time_never_changes_once_it_is_over(tmp_path: 
         store.create_stream(spec())
         store.register("speed", stream="rides", kind="statistics", config=config(), target=0.6)
         store.push("rides", day(0), seq=0)
-        before = store.home.now_ms()
+        before = store.parts.now_ms()
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
         (state,) = store.states("speed")
         assert before < state.created_ms <= before + GRAIN_MS

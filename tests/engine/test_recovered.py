@@ -1,4 +1,6 @@
-"""Whatever recovery drops is told: an event and a line in the log, which say nothing of what it was."""
+"""Whatever recovery drops is told: an event and a line in the log, which say nothing of what it
+was.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.client import Store
+from ptkstore import Store
 from tests.engine.small import DAY_MS, FIRST_MS, day, open_store
 
 
-def test_an_append_that_a_crash_cut_short_is_an_event(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_append_that_a_crash_cut_short_is_an_event(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     notes = tmp_path / "streams/rides/acknowledged"
     with open_store(tmp_path) as store:
         store.push("rides", day(0, 500), seq=0)

@@ -6,8 +6,8 @@ import pytest
 
 from ptklib.errors import InvalidInput
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.keys import Categories, IntegerRange
-from ptkstore.engine.registrations import check_fit
+from ptklib.ptks.tables.keys import Categories, IntegerRange
+from ptkstore.engine.plans.dry_run import check_fit
 from tests.streams.rides import spec, user_spec
 
 WHO = IntegerRange(column="who", first=0, last=9)
@@ -19,11 +19,15 @@ def embeddings(users: IntegerRange | Categories, items: IntegerRange | Categorie
 
 
 def test_a_proof_that_speaks_of_users_is_given_the_users_of_the_stream() -> None:
-    # Another column would let one user of 1000 records weigh 31 times as much as the noise was made for.
+    # Another column would let one user of 1000 records weigh 31 times as much as the noise was made
+    # for.
     check_fit(user_spec(), embeddings(WHO, NOTE))
     with pytest.raises(InvalidInput, match="UNIT_UNSUPPORTED") as refusal:
         check_fit(user_spec(), embeddings(NOTE, WHO))
-    assert "must take users from the user column of stream 'rides', which is 'who', got 'note'" in str(refusal.value)
+    assert (
+        "must take users from the user column of stream 'rides', which is 'who', got 'note'"
+        in str(refusal.value)
+    )
 
 
 def test_one_record_is_one_record_whoever_it_names() -> None:

@@ -1,4 +1,6 @@
-"""A window that is smaller than usual trains what fits, by the stated rule, and says aloud what it did not publish and why."""
+"""A window that is smaller than usual trains what fits, by the stated rule, and says aloud what it
+did not publish and why.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from allocator.short_window import carried_by
+from allocator.admission.short_window import carried_by
 from ptklib.ledger.policy import Policy
 from ptkstore import Store
-from ptkstore.engine.planning import fresh_loss, offers_of
-from ptkstore.engine.registrations import active
-from ptkstore.views import CycleView, Finding
+from ptkstore.api.views import CycleView, Finding
+from ptkstore.engine.plans.planning import fresh_loss, offers_of
+from ptkstore.engine.plans.registrations import active
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store
 
 USUAL = 9000
@@ -26,7 +28,9 @@ def registered(path: Path, targets: tuple[float, ...] = TARGETS, **changes: Any)
     store = open_store(path, policy=PURE, **changes)
     for place, target in enumerate(targets):
         statistic = "mean" if target in MEANS else "count"
-        answer = store.register(f"p{place}", stream="rides", kind="statistics", config=config(statistic), target=target)
+        answer = store.register(
+            f"p{place}", stream="rides", kind="statistics", config=config(statistic), target=target
+        )
         assert answer.status == "ACTIVE", answer
     return store
 
@@ -53,7 +57,9 @@ def about_windows(store: Store) -> Finding:
     return next(one for one in store.doctor() if one.what == "windows of rides")
 
 
-def test_what_fits_a_first_window_that_is_small_is_trained_and_the_rest_is_said_aloud(tmp_path: Path) -> None:
+def test_what_fits_a_first_window_that_is_small_is_trained_and_the_rest_is_said_aloud(
+    tmp_path: Path,
+) -> None:
     with registered(tmp_path, (0.05, 0.02)) as store:
         cycle = run_day(store, 0, 1500)
         assert outcomes(cycle) == {"p0": ("SKIPPED", "WINDOW_TOO_SMALL"), "p1": ("PUBLISHED", "")}
@@ -62,7 +68,9 @@ def test_what_fits_a_first_window_that_is_small_is_trained_and_the_rest_is_said_
         assert "p0" in cycle.shortfall
         assert cycle.changes
         (event,) = told(store, "window.short")
-        assert event["missing"] == [{"ptk": "p0", "outcome": "SKIPPED", "reason": "WINDOW_TOO_SMALL"}]
+        assert event["missing"] == [
+            {"ptk": "p0", "outcome": "SKIPPED", "reason": "WINDOW_TOO_SMALL"}
+        ]
         assert event["reason"] == cycle.shortfall
         assert event["changes"] == list(cycle.changes)
         plan = store.plan("rides")
@@ -78,18 +86,29 @@ def test_what_fits_a_first_window_that_is_small_is_trained_and_the_rest_is_said_
         assert published(cycle) == {"p0", "p1"}
         assert about_windows(store).level == "OK"
         assert len(told(store, "window.short")) == 1
-        assert store._home.ledger.verify()
+        assert store._parts.ledger.verify()
 
 
-def carried(store: Store, cycle: CycleView, since: dict[str, int], last: dict[str, int]) -> set[str]:
+def carried(
+    store: Store, cycle: CycleView, since: dict[str, int], last: dict[str, int]
+) -> set[str]:
     """The set of the rule for a window of that DP size, from public numbers alone."""
-    spec, judge = store.stream("rides"), store._home.judge("rides")
-    with store._home.metadata.read() as tx:
+    spec, privacy_filter = store.stream("rides"), store._parts.privacy_filter("rides")
+    with store._parts.metadata.read() as tx:
         ptks = active(tx, "rides")
-    line = sorted(ptks, key=lambda one: (since.get(one.row.name, 10**9), last.get(one.row.name, -1), one.row.id))
-    offered = [offers_of(spec, judge, one) for one in line]
+    line = sorted(
+        ptks,
+        key=lambda one: (since.get(one.row.name, 10**9), last.get(one.row.name, -1), one.row.id),
+    )
+    offered = [offers_of(spec, privacy_filter, one) for one in line]
     room = int(cycle.dp_records * (1 - Fraction(spec.profile_share))) - 1
-    found = carried_by(judge, fresh_loss(spec, judge), offered, n_max=min(spec.n_max, room), overdue=set(since))
+    found = carried_by(
+        privacy_filter,
+        fresh_loss(spec, privacy_filter),
+        offered,
+        n_max=min(spec.n_max, room),
+        overdue=set(since),
+    )
     return set(found.members)
 
 
@@ -105,7 +124,7 @@ def test_windows_of_every_size_publish_the_largest_set_and_every_ptk_that_fits_a
             if (step, moment) == ("expired", "begins"):
                 steps.append(str(len(told(store, "window.short"))))
 
-        store._home.on_step = heard
+        store._parts.observers.add(heard)
         since: dict[str, int] = {}
         last: dict[str, int] = {}
         trained: set[str] = set()
@@ -116,12 +135,18 @@ def test_windows_of_every_size_publish_the_largest_set_and_every_ptk_that_fits_a
             window = cycle.window
             expected = carried(store, cycle, since, last)
             assert published(cycle) == expected
-            alone &= {name for name, (_, reason) in outcomes(cycle).items() if reason in ("", "OTHERS_FIRST")}
+            alone &= {
+                name
+                for name, (_, reason) in outcomes(cycle).items()
+                if reason in ("", "OTHERS_FIRST")
+            }
             short += len(expected) < len(TARGETS)
             assert cycle.status == ("SHORT" if len(expected) < len(TARGETS) else "DONE")
             # It was told before the keys were destroyed.
             assert steps[-1] == str(short)
-            since = {name: since.get(name, window) for name in outcomes(cycle) if name not in expected}
+            since = {
+                name: since.get(name, window) for name in outcomes(cycle) if name not in expected
+            }
             last |= dict.fromkeys(expected, window)
             trained |= expected
         assert trained >= alone
@@ -154,7 +179,12 @@ def test_windows_in_which_nobody_is_due_are_quiet(tmp_path: Path) -> None:
         assert run_day(store, 0, 50).status == "DONE"
         first = FIRST_MS // DAY_MS
         answer = store.register(
-            "rare", stream="rides", kind="statistics", config=config("count"), target=0.05, train_every=2
+            "rare",
+            stream="rides",
+            kind="statistics",
+            config=config("count"),
+            target=0.05,
+            train_every=2,
         )
         assert answer.status == "ACTIVE"
         for number in (1, 2):
@@ -165,7 +195,9 @@ def test_windows_in_which_nobody_is_due_are_quiet(tmp_path: Path) -> None:
         assert len(told(store, "window.short")) == 1
 
 
-def test_a_short_window_that_was_killed_before_its_end_tells_once_and_ends_short(tmp_path: Path) -> None:
+def test_a_short_window_that_was_killed_before_its_end_tells_once_and_ends_short(
+    tmp_path: Path,
+) -> None:
     class Killed(Exception):
         pass
 
@@ -175,7 +207,7 @@ def test_a_short_window_that_was_killed_before_its_end_tells_once_and_ends_short
             if (step, moment) == ("expired", "begins"):
                 raise Killed
 
-        store._home.on_step = kill
+        store._parts.observers.add(kill)
         with pytest.raises(Killed):
             run_day(store, 0, 1500)
         assert len(told(store, "window.short")) == 1

@@ -10,13 +10,15 @@ import pytest
 
 from ptklib.errors import SageError
 from ptkstore import Store
-from ptkstore.engine.what_if import AddedPtk, Changes
+from ptkstore.api.changes import AddedPtk, Changes
 from tests.engine.small import config
 from tests.engine.test_plans import registered, run_day
 
 
 def files(path: Path) -> dict[str, str]:
-    found = [one for one in path.rglob("*") if one.is_file() and not one.name.endswith(("-wal", "-shm"))]
+    found = [
+        one for one in path.rglob("*") if one.is_file() and not one.name.endswith(("-wal", "-shm"))
+    ]
     return {str(one): hashlib.sha256(one.read_bytes()).hexdigest() for one in found}
 
 
@@ -47,7 +49,9 @@ def test_changes_move_the_plan_the_way_they_should(tmp_path: Path) -> None:
         assert total(store, Changes(epsilon=2)) < now
         new = AddedPtk(name="new", kind="statistics", config=config(), target=0.05)
         found = store.what_if("rides", Changes(add=(new,)))
-        assert {line.ptk for line in found.proposed.lines} - {line.ptk for line in found.current.lines} == {"new"}
+        assert {line.ptk for line in found.proposed.lines} - {
+            line.ptk for line in found.current.lines
+        } == {"new"}
         few = store.what_if("rides", Changes(n_max=100)).proposed
         assert (few.status, few.total_samples) == ("INFEASIBLE", None)
         assert few.explanation
@@ -56,7 +60,10 @@ def test_changes_move_the_plan_the_way_they_should(tmp_path: Path) -> None:
 
 def test_what_has_no_profile_is_named_and_left_out(tmp_path: Path) -> None:
     with registered(tmp_path, (0.05,)) as store:
-        clusters = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 3}
+        clusters = {
+            "values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}],
+            "clusters": 3,
+        }
         new = AddedPtk(name="groups", kind="clusters", config=clusters, target=0.05)
         found = store.what_if("rides", Changes(add=(new,)))
         assert found.unprofiled == ("groups",)
@@ -68,8 +75,14 @@ def test_what_has_no_profile_is_named_and_left_out(tmp_path: Path) -> None:
     [
         (Changes(remove=("nobody",)), "PTK_UNKNOWN"),
         (Changes(retarget={"nobody": 0.1}), "PTK_UNKNOWN"),
-        (Changes(add=(AddedPtk(name="p0", kind="statistics", config=config(), target=0.1),)), "PTK_EXISTS"),
-        (Changes(add=(AddedPtk(name="q", kind="statistics", config={}, target=0.1),)), "CONFIG_FIELDS"),
+        (
+            Changes(add=(AddedPtk(name="p0", kind="statistics", config=config(), target=0.1),)),
+            "PTK_EXISTS",
+        ),
+        (
+            Changes(add=(AddedPtk(name="q", kind="statistics", config={}, target=0.1),)),
+            "CONFIG_FIELDS",
+        ),
         (Changes(epsilon=-1), "AMOUNT_NEGATIVE"),
         (Changes(composition="none"), "POLICY_INVALID_COMPOSITION"),
     ],
@@ -83,7 +96,9 @@ def test_bad_changes_have_reasons(tmp_path: Path, changes: Changes, reason: str)
 def test_one_that_was_rejected_can_be_asked_for_with_another_target(tmp_path: Path) -> None:
     with registered(tmp_path, (0.05,)) as store:
         assert (
-            store.register("sharp", stream="rides", kind="statistics", config=config(), target=1e-6).status
+            store.register(
+                "sharp", stream="rides", kind="statistics", config=config(), target=1e-6
+            ).status
             == "REJECTED"
         )
         found = store.what_if("rides", Changes(retarget={"sharp": 0.1}))
@@ -104,4 +119,6 @@ def test_many_at_once_with_one_request_are_one_approval(tmp_path: Path) -> None:
         assert store.ptk("p0").target == 0.1
         assert [one.kind for one in store.events(limit=1000)].count("ptk.accepted") == 2
         with pytest.raises(SageError, match="REQUEST_ID_REUSED"):
-            store.approve("rides", store.what_if("rides", Changes(retarget={"p0": 0.2})).token, request_id="r")
+            store.approve(
+                "rides", store.what_if("rides", Changes(retarget={"p0": 0.2})).token, request_id="r"
+            )

@@ -1,4 +1,6 @@
-"""The experiments run from end to end on small made-up files in the layout of the real ones; charts say what they should."""
+"""The experiments run from end to end on small made-up files in the layout of the real ones; charts
+say what they should.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def rides(rng: np.random.Generator, rows: int, years: tuple[str, str]) -> pd.Dat
         (places["pickup_latitude"] - places["dropoff_latitude"]) * 111.2,
     )
     seconds = np.clip(km * np.exp(5 + rng.normal(0, 0.3, rows) + (at.dt.hour > 12) * 0.3), 61, 7000)
-    return pd.DataFrame({"pickup_datetime": at, **places, "trip_duration": seconds.astype(np.int32)})
+    return pd.DataFrame(
+        {"pickup_datetime": at, **places, "trip_duration": seconds.astype(np.int32)}
+    )
 
 
 def made_up(folder: Path) -> Path:
@@ -42,21 +46,38 @@ def made_up(folder: Path) -> Path:
     rng = np.random.default_rng(0)
     for name in ("taxi", "ads", "tabular", "ratings", "citibike"):
         (folder / name).mkdir()
-    zones = rides(rng, 6_000, ("2018-01-01", "2020-01-01")).rename(columns={"trip_duration": "trip_duration_s"})
+    zones = rides(rng, 6_000, ("2018-01-01", "2020-01-01")).rename(
+        columns={"trip_duration": "trip_duration_s"}
+    )
     zones = zones.assign(
-        pickup_location_id=rng.integers(1, 266, len(zones)), dropoff_location_id=rng.integers(1, 266, len(zones))
+        pickup_location_id=rng.integers(1, 266, len(zones)),
+        dropoff_location_id=rng.integers(1, 266, len(zones)),
     )
     zones.to_parquet(folder / "taxi" / "yellow_2018_2019_zones.parquet")
-    rides(rng, 6_000, ("2016-01-01", "2016-07-01")).to_parquet(folder / "taxi" / "yellow_2016H1_lonlat.parquet")
+    rides(rng, 6_000, ("2016-01-01", "2016-07-01")).to_parquet(
+        folder / "taxi" / "yellow_2016H1_lonlat.parquet"
+    )
     rows = 4_000
     app = rng.integers(0, 50, rows)
-    clicks = {name: rng.integers(0, 100, rows).astype(np.int32) for name in ("ip", "device", "os", "channel")}
+    clicks = {
+        name: rng.integers(0, 100, rows).astype(np.int32)
+        for name in ("ip", "device", "os", "channel")
+    }
     label = (rng.random(rows) < np.where(app < 5, 0.3, 0.01)).astype(np.int8)
     at = pd.to_datetime(rng.integers(1_510_000_000, 1_510_250_000, rows), unit="s")
-    pd.DataFrame({**clicks, "app": app.astype(np.int32), "is_attributed": label, "click_time": at}).to_parquet(
-        folder / "ads" / "talkingdata_100k.parquet"
+    pd.DataFrame(
+        {**clicks, "app": app.astype(np.int32), "is_attributed": label, "click_time": at}
+    ).to_parquet(folder / "ads" / "talkingdata_100k.parquet")
+    texts = (
+        "workclass",
+        "education",
+        "marital_status",
+        "occupation",
+        "relationship",
+        "native_country",
+        "race",
+        "sex",
     )
-    texts = ("workclass", "education", "marital_status", "occupation", "relationship", "native_country", "race", "sex")
     people = {name: rng.choice(["a", "b", "c"], rows) for name in texts}
     numbers = {
         "age": rng.integers(17, 91, rows),
@@ -73,13 +94,20 @@ def made_up(folder: Path) -> Path:
     for name, items in (("book", 6_777), ("music", 5_567)):
         users = rng.integers(1, 2_719, 5_000)
         stars = np.clip(np.rint(4 + mood[users] + rng.normal(0, 0.5, 5_000)), 1, 5)
-        frame = pd.DataFrame({"user_id": users, "item_id": rng.integers(1, items + 1, 5_000), "rating": stars})
+        frame = pd.DataFrame(
+            {"user_id": users, "item_id": rng.integers(1, items + 1, 5_000), "rating": stars}
+        )
         frame.to_parquet(folder / "ratings" / f"douban_{name}.parquet")
     starts = pd.to_datetime(rng.integers(1_445_000_000, 1_514_000_000, rows), unit="s")
     stations = rng.integers(3_183, 3_213, (2, rows)).astype(np.int32)
     kinds = rng.choice(["Subscriber", "Customer"], rows)
     pd.DataFrame(
-        {"starttime": starts, "start_station_id": stations[0], "end_station_id": stations[1], "usertype": kinds}
+        {
+            "starttime": starts,
+            "start_station_id": stations[0],
+            "end_station_id": stations[1],
+            "usertype": kinds,
+        }
     ).to_parquet(folder / "citibike" / "jersey_city_2015_2017.parquet")
     return folder
 
@@ -91,9 +119,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", sorted(command.EXPERIMENTS))
 def test_a_rehearsal_writes_a_chart_a_table_and_all_numbers(
-    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["experiments", name, "--data", str(data), "--fast", "--out", str(tmp_path)])
+    monkeypatch.setattr(
+        sys, "argv", ["experiments", name, "--data", str(data), "--fast", "--out", str(tmp_path)]
+    )
     assert command.main() == 0
     table = (tmp_path / f"{name}.md").read_text()
     assert table.strip() in capsys.readouterr().out
@@ -149,7 +183,9 @@ class TestChart:
         assert text.count("http") == 1  # the name of the format
         assert "href" not in text
 
-    @pytest.mark.parametrize("lines", [[], [Series("empty", ())], [Series("a", (Point(1, 1),))] * 7])
+    @pytest.mark.parametrize(
+        "lines", [[], [Series("empty", ())], [Series("a", (Point(1, 1),))] * 7]
+    )
     def test_a_chart_of_nothing_or_too_much_is_refused(self, lines: list[Series]) -> None:
         with pytest.raises(ValueError, match="must have 1 to 6 lines"):
             line_chart("t", "d", Axis(words="x"), Axis(words="y"), lines)
@@ -157,7 +193,13 @@ class TestChart:
     def test_one_point_and_equal_values_can_be_drawn(self) -> None:
         for log in (False, True):
             ElementTree.fromstring(
-                line_chart("t", "d", Axis(words="x", log=log), Axis(words="y"), [Series("a", (Point(3, 0.0),))])
+                line_chart(
+                    "t",
+                    "d",
+                    Axis(words="x", log=log),
+                    Axis(words="y"),
+                    [Series("a", (Point(3, 0.0),))],
+                )
             )
 
     def test_points_lie_inside_the_frame(self) -> None:

@@ -1,4 +1,6 @@
-"""The taxi demo: a city with seasons, a fair comparison, a page that stands alone, and the whole show in small."""
+"""The taxi demo: a city with seasons, a fair comparison, a page that stands alone, and the whole
+show in small.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ from examples.taxi.downstream import ARMS, FRACTIONS, NO_PTK, PTK, SMALL, Compar
 from examples.taxi.report import Check, Story, WindowSeen, html
 from examples.taxi.stream import DEFAULT_ROWS, HELPFUL, TOO_AMBITIOUS, plant, spec, wanted
 from ptklib.state import State
-from ptkstore.client import Store
-from ptkstore.views import (
+from ptkstore import Store
+from ptkstore.api.views import (
     BlockLine,
     BudgetView,
     CycleView,
@@ -80,7 +82,9 @@ class TestCity:
     def test_weeks_begin_where_windows_begin(self) -> None:
         assert FIRST_DAY_MS % (7 * DAY_MS) == 0
 
-    def test_the_same_seeds_give_the_same_rides_and_others_do_not(self, city: City, week: pa.Table) -> None:
+    def test_the_same_seeds_give_the_same_rides_and_others_do_not(
+        self, city: City, week: pa.Table
+    ) -> None:
         assert City().rides(40_000, first_day=0, days=7, seed=1).equals(week)
         assert not city.rides(40_000, first_day=0, days=7, seed=2).equals(week)
         assert not city.rides(40_000, first_day=7, days=7, seed=1).equals(week)
@@ -95,7 +99,11 @@ class TestCity:
         assert working[8] > 2 * weekend[8]
 
     def test_speed_depends_on_hour_and_zone_together(self, week: pa.Table) -> None:
-        speed, zone, hour = week["speed_kmh"].to_numpy(), np.array(week["pickup_zone"].to_pylist()), hours(week)
+        speed, zone, hour = (
+            week["speed_kmh"].to_numpy(),
+            np.array(week["pickup_zone"].to_pylist()),
+            hours(week),
+        )
 
         def mean(name: str, at: tuple[int, ...]) -> float:
             return float(speed[(zone == name) & np.isin(hour, at)].mean())
@@ -113,7 +121,9 @@ class TestCity:
         assert abs(float(np.mean(np.log(minutes)) - np.median(np.log(minutes)))) < 0.1
         assert np.corrcoef(week["fare"].to_numpy(), minutes)[0, 1] > 0.8
 
-    def test_the_second_fleet_serves_other_zones_in_the_same_traffic(self, city: City, week: pa.Table) -> None:
+    def test_the_second_fleet_serves_other_zones_in_the_same_traffic(
+        self, city: City, week: pa.Table
+    ) -> None:
         other = city.rides(40_000, first_day=0, days=7, seed=1, fleet=GREEN)
 
         def share(rides: pa.Table, zones: tuple[str, ...]) -> float:
@@ -121,7 +131,9 @@ class TestCity:
 
         offices = ZONES[:6]
         assert share(other, offices) < 0.8 * share(week, offices)
-        same_pace = Fleet("yellow again", serves=YELLOW.serves, pace=YELLOW.pace, spread=YELLOW.spread)
+        same_pace = Fleet(
+            "yellow again", serves=YELLOW.serves, pace=YELLOW.pace, spread=YELLOW.spread
+        )
         assert city.rides(40_000, first_day=0, days=7, seed=1, fleet=same_pace).equals(week)
 
     def test_a_canary_is_one_ride_and_changes_no_other(self, week: pa.Table) -> None:
@@ -154,7 +166,9 @@ def trained(city: City, rows: int) -> list[State]:
     rides = city.rides(rows, first_day=0, days=7, seed=1)
     asked = {one.name: one.ptk for one in wanted()}
     return [
-        State.make(asked[name], asked[name].train_dp(rides.to_batches(), epsilon=1), name=name, epsilon=1)
+        State.make(
+            asked[name], asked[name].train_dp(rides.to_batches(), epsilon=1), name=name, epsilon=1
+        )
         for name in HELPFUL
     ]
 
@@ -162,7 +176,14 @@ def trained(city: City, rows: int) -> list[State]:
 def made_up(gain: Callable[[float], float]) -> Comparison:
     """Errors of three seeds: no PTK and own statistics at 0.3, PTK better by ``gain(fraction)``."""
     points = [
-        Point(arm, one, 100, tuple((0.3 + 0.001 * seed) * (1 - (gain(one) if arm == PTK else 0)) for seed in range(3)))
+        Point(
+            arm,
+            one,
+            100,
+            tuple(
+                (0.3 + 0.001 * seed) * (1 - (gain(one) if arm == PTK else 0)) for seed in range(3)
+            ),
+        )
         for arm in ARMS
         for one in FRACTIONS
     ]
@@ -172,7 +193,12 @@ def made_up(gain: Callable[[float], float]) -> Comparison:
 class TestDownstream:
     def test_ptks_help_when_data_is_scarce_and_errors_fall_with_data(self, city: City) -> None:
         found = compare(
-            trained(city, 60_000), city=city, first_day=7, test_rides=4_000, seeds=6, fractions=(0.003, 0.01, 0.1)
+            trained(city, 60_000),
+            city=city,
+            first_day=7,
+            test_rides=4_000,
+            seeds=6,
+            fractions=(0.003, 0.01, 0.1),
         )
         assert found.ptks_win_when_data_is_scarce
         for arm in ARMS:
@@ -184,15 +210,26 @@ class TestDownstream:
         # The same PTKs, trained on no ride at all: features of pure noise.
         asked = {one.name: one.ptk for one in wanted()}
         states = [
-            State.make(asked[name], asked[name].train_dp([], epsilon=1), name=name, epsilon=1) for name in HELPFUL
+            State.make(asked[name], asked[name].train_dp([], epsilon=1), name=name, epsilon=1)
+            for name in HELPFUL
         ]
-        found = compare(states, city=city, first_day=7, test_rides=2_000, seeds=6, fractions=(0.003, 0.01))
+        found = compare(
+            states, city=city, first_day=7, test_rides=2_000, seeds=6, fractions=(0.003, 0.01)
+        )
         assert not found.ptks_win_when_data_is_scarce
 
     def test_the_same_states_give_the_same_errors(self, city: City) -> None:
         states = trained(city, 10_000)
         runs = [
-            compare(states, city=city, first_day=7, train_rides=2_000, test_rides=500, seeds=2, fractions=(0.1,))
+            compare(
+                states,
+                city=city,
+                first_day=7,
+                train_rides=2_000,
+                test_rides=500,
+                seeds=2,
+                fractions=(0.1,),
+            )
             for _ in range(2)
         ]
         assert runs[0] == runs[1]
@@ -200,11 +237,17 @@ class TestDownstream:
     def test_winning_means_the_whole_interval_at_every_small_fraction(self) -> None:
         assert made_up(lambda _: 0.1).ptks_win_when_data_is_scarce
         assert not made_up(lambda _: -0.1).ptks_win_when_data_is_scarce
-        assert made_up(lambda fraction: 0.1 if fraction <= SMALL else -0.1).ptks_win_when_data_is_scarce
-        assert not made_up(lambda fraction: -0.1 if fraction == SMALL else 0.1).ptks_win_when_data_is_scarce
+        assert made_up(
+            lambda fraction: 0.1 if fraction <= SMALL else -0.1
+        ).ptks_win_when_data_is_scarce
+        assert not made_up(
+            lambda fraction: -0.1 if fraction == SMALL else 0.1
+        ).ptks_win_when_data_is_scarce
         unsure = made_up(lambda _: 0.1)
         points = [
-            replace(one, errors=(0.2, 0.31, 0.3)) if (one.arm, one.fraction) == (PTK, SMALL) else one
+            replace(one, errors=(0.2, 0.31, 0.3))
+            if (one.arm, one.fraction) == (PTK, SMALL)
+            else one
             for one in unsure.points
         ]
         assert not replace(unsure, points=tuple(points)).ptks_win_when_data_is_scarce
@@ -218,26 +261,47 @@ class TestDownstream:
 def seen(number: int) -> WindowSeen:
     blocks = tuple(
         BlockLine(
-            f"2026-01-{day + 1:02d}T00:00Z", day // 7, "expired" if day // 7 < number else "sealed", 9_000, 0.1, None
+            f"2026-01-{day + 1:02d}T00:00Z",
+            day // 7,
+            "expired" if day // 7 < number else "sealed",
+            9_000,
+            0.1,
+            None,
         )
         for day in range(7 * (number + 1))
     )
-    held = BudgetView("rides", "event", "1", "0.000001", "renyi", ExposureView(0, 1, 7, 63_000), blocks)
+    held = BudgetView(
+        "rides", "event", "1", "0.000001", "renyi", ExposureView(0, 1, 7, 63_000), blocks
+    )
     after = replace(
         held,
         exposure=ExposureView(None, None, 0, 0),
         blocks=tuple(replace(block, status="expired") for block in blocks),
     )
-    lines = (PlanLine("a<b>&c", "0.5", 20_000, 0.4, 0.03), PlanLine("zone", "0.25", 50_000, 0.9, 0.1))
+    lines = (
+        PlanLine("a<b>&c", "0.5", 20_000, 0.4, 0.03),
+        PlanLine("zone", "0.25", 50_000, 0.9, 0.1),
+    )
     plan = PlanView("rides", number, "OPTIMAL", 50_000, 54_000, "exact", 0.01, lines)
-    cycle = CycleView("rides", number, "DONE", (), "OPTIMAL", 60_000, (TrainedLine("zone", "PUBLISHED", number + 1),))
+    cycle = CycleView(
+        "rides",
+        number,
+        "DONE",
+        (),
+        "OPTIMAL",
+        60_000,
+        (TrainedLine("zone", "PUBLISHED", number + 1),),
+    )
     return WindowSeen(cycle, plan, held, after)
 
 
 def story() -> Story:
     return Story(
         title="Rides & <states>",
-        registrations=(Registration("zone", "ACTIVE"), Registration("route", "REJECTED", "too <much>", 0.2)),
+        registrations=(
+            Registration("zone", "ACTIVE"),
+            Registration("route", "REJECTED", "too <much>", 0.2),
+        ),
         targets=(0.1, 0.01),
         windows=(seen(0), seen(1)),
         comparison=made_up(lambda _: 0.1),
@@ -270,11 +334,16 @@ class TestReport:
 
     def test_the_page_points_nowhere_and_runs_nothing(self) -> None:
         text = html(story())
-        assert not re.search(r"https?:|//|url\(|@import|<script|<link|<img|\bsrc=|\bhref=|\bon\w+=", text)
+        assert not re.search(
+            r"https?:|//|url\(|@import|<script|<link|<img|\bsrc=|\bhref=|\bon\w+=", text
+        )
 
     def test_light_and_dark_define_the_same_colours(self) -> None:
         text = html(story())
-        light, dark = re.search(r":root \{(.*?)\}", text, re.S), re.search(r"dark\) \{ :root \{(.*?)\}", text, re.S)
+        light, dark = (
+            re.search(r":root \{(.*?)\}", text, re.S),
+            re.search(r"dark\) \{ :root \{(.*?)\}", text, re.S),
+        )
         assert light
         assert dark
         names = [set(re.findall(r"(--\w+):", one[1])) for one in (light, dark)]
@@ -312,10 +381,20 @@ def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 class TestDemo:
     def test_the_whole_show_in_small(self, tmp_path: Path) -> None:
-        # In small the noise of a few zones may drown what the features are worth, one time in many; twice in a row it may not.
+        # In small the noise of a few zones may drown what the features are worth, one time in many;
+        # twice in a row it may not.
         for attempt in ("first", "second"):
             report, store = tmp_path / attempt / "report", tmp_path / attempt / "store"
-            arguments = ("--rows", "50000", "--windows", "2", "--report", str(report), "--store", str(store))
+            arguments = (
+                "--rows",
+                "50000",
+                "--windows",
+                "2",
+                "--report",
+                str(report),
+                "--store",
+                str(store),
+            )
             first = demo(*arguments)
             if not re.search(r"FAILED\s+with little data", first.stdout):
                 break
@@ -336,7 +415,9 @@ class TestDemo:
         for left in (note.encode(), struct.pack("<d", fare)):
             (store / "left-behind").write_bytes(b"xx" + left)
             with Store(store) as again:
-                assert [one.what for one in again.doctor([left]) if one.level == "ERROR"] == ["canaries"]
+                assert [one.what for one in again.doctor([left]) if one.level == "ERROR"] == [
+                    "canaries"
+                ]
 
         second = demo(*arguments)
         assert second.returncode == 2
@@ -352,7 +433,13 @@ class TestDemo:
         ],
     )
     def test_the_exit_code_tells_whether_promises_held(
-        self, gain: float, level: str, code: int, failed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        gain: float,
+        level: str,
+        code: int,
+        failed: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr("examples.taxi.demo.compare", lambda *_, **__: made_up(lambda _: gain))
         monkeypatch.setattr(Store, "doctor", lambda *_: [Finding(level, "something", "or other")])

@@ -1,5 +1,7 @@
-"""Attacks that once worked, or nearly, wherever the journal is: each stays closed. Subclass `AttackSuite`, and give it the
-fixtures ``address`` of a place with no ledger yet and ``book`` of one made by `places.open_book` with the blocks a and b."""
+"""Attacks that once worked, or nearly, wherever the journal is: each stays closed. Subclass
+`AttackSuite`, and give it the fixtures ``address`` of a place with no ledger yet and ``book`` of
+one made by `places.open_book` with the blocks a and b.
+"""
 
 from __future__ import annotations
 
@@ -56,10 +58,13 @@ def _use_inherited(ledger: Ledger, answers: Any) -> None:
 class AttackSuite:
     """What no ledger may allow."""
 
-    def test_commands_that_waited_unapplied_are_journalled_in_the_order_they_were_applied(self, book: str) -> None:
+    def test_commands_that_waited_unapplied_are_journalled_in_the_order_they_were_applied(
+        self, book: str
+    ) -> None:
         with open_ledger(book) as ledger:
             writer = ledger._writer
-            # Another process wrote a moment ago: the first command waits unapplied, the second comes when that is over.
+            # Another process wrote a moment ago: the first command waits unapplied, the second
+            # comes when that is over.
             writer._shared_until = time.monotonic() + 60
             with writer._group.alone():
                 first = threading.Thread(target=ledger.charge, args=("s", A, TENTH))
@@ -172,7 +177,11 @@ class AttackSuite:
 
     def test_a_grant_with_impossible_names_or_numbers_is_forged(self, book: str) -> None:
         with open_ledger(book) as ledger:
-            for body in ('[-1,"s",[[["a"],0,9]],5]', '[0,"\\ud800",[[["a"],0,9]],5]', '[0,"s",[[["\\ud800"],0,9]],5]'):
+            for body in (
+                '[-1,"s",[[["a"],0,9]],5]',
+                '[0,"\\ud800",[[["a"],0,9]],5]',
+                '[0,"s",[[["\\ud800"],0,9]],5]',
+            ):
                 with pytest.raises(GrantRefused) as refusal:
                     Grant.from_token(base64.urlsafe_b64encode(bytes(32) + body.encode()).decode())
                 assert refusal.value.reason == "GRANT_FORGED"
@@ -193,7 +202,9 @@ class AttackSuite:
             ledger.charge("s", [Slice(("a",), ranges[2])], TENTH)
             with pytest.raises(Exception, match="TOO_MANY_RANGES"):
                 ledger.charge("s", [Slice(("a",), TagRange.of_shares("0.05", "0.1"))], TENTH)
-            many = [Slice(("b",), TagRange.of_shares(f"{k}/20", f"{2 * k + 1}/40")) for k in range(10)]
+            many = [
+                Slice(("b",), TagRange.of_shares(f"{k}/20", f"{2 * k + 1}/40")) for k in range(10)
+            ]
             with pytest.raises(Exception, match="TOO_MANY_RANGES"):
                 ledger.charge("s", many, TENTH)
 

@@ -1,5 +1,7 @@
-"""What every ledger must do for many threads, many processes, and processes that are killed. Subclass `BookSuite`, and give it
-a fixture ``address`` of a place with no ledger yet (see `places`)."""
+"""What every ledger must do for many threads, many processes, and processes that are killed.
+Subclass `BookSuite`, and give it a fixture ``address`` of a place with no ledger yet (see
+`places`).
+"""
 
 from __future__ import annotations
 
@@ -58,13 +60,14 @@ class BookSuite:
     def test_what_was_said_is_there_after_reopening(self, address: str) -> None:
         with open_book(address, "a", "b") as ledger:
             grant = ledger.reserve("s", [Slice(("a", "b"))], TENTH, key="k")
-            ledger.charge("s", [Slice(("a",))], TENTH)
+            charged = ledger.charge("s", [Slice(("a",))], TENTH)
             state = ledger.digest()
         with open_ledger(address) as ledger:
             assert ledger.digest() == state
             assert ledger.left("s", ["a"]) == Fraction(8, 10)
             assert ledger.left("s", ["b"]) == Fraction(9, 10)
             assert ledger.fate(grant.charge) == "RESERVED"
+            assert ledger.fate(charged) == "SPENT"
             # After a crash between reserve and its answer, the key finds the same grant again.
             assert ledger.reserve("s", [Slice(("a", "b"))], TENTH, key="k") == grant
             ledger.spend(grant)
@@ -99,7 +102,9 @@ class BookSuite:
             assert ledger.blocks("s", retired=True) == ["c"]
             assert ledger.blocks("s", retired=False) == ["a", "b"]
             assert ledger.affordable("s", PureCost(epsilon="0.5")) == []
-            assert ledger.affordable("s", PureCost(epsilon="0.5"), TagRange.of_shares("0.5", 1)) == ["a", "b"]
+            assert ledger.affordable(
+                "s", PureCost(epsilon="0.5"), TagRange.of_shares("0.5", 1)
+            ) == ["a", "b"]
             assert ledger.left("s", ["a"], TagRange.of_shares("0.5", 1)) == 1
             assert [loss for _, loss in ledger.block("s", "a").losses] == [(600_000_000, 0), (0, 0)]
             kinds = [entry["kind"] for entry in ledger.history()]
@@ -146,7 +151,9 @@ class BookSuite:
                 assert client.stdout is not None
                 assert client.stdout.readline() == "ready\n"
             outputs = [client.communicate("go\n", timeout=120)[0].split() for client in clients]
-            admitted = sorted(int(word) for output in outputs for word in output if word != "refused")
+            admitted = sorted(
+                int(word) for output in outputs for word in output if word != "refused"
+            )
             assert admitted == list(range(50))
             assert sum(word == "refused" for output in outputs for word in output) == 40
             # This process sees what the others did.
@@ -175,7 +182,9 @@ class BookSuite:
                 entries = [entry for entry in ledger.history() if "spent_at_ms" in entry]
                 spent = [entry["charge"] for entry in entries]
                 assert spent == list(range(len(spent)))
-                assert len(spent) in (seen + 1, seen + 2), "all that was acknowledged, and at most the one in flight"
+                assert len(spent) in (seen + 1, seen + 2), (
+                    "all that was acknowledged, and at most the one in flight"
+                )
                 assert ledger.left("s", ["a"]) == 1 - Fraction(len(spent), 10**6)
                 ledger.verify()
 
@@ -191,7 +200,12 @@ class BookSuite:
             assert [grant.charge for grant in grants] == [1, known.charge, 2]
             assert [grant.slices[0].blocks for grant in grants] == [("a",), ("b",), ("a", "b")]
             with pytest.raises(BudgetExceeded):
-                ledger.reserve_all([ledger.request("s", [Slice(("a",))], PureCost(epsilon="0.5")) for _ in range(2)])
+                ledger.reserve_all(
+                    [
+                        ledger.request("s", [Slice(("a",))], PureCost(epsilon="0.5"))
+                        for _ in range(2)
+                    ]
+                )
             assert ledger.left("s", ["a"]) == Fraction(8, 10)
             for grant in grants:
                 ledger.spend(Grant.from_token(grant.token))

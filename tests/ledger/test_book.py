@@ -1,4 +1,6 @@
-"""The durable ledger as people use it, in a file: many threads, many processes, and processes that are killed."""
+"""The durable ledger as people use it, in a file: many threads, many processes, and processes that
+are killed.
+"""
 
 from __future__ import annotations
 

@@ -5,14 +5,21 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptklib.ledger.canonical import canonical, canonical_entries
+from ptklib.encoding.canonical import canonical, canonical_entries
 from tests.ledger.test_snapshot import COSTS, lived
 
 names = st.text(max_size=20)
 entries = st.dictionaries(
-    st.sampled_from(["kind", "stream", "charge", "contexts", "key", "why", "blocks", "at_ms", "cost", "demand"]),
+    st.sampled_from(
+        ["kind", "stream", "charge", "contexts", "key", "why", "blocks", "at_ms", "cost", "demand"]
+    ),
     st.one_of(
-        st.integers(-(2**70), 2**70), names, st.lists(names, max_size=3), st.none(), st.booleans(), st.floats(0, 1)
+        st.integers(-(2**70), 2**70),
+        names,
+        st.lists(names, max_size=3),
+        st.none(),
+        st.booleans(),
+        st.floats(0, 1),
     ),
 )
 

@@ -39,7 +39,9 @@ def book(*blocks: str, **policy: Any) -> LedgerState:
     return state
 
 
-def ask(epsilon: object = "0.1", blocks: tuple[str, ...] = ("a",), tags: TagRange = WHOLE, **more: Any) -> Reserve:
+def ask(
+    epsilon: object = "0.1", blocks: tuple[str, ...] = ("a",), tags: TagRange = WHOLE, **more: Any
+) -> Reserve:
     fields: dict[str, Any] = {
         "stream": "s",
         "slices": (Slice(blocks, tags),),
@@ -81,7 +83,9 @@ def test_disjoint_slices_compose_in_parallel_and_overlapping_ones_add_up() -> No
     apply(state, ask("0.7", tags=high))
     assert reason_of(state, ask("0.4", tags=high)) == "BUDGET_EXCEEDED"
     assert reason_of(state, ask("0.1")) == "BUDGET_EXCEEDED"
-    assert reason_of(state, ask("0.1", tags=TagRange.of_shares("0.4999", "0.6"))) == "BUDGET_EXCEEDED"
+    assert (
+        reason_of(state, ask("0.1", tags=TagRange.of_shares("0.4999", "0.6"))) == "BUDGET_EXCEEDED"
+    )
     apply(state, ask("0.3", tags=high))
 
 
@@ -124,7 +128,9 @@ def test_many_blocks_with_disjoint_charges_admit_exactly_what_fits() -> None:
 
 
 def test_one_full_block_among_many_is_enough_to_refuse() -> None:
-    """Of many blocks a first look at their ceilings may admit, but only if every one of them has room."""
+    """Of many blocks a first look at their ceilings may admit, but only if every one of them has
+    room.
+    """
     names = tuple(f"b{number}" for number in range(20))
     state = book(*names)
     apply(state, ask("1", blocks=("b7",)))
@@ -152,7 +158,9 @@ def test_reserve_all_is_all_or_nothing() -> None:
     state = book()
     low = TagRange.of_shares(0, "0.3")
     before = digest(state)
-    batch = ReserveAll((ask("0.6", tags=low, contexts=("x",), key="k"), ask("0.3"), ask("0.3", ("b", "a"))))
+    batch = ReserveAll(
+        (ask("0.6", tags=low, contexts=("x",), key="k"), ask("0.3"), ask("0.3", ("b", "a")))
+    )
     with pytest.raises(BudgetExceeded):
         apply(state, batch)
     assert digest(state) == before
@@ -239,8 +247,12 @@ def test_affordable_finds_the_blocks_with_room() -> None:
     apply(state, ask("0.5", ("a", "c"), tags=TagRange.of_shares(0, "0.5")))
     apply(state, ask("0.2", ("b",)))
     assert queries.affordable(state, "s", PureCost(epsilon="0.6")) == ["b", "d"]
-    assert queries.affordable(state, "s", PureCost(epsilon="0.6"), TagRange.of_shares("0.5", 1)) == ["a", "b", "c", "d"]
-    assert queries.affordable(state, "s", PureCost(epsilon="0.9"), TagRange.of_shares("0.5", 1)) == ["a", "c", "d"]
+    assert queries.affordable(
+        state, "s", PureCost(epsilon="0.6"), TagRange.of_shares("0.5", 1)
+    ) == ["a", "b", "c", "d"]
+    assert queries.affordable(
+        state, "s", PureCost(epsilon="0.9"), TagRange.of_shares("0.5", 1)
+    ) == ["a", "c", "d"]
     assert queries.affordable(book("x"), "s", PureCost(epsilon=2)) == []
 
 
@@ -248,15 +260,22 @@ def _more(fields: dict[str, Any], one: Slice) -> None:
     fields["slices"] = (*fields["slices"], one)
 
 
-# In the order of the table in `decide`: each fault by itself gives its reason; of two, the earlier one is reported.
+# In the order of the table in `decide`: each fault by itself gives its reason; of two, the earlier
+# one is reported.
 FAULTS: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("STREAM_UNKNOWN", lambda fields: fields.update(stream="nowhere")),
     ("BLOCK_UNKNOWN", lambda fields: _more(fields, Slice(("never-added",)))),
     ("BLOCK_RETIRED", lambda fields: _more(fields, Slice(("retired",)))),
-    ("SLICES_OVERLAP", lambda fields: _more(fields, Slice(("fine",), TagRange.of_shares("0.4", "0.6")))),
+    (
+        "SLICES_OVERLAP",
+        lambda fields: _more(fields, Slice(("fine",), TagRange.of_shares("0.4", "0.6"))),
+    ),
     ("COST_UNSUPPORTED", lambda fields: fields.update(cost=ZcdpCost(rho="0.1"))),
     ("KEY_REUSED", lambda fields: fields.update(key="taken")),
-    ("TOO_MANY_RANGES", lambda fields: _more(fields, Slice(("cut",), TagRange.of_shares("0.91", "0.92")))),
+    (
+        "TOO_MANY_RANGES",
+        lambda fields: _more(fields, Slice(("cut",), TagRange.of_shares("0.91", "0.92"))),
+    ),
     ("BUDGET_EXCEEDED", lambda fields: _more(fields, Slice(("full",)))),
     ("QUOTA_EXCEEDED", lambda fields: fields.update(contexts=("small",))),
 ]
@@ -292,11 +311,15 @@ def test_without_a_fault_the_request_is_admitted(crowded: LedgerState) -> None:
 
 
 @pytest.mark.parametrize(("reason", "fault"), FAULTS, ids=[reason for reason, _ in FAULTS])
-def test_each_fault_has_its_reason(crowded: LedgerState, reason: str, fault: Callable[[dict[str, Any]], None]) -> None:
+def test_each_fault_has_its_reason(
+    crowded: LedgerState, reason: str, fault: Callable[[dict[str, Any]], None]
+) -> None:
     assert reason_of(crowded, _faulty(fault)) == reason
 
 
-@pytest.mark.parametrize(("first", "second"), list(combinations(FAULTS, 2)), ids=lambda fault: str(fault[0]))
+@pytest.mark.parametrize(
+    ("first", "second"), list(combinations(FAULTS, 2)), ids=lambda fault: str(fault[0])
+)
 def test_of_two_faults_the_earlier_in_the_table_is_reported(
     crowded: LedgerState,
     first: tuple[str, Callable[[dict[str, Any]], None]],

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
+from ptklib.encoding.canonical import canonical, canonical_entries
 from ptklib.errors import BudgetExceeded, Refused
-from ptklib.ledger.canonical import canonical, canonical_entries
 from ptklib.ledger.commands import AddBlocks, CreateStream, Reserve, Retire
 from ptklib.ledger.decide import apply
 from ptklib.ledger.drafts import drafted
@@ -29,12 +29,21 @@ def _state() -> LedgerState:
 
 
 def _request(**more: object) -> Reserve:
-    fields: dict[str, object] = {"stream": STREAM, "slices": (Slice(("b1",)),), "cost": COST, "expires_at_ms": 9}
+    fields: dict[str, object] = {
+        "stream": STREAM,
+        "slices": (Slice(("b1",)),),
+        "cost": COST,
+        "expires_at_ms": 9,
+    }
     return Reserve(**(fields | more))  # type: ignore[arg-type]
 
 
 def test_a_drafted_entry_is_the_one_that_would_be_made_and_is_spelled_alike() -> None:
-    several = (Slice(("b0", "b1", "b3")), Slice(("b4",), TagRange(3, 7)), Slice(("b4",), TagRange(7, 8)))
+    several = (
+        Slice(("b0", "b1", "b3")),
+        Slice(("b4",), TagRange(3, 7)),
+        Slice(("b4",), TagRange(7, 8)),
+    )
     for slices, contexts, key, spent in itertools.product(
         [(Slice(("b1",)),), several], [(), ("research", "ads")], [None, "one key"], [None, 8]
     ):
@@ -68,7 +77,9 @@ def test_a_draft_ends_with_its_blocks_and_with_its_state() -> None:
     again = load(dump(state))
     apply(again, request)
     assert len(state.fates) == 0
-    assert made[0].stream.by_name["b1"].loss.peak().sum() == 0, "the state it was drafted on is not touched"
+    assert made[0].stream.by_name["b1"].loss.peak().sum() == 0, (
+        "the state it was drafted on is not touched"
+    )
     apply(again, Retire(STREAM, ("b2",), "old"))
     drafted(other, state)
     with pytest.raises(Refused, match="BLOCK_RETIRED"):

@@ -37,7 +37,9 @@ def test_everybody_gets_the_own_outcome_and_waiting_items_share_a_commit() -> No
     go_on.set()
     for thread in [first, *others]:
         thread.join(30)
-    assert outcomes == {item: f"no {item}" if item % 5 == 0 else f"done {item}" for item in range(1, 300)}
+    assert outcomes == {
+        item: f"no {item}" if item % 5 == 0 else f"done {item}" for item in range(1, 300)
+    }
     assert [len(one) for one in groups] == [1, 298]
 
 

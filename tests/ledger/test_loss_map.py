@@ -12,7 +12,9 @@ from ptklib.ledger.slices import TAG_SPACE, WHOLE, TagRange
 CELLS = 16
 BOUNDS = [TAG_SPACE * k // CELLS for k in range(CELLS + 1)]
 
-ranges = st.tuples(st.integers(0, CELLS - 1), st.integers(1, CELLS)).filter(lambda pair: pair[0] < pair[1])
+ranges = st.tuples(st.integers(0, CELLS - 1), st.integers(1, CELLS)).filter(
+    lambda pair: pair[0] < pair[1]
+)
 charges = st.lists(st.tuples(ranges, st.tuples(st.integers(0, 3), st.integers(0, 2))), max_size=12)
 
 
@@ -28,7 +30,9 @@ def expand(loss: LossMap) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
 
 
 @given(charges)
-def test_it_is_the_sum_of_what_covers_each_tag(laid: list[tuple[tuple[int, int], tuple[int, int]]]) -> None:
+def test_it_is_the_sum_of_what_covers_each_tag(
+    laid: list[tuple[tuple[int, int], tuple[int, int]]],
+) -> None:
     loss = LossMap.empty(2)
     cells = np.zeros((CELLS, 2), dtype=np.int64)
     for pair, demand in laid:

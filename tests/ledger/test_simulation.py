@@ -1,4 +1,6 @@
-"""Crash simulations with fixed seeds, and proof that the simulation notices ledgers that are wrong."""
+"""Crash simulations with fixed seeds, and proof that the simulation notices ledgers that are
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from typing import Any
 import apsw
 import pytest
 
+from ptklib.encoding.canonical import canonical_entries
 from ptklib.ledger import decide
-from ptklib.ledger.canonical import canonical_entries
 from ptklib.testing.ledger_simulation import SimulationFailure, simulate_ledger
 from ptkstore.ledger import Ledger
-from ptkstore.ledger.journal import Journal
+from ptkstore.ledger.journals.sqlite import Journal
 from tests.ledger.simulated import open_simulated
 
 SEEDS = 400
@@ -78,7 +80,11 @@ def test_it_notices_a_spend_that_is_made_twice() -> None:
     class Twice(Journal):
         def append_next(self, body: bytes) -> bool:
             entries = json.loads(body)
-            again = [entry | {"charge": entry["charge"] + 1} for entry in entries if entry["kind"] == "reserve"]
+            again = [
+                entry | {"charge": entry["charge"] + 1}
+                for entry in entries
+                if entry["kind"] == "reserve"
+            ]
             return super().append_next(canonical_entries(entries + again))
 
     def twice(connection: Any, clock: Callable[[], float]) -> Ledger:

@@ -10,7 +10,8 @@ from ptklib.ledger.slices import TAG_SPACE, WHOLE, Slice, TagRange
 
 
 @pytest.mark.parametrize(
-    ("start", "stop"), [(0, 0), (5, 4), (-1, 3), (0, TAG_SPACE + 1), (0.0, 1.0), (False, True), ("0", "1"), (None, 1)]
+    ("start", "stop"),
+    [(0, 0), (5, 4), (-1, 3), (0, TAG_SPACE + 1), (0.0, 1.0), (False, True), ("0", "1"), (None, 1)],
 )
 def test_what_is_not_a_range_of_tags_is_refused(start: object, stop: object) -> None:
     with pytest.raises(InvalidInput) as refusal:
@@ -32,7 +33,11 @@ def test_neighbouring_shares_meet_without_gap_or_overlap() -> None:
 
 @pytest.mark.parametrize(
     ("blocks", "reason"),
-    [((), "SLICE_EMPTY"), (("a", "a"), "SLICE_DUPLICATE_BLOCK"), (("a", "b", "a"), "SLICE_DUPLICATE_BLOCK")],
+    [
+        ((), "SLICE_EMPTY"),
+        (("a", "a"), "SLICE_DUPLICATE_BLOCK"),
+        (("a", "b", "a"), "SLICE_DUPLICATE_BLOCK"),
+    ],
 )
 def test_slices_name_blocks_once(blocks: tuple[str, ...], reason: str) -> None:
     with pytest.raises(InvalidInput) as refusal:

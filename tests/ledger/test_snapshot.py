@@ -5,7 +5,15 @@ import random
 import pytest
 
 from ptklib.errors import JournalDamaged, Refused
-from ptklib.ledger.commands import AddBlocks, CreateStream, Release, Reserve, Retire, SetQuota, Spend
+from ptklib.ledger.commands import (
+    AddBlocks,
+    CreateStream,
+    Release,
+    Reserve,
+    Retire,
+    SetQuota,
+    Spend,
+)
 from ptklib.ledger.decide import apply
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import Slice, TagRange
@@ -27,7 +35,9 @@ def lived(composition: str, seed: int) -> tuple[LedgerState, list[Entry]]:
     rng = random.Random(seed)
     state = LedgerState()
     delta = 0 if composition == "pure" else "1e-6"
-    entries = apply(state, CreateStream("s", Policy(epsilon=1, delta=delta, composition=composition)))
+    entries = apply(
+        state, CreateStream("s", Policy(epsilon=1, delta=delta, composition=composition))
+    )
     entries += apply(state, AddBlocks("s", tuple(f"block-{k}" for k in range(6))))
     entries += apply(state, SetQuota("s", "team", "0.4"))
     for step in range(60):
@@ -72,7 +82,10 @@ def test_replay_and_snapshots_are_bit_equal(composition: str) -> None:
     assert digest(replayed) == digest(state)
     # And it goes on alike, written rows included.
     follow_up = Reserve(
-        stream="s", slices=(Slice(("block-1", "block-5")),), cost=PureCost(epsilon="0.000001"), expires_at_ms=5
+        stream="s",
+        slices=(Slice(("block-1", "block-5")),),
+        cost=PureCost(epsilon="0.000001"),
+        expires_at_ms=5,
     )
     for one in (state, again, replayed):
         apply(one, follow_up)
@@ -85,7 +98,14 @@ def test_different_histories_have_different_digests() -> None:
 
 def test_bytes_that_are_no_snapshot_are_refused() -> None:
     body = dump(lived("pure", 3)[0])
-    for broken in (b"", b"\0" * 8, body[:-1], body[:-8], body + bytes(8), body.replace(b'"version":1', b'"version":9')):
+    for broken in (
+        b"",
+        b"\0" * 8,
+        body[:-1],
+        body[:-8],
+        body + bytes(8),
+        body.replace(b'"version":1', b'"version":9'),
+    ):
         with pytest.raises(JournalDamaged) as refusal:
             load(broken)
         assert refusal.value.reason == "SNAPSHOT_INVALID"

@@ -125,7 +125,9 @@ def test_ten_tenths_are_one() -> None:
     assert 10 * ceil_units(exact(0.1), NANO) == floor_units(exact(1), NANO)
 
 
-@pytest.mark.parametrize(("units", "text"), [(100_000_000, "0.1"), (0, "0"), (1, "1e-09"), (NANO, "1")])
+@pytest.mark.parametrize(
+    ("units", "text"), [(100_000_000, "0.1"), (0, "0"), (1, "1e-09"), (NANO, "1")]
+)
 def test_units_print_as_the_decimal_they_stand_for(units: int, text: str) -> None:
     assert show_units(units, NANO) == text
 

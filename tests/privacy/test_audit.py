@@ -50,13 +50,19 @@ def test_a_right_mechanism_is_not_accused_and_the_bound_is_near(epsilon: float) 
     [("half the noise", 0.5 / 0.5), ("no noise", 0.0), ("epsilon for 1/epsilon", 0.5)],
 )
 @pytest.mark.parametrize("pair", [(0, 1), (1, 0)])
-def test_wrong_noise_is_caught_in_both_directions(fault: str, scale: float, pair: tuple[int, int]) -> None:
-    assert audit_epsilon(noisy(scale), *pair, count=COUNT, confidence=0.999999).contradicts(0.5), fault
+def test_wrong_noise_is_caught_in_both_directions(
+    fault: str, scale: float, pair: tuple[int, int]
+) -> None:
+    assert audit_epsilon(noisy(scale), *pair, count=COUNT, confidence=0.999999).contradicts(0.5), (
+        fault
+    )
 
 
 def test_discrete_outcomes() -> None:
     truth = np.e / (1 + np.e)
-    result = audit_epsilon(randomised_response(truth), "yes", "no", count=COUNT, confidence=0.999999)
+    result = audit_epsilon(
+        randomised_response(truth), "yes", "no", count=COUNT, confidence=0.999999
+    )
     assert 0.9 < result.lower_bound < 1.0
     assert "yes" in result.event or "no" in result.event
     assert audit_epsilon(randomised_response(0.9), "yes", "no", count=COUNT).contradicts(1.0)
@@ -85,7 +91,9 @@ def test_a_set_of_outcomes_shows_more_than_any_single_one() -> None:
 
 
 def test_delta_is_subtracted() -> None:
-    """A mechanism that shows everything with probability 0.01 is (0, 0.01)-DP, and not (3, 0.001)-DP."""
+    """A mechanism that shows everything with probability 0.01 is (0, 0.01)-DP, and not (3,
+    0.001)-DP.
+    """
     rng = np.random.default_rng(5)
 
     def run(value: int, count: int) -> NDArray[np.int64]:
@@ -108,13 +116,18 @@ def test_continuous_outputs_use_thresholds() -> None:
 
 def test_equal_inputs_give_nothing() -> None:
     for seed in range(20):
-        assert audit_epsilon(noisy(2.0, seed), 0, 0, count=2_000, confidence=0.9999).lower_bound < 0.02
+        assert (
+            audit_epsilon(noisy(2.0, seed), 0, 0, count=2_000, confidence=0.9999).lower_bound < 0.02
+        )
 
 
 def test_the_bound_has_its_confidence() -> None:
-    """At confidence 0.9 at most one bound in ten may exceed the truth; 30 of 100 would have probability 1e-8."""
+    """At confidence 0.9 at most one bound in ten may exceed the truth; 30 of 100 would have
+    probability 1e-8.
+    """
     wrong = sum(
-        audit_epsilon(noisy(1.0, seed), 0, 1, count=2_000, confidence=0.9).contradicts(1.0) for seed in range(100)
+        audit_epsilon(noisy(1.0, seed), 0, 1, count=2_000, confidence=0.9).contradicts(1.0)
+        for seed in range(100)
     )
     assert wrong < 30
 
@@ -136,14 +149,18 @@ def flat(value: object, count: int) -> NDArray[np.int64]:
         ("OUTPUTS_INVALID", lambda value, count: np.full(count, np.nan), {"count": 1_000}),
     ],
 )
-def test_refusals(reason: str, mechanism: Callable[[Any, int], Any], options: dict[str, Any]) -> None:
+def test_refusals(
+    reason: str, mechanism: Callable[[Any, int], Any], options: dict[str, Any]
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         audit_epsilon(mechanism, 0, 1, **options)
     assert caught.value.reason == reason
 
 
 def test_a_result_reads_as_a_claim() -> None:
-    result = AuditResult(lower_bound=1.2, event="output <= 3 on data", confidence=0.95, delta=0.0, count=1_000)
+    result = AuditResult(
+        lower_bound=1.2, event="output <= 3 on data", confidence=0.95, delta=0.0, count=1_000
+    )
     assert result.contradicts(1.0)
     assert not result.contradicts(1.2)
 
@@ -172,19 +189,27 @@ def test_an_unnoised_lowest_bit_is_told_by_its_remainder(unit: float) -> None:
 def test_a_remainder_modulo_a_small_number_is_told(modulus: int) -> None:
     plain = noisy(20.0)
     result = audit_epsilon(
-        lambda value, count: value + modulus * plain(0, count), 100, 101, count=4_000, confidence=0.999999
+        lambda value, count: value + modulus * plain(0, count),
+        100,
+        101,
+        count=4_000,
+        confidence=0.999999,
     )
     assert result.contradicts(1.0), result
 
 
 def test_a_grid_that_is_no_power_of_two_must_be_named() -> None:
     run = even_noise(50.0)
-    found = audit_epsilon(lambda v, n: run(v, n) * 0.1, 100, 101, count=4_000, confidence=0.999999, grid=0.1)
+    found = audit_epsilon(
+        lambda v, n: run(v, n) * 0.1, 100, 101, count=4_000, confidence=0.999999, grid=0.1
+    )
     assert found.contradicts(1.0), found
 
 
 def test_a_rare_raw_value_among_many_is_found() -> None:
-    """Once in fifty runs a number far outside tells the input; thresholds at quantiles of a thousandth would blur it."""
+    """Once in fifty runs a number far outside tells the input; thresholds at quantiles of a
+    thousandth would blur it.
+    """
     rng = np.random.default_rng(3)
 
     def run(value: int, count: int) -> NDArray[np.float64]:

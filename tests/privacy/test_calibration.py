@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy import calibration
 from ptklib.privacy.costs import (
     ApproxCost,
     Cost,
@@ -21,11 +20,13 @@ from ptklib.privacy.costs import (
     PureCost,
     SampledGaussianCost,
     ZcdpCost,
+    calibration,
 )
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "sigma"), [(1, "1e-6", 4.224679), (1, "1e-5", 3.730632), (5, "1e-9", 1.211712)]
+    ("epsilon", "delta", "sigma"),
+    [(1, "1e-6", 4.224679), (1, "1e-5", 3.730632), (5, "1e-9", 1.211712)],
 )
 def test_gaussian_sigma_is_that_of_balle_and_wang(epsilon: int, delta: str, sigma: float) -> None:
     found = calibration.gaussian_sigma(epsilon=epsilon, delta=delta)
@@ -36,10 +37,16 @@ def test_gaussian_sigma_is_that_of_balle_and_wang(epsilon: int, delta: str, sigm
 
 @given(st.floats(0.001, 100), st.floats(1e-15, 0.5), st.floats(0.001, 1000))
 @settings(max_examples=40, deadline=None)
-def test_gaussian_sigma_meets_the_target_and_barely(epsilon: float, delta: float, sensitivity: float) -> None:
+def test_gaussian_sigma_meets_the_target_and_barely(
+    epsilon: float, delta: float, sensitivity: float
+) -> None:
     sigma = calibration.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-    assert calibration.gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=sensitivity) <= epsilon * (1 + 1e-9)
-    assert calibration.gaussian_delta(sigma=sigma, epsilon=epsilon, sensitivity=sensitivity) <= delta * (1 + 1e-10)
+    assert calibration.gaussian_epsilon(
+        sigma=sigma, delta=delta, sensitivity=sensitivity
+    ) <= epsilon * (1 + 1e-9)
+    assert calibration.gaussian_delta(
+        sigma=sigma, epsilon=epsilon, sensitivity=sensitivity
+    ) <= delta * (1 + 1e-10)
     less = sigma * (1 - 1e-6)
     assert calibration.gaussian_delta(sigma=less, epsilon=epsilon, sensitivity=sensitivity) > delta
 
@@ -47,7 +54,9 @@ def test_gaussian_sigma_meets_the_target_and_barely(epsilon: float, delta: float
 def test_the_classical_formula_would_be_wrong_above_one() -> None:
     classical = math.sqrt(2 * math.log(1.25 / 1e-2)) / 10
     assert GaussianCost(sigma=classical).delta(10) > 1e-2
-    assert GaussianCost(sigma=calibration.gaussian_sigma(epsilon=10, delta="0.01")).delta(10) <= 0.01 * (1 + 1e-10)
+    assert GaussianCost(sigma=calibration.gaussian_sigma(epsilon=10, delta="0.01")).delta(
+        10
+    ) <= 0.01 * (1 + 1e-10)
 
 
 def test_sampled_gaussian_sigma_meets_the_target_and_barely() -> None:
@@ -56,7 +65,9 @@ def test_sampled_gaussian_sigma_meets_the_target_and_barely() -> None:
     assert SampledGaussianCost(rate="0.01", sigma=sigma * 0.999, steps=500).epsilon("1e-6") > 2
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-6"), (1, "1e-6"), (10, "1e-12"), (1, "0.01")])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("0.1", "1e-6"), (1, "1e-6"), (10, "1e-12"), (1, "0.01")]
+)
 def test_zcdp_rho_meets_the_target_and_barely(epsilon: object, delta: str) -> None:
     rho = calibration.zcdp_rho(epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
     assert ZcdpCost(rho=rho).epsilon(delta) <= float(epsilon)  # type: ignore[arg-type]

@@ -60,7 +60,13 @@ class WholeDeltaTwice(GaussianFilter):
     def of(cls, composition: str, epsilon: Fraction, delta: Fraction) -> WholeDeltaTwice:
         honest = GaussianFilter.of(composition, epsilon, delta).capacity[0]
         most = honest * 5 // 4
-        return cls(composition=composition, epsilon=epsilon, delta=delta, capacity=(most,), ceiling=(most + 1,))
+        return cls(
+            composition=composition,
+            epsilon=epsilon,
+            delta=delta,
+            capacity=(most,),
+            ceiling=(most + 1,),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +91,9 @@ class GenerousQuota(BasicFilter):
 class Overflows(BasicFilter):
     def admits(self, losses: Ints, demand: Sequence[int] | Ints) -> Bools:
         with np.errstate(over="ignore"):
-            return np.asarray(((losses + np.asarray(demand)) <= np.array(self.capacity)).all(axis=1))
+            return np.asarray(
+                ((losses + np.asarray(demand)) <= np.array(self.capacity)).all(axis=1)
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +120,9 @@ def test_there_is_a_broken_filter_for_every_check() -> None:
     assert [name for *_, name in BROKEN] == [check.__name__ for check in CHECKS]
 
 
-@pytest.mark.parametrize(("kind", "composition", "delta", "check"), BROKEN, ids=[name for *_, name in BROKEN])
+@pytest.mark.parametrize(
+    ("kind", "composition", "delta", "check"), BROKEN, ids=[name for *_, name in BROKEN]
+)
 def test_check_filter_catches(kind: type[Any], composition: str, delta: Number, check: str) -> None:
     broken = kind.of(composition, Fraction(1), Fraction(delta))
     found = {one.check: one.problem for one in findings(broken)}

@@ -61,7 +61,11 @@ IDS = [cost.kind for cost in EXAMPLES]
 def oracle(event: dp_accounting.DpEvent, orders: Floats) -> Floats:
     accountant = rdp.RdpAccountant(list(orders))
     accountant.compose(event)
-    return np.array(accountant.rdp(), dtype=np.float64) if callable(accountant.rdp) else np.array(accountant.rdp)
+    return (
+        np.array(accountant.rdp(), dtype=np.float64)
+        if callable(accountant.rdp)
+        else np.array(accountant.rdp)
+    )
 
 
 def assert_just_above(found: Floats, true: Floats, relative: float = 1e-8) -> None:
@@ -70,7 +74,8 @@ def assert_just_above(found: Floats, true: Floats, relative: float = 1e-8) -> No
     np.testing.assert_allclose(found, true, rtol=relative, atol=1e-13)
 
 
-# -- values --------------------------------------------------------------------------------------------------------
+# -- values
+# --------------------------------------------------------------------------------------------------
 
 
 def test_there_is_an_example_of_every_kind() -> None:
@@ -154,7 +159,10 @@ def test_bad_numbers_are_refused_at_construction(make: object, bad: tuple[object
     ("make", "reason"),
     [
         (lambda: SampledGaussianCost(rate="1.5", sigma=1, steps=1), "AMOUNT_TOO_LARGE"),
-        (lambda: SampledGaussianCost(rate="0.5", sigma=1, steps=Fraction(3, 2)), "AMOUNT_NOT_A_NUMBER"),  # type: ignore[arg-type]
+        (
+            lambda: SampledGaussianCost(rate="0.5", sigma=1, steps=Fraction(3, 2)),  # type: ignore[arg-type]
+            "AMOUNT_NOT_A_NUMBER",
+        ),
         (lambda: LaplaceCost(scale="0.0001"), "AMOUNT_TOO_LARGE"),
         (lambda: GaussianCost(sigma="0.0001"), "AMOUNT_TOO_LARGE"),
         (lambda: RenyiCost(orders=[1], values=[1]), "COST_INVALID"),
@@ -171,7 +179,8 @@ def test_parts_that_do_not_fit_are_refused(make: object, reason: str) -> None:
     assert refusal.value.reason == reason
 
 
-# -- sums ----------------------------------------------------------------------------------------------------------
+# -- sums
+# --------------------------------------------------------------------------------------------------
 
 
 def test_sums_are_flat_canonical_and_merge_only_what_is_exact() -> None:
@@ -180,7 +189,9 @@ def test_sums_are_flat_canonical_and_merge_only_what_is_exact() -> None:
     assert (pure + laplace) + pure == pure + (laplace + pure)
     assert ZcdpCost(rho="0.1") + ZcdpCost(rho="0.2") == ZcdpCost(rho="0.3")
     assert GaussianCost(sigma=2) + GaussianCost(sigma=1) == GdpCost(mu_squared="1.25")
-    assert ReshuffledGaussianCost(sigma=1, epochs=3) + GaussianCost(sigma=1) == GdpCost(mu_squared=4)
+    assert ReshuffledGaussianCost(sigma=1, epochs=3) + GaussianCost(sigma=1) == GdpCost(
+        mu_squared=4
+    )
     one = SampledGaussianCost(rate="0.1", sigma=2, steps=1)
     assert one + one == SampledGaussianCost(rate="0.1", sigma=2, steps=2)
     assert isinstance(pure + pure, Composed)
@@ -202,7 +213,11 @@ def test_a_sum_too_long_to_keep_as_one_stays_a_sum() -> None:
 
 
 def test_a_sum_knows_a_currency_only_if_all_its_parts_do() -> None:
-    pure, gaussian, approx = PureCost(epsilon="0.1"), GaussianCost(sigma=1), ApproxCost(epsilon=1, delta="1e-6")
+    pure, gaussian, approx = (
+        PureCost(epsilon="0.1"),
+        GaussianCost(sigma=1),
+        ApproxCost(epsilon=1, delta="1e-6"),
+    )
     assert (pure + approx).basic() == (Fraction(11, 10), Fraction(1, 10**6))
     assert (pure + gaussian).basic() is None
     assert (pure + approx).mu_squared() is None
@@ -220,7 +235,8 @@ def test_currencies_add_up(cost: Cost) -> None:
     assert np.all(both.renyi(ORDERS) >= expected)
 
 
-# -- Renyi ---------------------------------------------------------------------------------------------------------
+# -- Renyi
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e-4", "0.1", "1", "5", "50", "1000"])
@@ -230,7 +246,9 @@ def test_pure_renyi_is_randomized_response(epsilon: str) -> None:
         e = mpmath.mpf(epsilon)
         for order, value in zip(ORDERS, found, strict=True):
             a = mpmath.mpf(float(order))
-            true = mpmath.log((mpmath.sinh(a * e) - mpmath.sinh((a - 1) * e)) / mpmath.sinh(e)) / (a - 1)
+            true = mpmath.log((mpmath.sinh(a * e) - mpmath.sinh((a - 1) * e)) / mpmath.sinh(e)) / (
+                a - 1
+            )
             assert true <= value <= true * (1 + 1e-10)
 
 
@@ -240,13 +258,17 @@ def brute_force(scale: float, sensitivity: int, order: float) -> float:
         reach = int(60 * scale) + 2 * sensitivity
         keys = range(-reach, reach + 1)
         mass = (1 - r) / (1 + r)
-        total = mpmath.fsum(mass * r ** (order * abs(k) + (1 - order) * abs(k - sensitivity)) for k in keys)
+        total = mpmath.fsum(
+            mass * r ** (order * abs(k) + (1 - order) * abs(k - sensitivity)) for k in keys
+        )
         return float(mpmath.log(total) / (order - 1))
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 3, 10])
 @pytest.mark.parametrize("scale", [0.5, 3.0, 20.0])
-def test_discrete_laplace_renyi_is_the_sum_over_the_integers(scale: float, sensitivity: int) -> None:
+def test_discrete_laplace_renyi_is_the_sum_over_the_integers(
+    scale: float, sensitivity: int
+) -> None:
     orders = np.array([1.5, 2.0, 5.0, 17.0])
     found = DiscreteLaplaceCost(scale=scale, sensitivity=sensitivity).renyi(orders)
     true = np.array([brute_force(scale, sensitivity, float(order)) for order in orders])
@@ -256,7 +278,9 @@ def test_discrete_laplace_renyi_is_the_sum_over_the_integers(scale: float, sensi
 
 def test_discrete_laplace_of_one_unit_is_randomized_response_and_worse_than_continuous() -> None:
     discrete, continuous = DiscreteLaplaceCost(scale=2, sensitivity=1), LaplaceCost(scale=2)
-    np.testing.assert_allclose(discrete.renyi(ORDERS), PureCost(epsilon="0.5").renyi(ORDERS), rtol=1e-11)
+    np.testing.assert_allclose(
+        discrete.renyi(ORDERS), PureCost(epsilon="0.5").renyi(ORDERS), rtol=1e-11
+    )
     assert np.all(discrete.renyi(ORDERS) > continuous.renyi(ORDERS) * 1.0001)
 
 
@@ -271,22 +295,32 @@ def test_discrete_laplace_on_a_fine_grid_is_the_continuous_one() -> None:
     order=st.floats(1.05, 200),
 )
 @settings(max_examples=50, deadline=None)
-def test_one_coordinate_is_the_worst_case_for_discrete_laplace(changes: list[int], scale: float, order: float) -> None:
+def test_one_coordinate_is_the_worst_case_for_discrete_laplace(
+    changes: list[int], scale: float, order: float
+) -> None:
     at = np.array([order])
-    spread = sum(float(DiscreteLaplaceCost(scale=scale, sensitivity=c).renyi(at)[0]) for c in changes)
+    spread = sum(
+        float(DiscreteLaplaceCost(scale=scale, sensitivity=c).renyi(at)[0]) for c in changes
+    )
     whole = float(DiscreteLaplaceCost(scale=scale, sensitivity=sum(changes)).renyi(at)[0])
     assert spread <= whole * (1 + 1e-11)
 
 
 def test_renyi_of_laplace_and_gaussian_agree_with_dp_accounting() -> None:
-    assert_just_above(LaplaceCost(scale=2).renyi(WHOLE), oracle(dp_accounting.LaplaceDpEvent(2.0), WHOLE))
-    assert_just_above(GaussianCost(sigma=2).renyi(WHOLE), oracle(dp_accounting.GaussianDpEvent(2.0), WHOLE))
+    assert_just_above(
+        LaplaceCost(scale=2).renyi(WHOLE), oracle(dp_accounting.LaplaceDpEvent(2.0), WHOLE)
+    )
+    assert_just_above(
+        GaussianCost(sigma=2).renyi(WHOLE), oracle(dp_accounting.GaussianDpEvent(2.0), WHOLE)
+    )
 
 
 @pytest.mark.parametrize(
     ("rate", "sigma"), [(0.01, 1.0), (0.001, 0.7), (0.1, 4.0), (0.5, 2.0), (1.0, 3.0), (1e-5, 1.0)]
 )
-def test_sampled_gaussian_renyi_agrees_with_dp_accounting_at_whole_orders(rate: float, sigma: float) -> None:
+def test_sampled_gaussian_renyi_agrees_with_dp_accounting_at_whole_orders(
+    rate: float, sigma: float
+) -> None:
     event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(sigma))
     true = oracle(dp_accounting.SelfComposedDpEvent(event, 7), WHOLE)
     found = SampledGaussianCost(rate=rate, sigma=sigma, steps=7).renyi(WHOLE)
@@ -294,7 +328,9 @@ def test_sampled_gaussian_renyi_agrees_with_dp_accounting_at_whole_orders(rate: 
     np.testing.assert_allclose(found, true, rtol=1e-6, atol=1e-13)
 
 
-@pytest.mark.parametrize(("rate", "sigma"), [("0.01", "1"), ("1e-6", "3"), ("0.3", "50"), ("0.001", "0.5")])
+@pytest.mark.parametrize(
+    ("rate", "sigma"), [("0.01", "1"), ("1e-6", "3"), ("0.3", "50"), ("0.001", "0.5")]
+)
 def test_sampled_gaussian_renyi_keeps_its_digits(rate: str, sigma: str) -> None:
     orders = np.array([2.0, 5.0, 40.0, 500.0])
     found = SampledGaussianCost(rate=rate, sigma=sigma, steps=1).renyi(orders)
@@ -302,7 +338,10 @@ def test_sampled_gaussian_renyi_keeps_its_digits(rate: str, sigma: str) -> None:
         q, s = mpmath.mpf(rate), mpmath.mpf(sigma)
         for order, value in zip((2, 5, 40, 500), found, strict=True):
             terms = (
-                mpmath.binomial(order, k) * q**k * (1 - q) ** (order - k) * mpmath.exp(k * (k - 1) / (2 * s * s))
+                mpmath.binomial(order, k)
+                * q**k
+                * (1 - q) ** (order - k)
+                * mpmath.exp(k * (k - 1) / (2 * s * s))
                 for k in range(order + 1)
             )
             true = mpmath.log(mpmath.fsum(terms)) / (order - 1)
@@ -327,7 +366,9 @@ def test_sampling_never_costs_more_than_no_sampling() -> None:
 
 def test_a_reshuffled_epoch_is_one_whole_gaussian() -> None:
     reshuffled = ReshuffledGaussianCost(sigma=3, sensitivity=2, epochs=4)
-    np.testing.assert_allclose(reshuffled.renyi(ORDERS), 4 * GaussianCost(sigma=3, sensitivity=2).renyi(ORDERS))
+    np.testing.assert_allclose(
+        reshuffled.renyi(ORDERS), 4 * GaussianCost(sigma=3, sensitivity=2).renyi(ORDERS)
+    )
     assert reshuffled.mu_squared() == 4 * Fraction(4, 9)
 
 
@@ -360,7 +401,8 @@ def test_curves_rise_with_the_order_and_end_at_the_pure_epsilon(cost: Cost) -> N
         assert math.isinf(curve[-1])
 
 
-# -- Gaussian DP ---------------------------------------------------------------------------------------------------
+# -- Gaussian DP
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.001", "0.1", "1", "3.9", "4.1", "30", "700"])
@@ -396,7 +438,8 @@ def test_who_has_a_gaussian_dp_bound() -> None:
     }
 
 
-# -- profiles ------------------------------------------------------------------------------------------------------
+# -- profiles
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 4.2246, 50.0])
@@ -418,15 +461,23 @@ def test_gaussian_epsilon_agrees_with_dp_accounting(sigma: float, delta: float) 
         (PureCost(epsilon=1), pld.from_randomized_response(2 / (1 + math.e), 2)),
         (
             ApproxCost(epsilon=1, delta="0.01"),
-            pld.from_privacy_parameters(dp_accounting.pld.common.DifferentialPrivacyParameters(1, 0.01)),
+            pld.from_privacy_parameters(
+                dp_accounting.pld.common.DifferentialPrivacyParameters(1, 0.01)
+            ),
         ),
     ],
 )
-def test_profiles_agree_with_privacy_loss_distributions(cost: Cost, distribution: pld.PrivacyLossDistribution) -> None:
+def test_profiles_agree_with_privacy_loss_distributions(
+    cost: Cost, distribution: pld.PrivacyLossDistribution
+) -> None:
     for epsilon in (0.0, 0.1, 0.3, 0.45, 2.0):
-        assert cost.delta(epsilon) == pytest.approx(distribution.get_delta_for_epsilon(epsilon), abs=2e-4)
+        assert cost.delta(epsilon) == pytest.approx(
+            distribution.get_delta_for_epsilon(epsilon), abs=2e-4
+        )
     for delta in (0.02, 0.1):
-        assert cost.epsilon(delta) == pytest.approx(distribution.get_epsilon_for_delta(delta), abs=5e-4)
+        assert cost.epsilon(delta) == pytest.approx(
+            distribution.get_epsilon_for_delta(delta), abs=5e-4
+        )
 
 
 @pytest.mark.parametrize("cost", EXAMPLES, ids=IDS)
@@ -451,7 +502,11 @@ def test_epsilon_below_the_slack_is_infinite() -> None:
 
 def test_a_composed_profile_holds_against_the_true_one() -> None:
     cost = Composed(parts=[LaplaceCost(scale=10)] * 20 + [GaussianCost(sigma=10)] * 5)
-    true = pld.from_laplace_mechanism(10.0).self_compose(20).compose(pld.from_gaussian_mechanism(10.0).self_compose(5))
+    true = (
+        pld.from_laplace_mechanism(10.0)
+        .self_compose(20)
+        .compose(pld.from_gaussian_mechanism(10.0).self_compose(5))
+    )
     for delta in (1e-9, 1e-6, 1e-3):
         least = true.get_epsilon_for_delta(delta)
         assert least * 0.999 <= cost.epsilon(delta) <= least * 1.35

@@ -1,4 +1,6 @@
-"""The goodness-of-fit tools accept what is right, reject what is wrong, and refuse to be vacuous."""
+"""The goodness-of-fit tools accept what is right, reject what is wrong, and refuse to be
+vacuous.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,11 @@ def gaussian(count: int, scale: float, seed: int) -> Integers:
     return np.rint(np.random.default_rng(seed).normal(0, scale, count)).astype(np.int64)
 
 
-FAMILIES = [(laplace, discrete_laplace_cdf), (geometric, geometric_cdf), (gaussian, rounded_gaussian_cdf)]
+FAMILIES = [
+    (laplace, discrete_laplace_cdf),
+    (geometric, geometric_cdf),
+    (gaussian, rounded_gaussian_cdf),
+]
 
 
 @pytest.mark.parametrize(("draw", "cdf"), FAMILIES, ids=lambda value: value.__name__)
@@ -55,7 +61,9 @@ def test_accepts_the_right_scale_and_rejects_30_percent(
 
 
 @pytest.mark.parametrize(("draw", "cdf"), FAMILIES, ids=lambda value: value.__name__)
-def test_too_few_samples_are_not_a_pass(draw: Draw, cdf: Callable[..., NDArray[np.float64]]) -> None:
+def test_too_few_samples_are_not_a_pass(
+    draw: Draw, cdf: Callable[..., NDArray[np.float64]]
+) -> None:
     with pytest.raises(TooLittlePower, match="cannot fail"):
         check_scale(lambda count: draw(count, 5.0, 3), cdf, 5.0, count=120)
 
@@ -63,7 +71,9 @@ def test_too_few_samples_are_not_a_pass(draw: Draw, cdf: Callable[..., NDArray[n
 def test_a_scale_that_cannot_be_told_apart_is_not_a_pass() -> None:
     """At scale 1/40 every sample is zero, whatever the noise does."""
     with pytest.raises(TooLittlePower):
-        check_scale(lambda count: laplace(count, 0.025, 3), discrete_laplace_cdf, 0.025, count=20_000)
+        check_scale(
+            lambda count: laplace(count, 0.025, 3), discrete_laplace_cdf, 0.025, count=20_000
+        )
 
 
 @pytest.mark.parametrize("cdf", [cdf for _, cdf in FAMILIES], ids=lambda value: value.__name__)
@@ -83,13 +93,18 @@ def test_the_cdfs_sum_their_pmf(cdf: Callable[..., NDArray[np.float64]]) -> None
 
 def test_the_rounded_gaussian_cdf_against_the_error_function() -> None:
     for k in (-7, -1, 0, 3):
-        assert float(rounded_gaussian_cdf(k, 2.5)) == pytest.approx(0.5 * math.erfc(-(k + 0.5) / 2.5 / math.sqrt(2)))
+        assert float(rounded_gaussian_cdf(k, 2.5)) == pytest.approx(
+            0.5 * math.erfc(-(k + 0.5) / 2.5 / math.sqrt(2))
+        )
 
 
 def test_p_values_of_a_right_sampler_are_not_too_small() -> None:
-    """Of 400 right samples, about four or fewer may have p < 0.01; fifteen would have probability 1e-5."""
+    """Of 400 right samples, about four or fewer may have p < 0.01; fifteen would have probability
+    1e-5.
+    """
     p_values = [
-        fit_cdf(laplace(2_000, 4.0, seed), lambda k: discrete_laplace_cdf(k, 4.0)).p_value for seed in range(400)
+        fit_cdf(laplace(2_000, 4.0, seed), lambda k: discrete_laplace_cdf(k, 4.0)).p_value
+        for seed in range(400)
     ]
     assert sum(p < 0.01 for p in p_values) < 15
     assert min(p_values) > 1e-6
@@ -112,7 +127,9 @@ def test_an_impossible_value_has_p_value_zero() -> None:
 
 
 def test_an_excess_of_a_rare_outcome_is_seen_exactly() -> None:
-    """Ten hits where one in a hundred thousand is expected: chi-square pools them away, the binomial test does not."""
+    """Ten hits where one in a hundred thousand is expected: chi-square pools them away, the
+    binomial test does not.
+    """
     samples = [0] * 5_000 + [1] * 4_990 + [2] * 10
     assert fit_pmf(samples, {0: 0.5, 1: 0.499999, 2: 0.000001}).p_value < 1e-15
 
@@ -142,17 +159,29 @@ def laplace_5(k: Integers) -> NDArray[np.float64]:
         ("SAMPLES_EMPTY", lambda: fit_cdf([], laplace_5)),
         ("SAMPLES_EMPTY", lambda: fit_pmf([], {0: 1.0})),
         ("SAMPLE_TOO_SMALL", lambda: fit_cdf([1, 2, 3], laplace_5)),
-        ("SAMPLE_TOO_SMALL", lambda: check_scale(lambda count: [1] * (count - 1), discrete_laplace_cdf, 5, count=500)),
+        (
+            "SAMPLE_TOO_SMALL",
+            lambda: check_scale(
+                lambda count: [1] * (count - 1), discrete_laplace_cdf, 5, count=500
+            ),
+        ),
         ("DISTRIBUTION_INVALID", lambda: fit_pmf([0, 1], {0: 0.5, 1: 0.4})),
         ("DISTRIBUTION_INVALID", lambda: fit_pmf([0, 1], {0: 1.5, 1: -0.5})),
-        ("SCALE_NOT_POSITIVE", lambda: check_scale(lambda count: [1] * count, discrete_laplace_cdf, 0, count=500)),
         (
             "SCALE_NOT_POSITIVE",
-            lambda: check_scale(lambda count: [1] * count, discrete_laplace_cdf, math.nan, count=500),
+            lambda: check_scale(lambda count: [1] * count, discrete_laplace_cdf, 0, count=500),
+        ),
+        (
+            "SCALE_NOT_POSITIVE",
+            lambda: check_scale(
+                lambda count: [1] * count, discrete_laplace_cdf, math.nan, count=500
+            ),
         ),
         (
             "P_VALUE_INVALID",
-            lambda: check_scale(lambda count: [1] * count, discrete_laplace_cdf, 5, count=500, p_value=0),
+            lambda: check_scale(
+                lambda count: [1] * count, discrete_laplace_cdf, 5, count=500, p_value=0
+            ),
         ),
     ],
 )
@@ -163,4 +192,7 @@ def test_refusals(reason: str, call: Callable[[], object]) -> None:
 
 
 def test_public_names_are_sorted() -> None:
-    assert sorted(distributions.__all__, key=lambda name: (not name.isupper(), name)) == distributions.__all__
+    assert (
+        sorted(distributions.__all__, key=lambda name: (not name.isupper(), name))
+        == distributions.__all__
+    )

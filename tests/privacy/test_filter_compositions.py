@@ -27,7 +27,9 @@ from ptklib.privacy.filters.strong import STEPS, StrongFilter
 from tests.privacy.filter_points import empty, filled
 
 
-@pytest.mark.parametrize(("composition", "delta"), [("pure", 0), ("basic", 0), ("basic", "1e-6"), ("renyi", "1e-6")])
+@pytest.mark.parametrize(
+    ("composition", "delta"), [("pure", 0), ("basic", 0), ("basic", "1e-6"), ("renyi", "1e-6")]
+)
 def test_ten_tenths_fit_one_and_the_eleventh_does_not(composition: str, delta: Number) -> None:
     one = make_filter(composition, 1, delta)
     assert filled(one, PureCost(epsilon=0.1)) >= 10
@@ -56,7 +58,9 @@ def test_basic_deltas_add_up_exactly() -> None:
         ("renyi", "1e-6", RenyiCost(orders=["1.5", 2], values=["0.001", "0.001"])),
     ],
 )
-def test_costs_without_a_bound_are_refused_with_advice(composition: str, delta: Number, cost: Cost) -> None:
+def test_costs_without_a_bound_are_refused_with_advice(
+    composition: str, delta: Number, cost: Cost
+) -> None:
     with pytest.raises(InvalidInput, match="COST_UNSUPPORTED") as refusal:
         make_filter(composition, 1, delta).demand(cost)
     assert refusal.value.reason == "COST_UNSUPPORTED"
@@ -65,7 +69,12 @@ def test_costs_without_a_bound_are_refused_with_advice(composition: str, delta: 
 
 def test_a_gaussian_can_be_charged_as_the_advice_says() -> None:
     cost = GaussianCost(sigma=80)
-    assert filled(make_filter("basic", 1, "1e-6"), ApproxCost(epsilon=cost.epsilon("1e-7"), delta="1e-7")) >= 8
+    assert (
+        filled(
+            make_filter("basic", 1, "1e-6"), ApproxCost(epsilon=cost.epsilon("1e-7"), delta="1e-7")
+        )
+        >= 8
+    )
 
 
 def rogers(epsilons: Sequence[float], promise: float, delta: float) -> float:
@@ -97,7 +106,9 @@ def test_strong_gives_deltas_half() -> None:
     assert filled(make_filter("strong", 1, "1e-6"), ApproxCost(epsilon="0.0001", delta="1e-7")) == 5
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.01", "1e-9"), (50, "0.1"), (1000, "1e-18")])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1, "1e-6"), ("0.01", "1e-9"), (50, "0.1"), (1000, "1e-18")]
+)
 def test_gaussian_capacity_is_the_last_nano_that_fits(epsilon: Number, delta: str) -> None:
     most = make_filter("gaussian", epsilon, delta).capacity[0]
     level, target = curves.precise(Fraction(epsilon)), curves.precise(Fraction(delta))
@@ -106,7 +117,8 @@ def test_gaussian_capacity_is_the_last_nano_that_fits(epsilon: Number, delta: st
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1, "1e-6"), ("0.001", "1e-18"), ("0.1", "1e-9"), (10, "1e-6"), (1000, "1e-6"), (1, "0.9")]
+    ("epsilon", "delta"),
+    [(1, "1e-6"), ("0.001", "1e-18"), ("0.1", "1e-9"), (10, "1e-6"), (1000, "1e-6"), (1, "0.9")],
 )
 def test_renyi_shares_of_delta_add_up_to_at_most_one(epsilon: Number, delta: str) -> None:
     promise, chance = Fraction(epsilon), Fraction(delta)
@@ -151,7 +163,9 @@ def test_spent_grows_to_the_promise() -> None:
         demand = np.array(one.demand(PureCost(epsilon="0.01")), dtype=np.int64)
         count = filled(one, PureCost(epsilon="0.01"))
         assert one.spent([0] * one.width) == (0.0, 0.0)
-        figures = [one.spent((n * demand).tolist())[0] for n in (1, 2, count // 2, count - 1, count)]
+        figures = [
+            one.spent((n * demand).tolist())[0] for n in (1, 2, count // 2, count - 1, count)
+        ]
         assert figures == sorted(figures)
         assert figures[0] > 0
         assert 0.9 <= figures[-1] <= 1 + 1e-9

@@ -1,4 +1,6 @@
-"""No sequence that a filter admits exceeds its promise, by other accountants and against adaptive analysts."""
+"""No sequence that a filter admits exceeds its promise, by other accountants and against adaptive
+analysts.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ MENU: list[Cost] = [
 
 @cache
 def distribution(index: int) -> pld.PrivacyLossDistribution:
-    """The optimistic distribution: its delta is a lower bound, so exceeding the promise would be a proof."""
+    """The optimistic distribution: its delta is a lower bound, so exceeding the promise would be a
+    proof.
+    """
     optimistic: dict[str, Any] = {
         "pessimistic_estimate": False,
         "use_connect_dots": False,
@@ -52,7 +56,10 @@ def distribution(index: int) -> pld.PrivacyLossDistribution:
         lambda: pld.from_gaussian_mechanism(50.0, **optimistic),
         lambda: pld.from_gaussian_mechanism(10.0, **optimistic),
         lambda: pld.from_randomized_response(
-            2 / (1 + math.exp(0.05)), 2, pessimistic_estimate=False, value_discretization_interval=2e-5
+            2 / (1 + math.exp(0.05)),
+            2,
+            pessimistic_estimate=False,
+            value_discretization_interval=2e-5,
         ),
         lambda: pld.from_gaussian_mechanism(2.0, sampling_prob=0.01, **optimistic).self_compose(20),
     ]
@@ -67,9 +74,14 @@ def demand_or_none(one: Filter, cost: Cost) -> Ints | None:
 
 
 @pytest.mark.parametrize("composition", ["pure", "basic", "strong", "renyi", "gaussian"])
-@given(picks=st.lists(st.integers(0, len(MENU) - 1), min_size=1, max_size=6, unique=True), seed=st.integers(0, 999))
+@given(
+    picks=st.lists(st.integers(0, len(MENU) - 1), min_size=1, max_size=6, unique=True),
+    seed=st.integers(0, 999),
+)
 @settings(max_examples=15, deadline=None)
-def test_no_admitted_sequence_exceeds_the_promise(composition: str, picks: list[int], seed: int) -> None:
+def test_no_admitted_sequence_exceeds_the_promise(
+    composition: str, picks: list[int], seed: int
+) -> None:
     delta = 0 if composition == "pure" else "1e-6"
     one = make_filter(composition, 1, delta)
     rng = np.random.default_rng(seed)
@@ -92,10 +104,11 @@ def test_no_admitted_sequence_exceeds_the_promise(composition: str, picks: list[
 
 
 def game(one: Filter, choose: Callable[[float, Filter, Ints], Cost], rounds: int) -> float:
-    """The exact delta, at the promised epsilon, of an adaptive analyst who sees randomized responses.
+    """The exact delta, at the promised epsilon, of an adaptive analyst who sees randomized
+    responses.
 
-    Walks the whole tree of outcomes; ``choose`` sees the privacy loss so far, which an adversary who knows both
-    neighbours does see. A leak (the delta of an approx cost) counts in full.
+    Walks the whole tree of outcomes; ``choose`` sees the privacy loss so far, which an adversary
+    who knows both neighbours does see. A leak (the delta of an approx cost) counts in full.
     """
     promise = float(one.epsilon)
 
@@ -139,16 +152,23 @@ def take_all_that_is_left(loss: float, one: Filter, losses: Ints) -> Cost:
     return PureCost(epsilon=left) if loss > 0.5 and left > 0 else PureCost(epsilon="0.25")
 
 
-@pytest.mark.parametrize("strategy", [press_when_ahead, press_when_behind, leak_when_ahead, take_all_that_is_left])
 @pytest.mark.parametrize(
-    ("composition", "delta"), [("basic", "0.02"), ("strong", "0.02"), ("renyi", "0.02"), ("gaussian", "0.02")]
+    "strategy", [press_when_ahead, press_when_behind, leak_when_ahead, take_all_that_is_left]
 )
-def test_adaptive_analysts_stay_within_the_promise(composition: str, delta: str, strategy: Any) -> None:
+@pytest.mark.parametrize(
+    ("composition", "delta"),
+    [("basic", "0.02"), ("strong", "0.02"), ("renyi", "0.02"), ("gaussian", "0.02")],
+)
+def test_adaptive_analysts_stay_within_the_promise(
+    composition: str, delta: str, strategy: Any
+) -> None:
     one = make_filter(composition, 1, delta)
     assert game(one, strategy, 9) <= float(delta)
 
 
 def test_the_game_does_catch_a_filter_that_is_too_generous() -> None:
     honest = make_filter("gaussian", 1, "0.02")
-    generous = replace(honest, capacity=(3 * honest.capacity[0],), ceiling=(3 * honest.capacity[0] + 1,))
+    generous = replace(
+        honest, capacity=(3 * honest.capacity[0],), ceiling=(3 * honest.capacity[0] + 1,)
+    )
     assert game(generous, press_when_ahead, 10) > 0.02

@@ -1,4 +1,6 @@
-"""Filters are made of sound policies, keep the contract and survive JSON; what has the wrong form is refused."""
+"""Filters are made of sound policies, keep the contract and survive JSON; what has the wrong form
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_compositions_are_listed() -> None:
         ("basic", "9" * 400, 0, "AMOUNT_TOO_LONG"),
     ],
 )
-def test_bad_policies_are_refused(composition: Any, epsilon: Number, delta: Number, reason: str) -> None:
+def test_bad_policies_are_refused(
+    composition: Any, epsilon: Number, delta: Number, reason: str
+) -> None:
     with pytest.raises(InvalidInput) as refusal:
         make_filter(composition, epsilon, delta)
     assert refusal.value.reason == reason

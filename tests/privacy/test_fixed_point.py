@@ -1,4 +1,6 @@
-"""Fixed point: the encoded sum moves by no more than the stated sensitivity, whatever the floats do."""
+"""Fixed point: the encoded sum moves by no more than the stated sensitivity, whatever the floats
+do.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class TestEncode:
             ((-1.5, "2.5", 1), -1.5, -2),
             (("-0.1", "0.1", "1e-6"), -0.1, -100_000),
             ((0, 255, 1), 1e300, 255),
-            # As a float this bound is 1.5, which rounds to 2; exactly, it rounds to 1, and that is the sensitivity.
+            # As a float this bound is 1.5, which rounds to 2; exactly, it rounds to 1, and that is
+            # the sensitivity.
             ((0, "1.49999999999999999999", 1), 9.0, 1),
             (("-1.49999999999999999999", 0, 1), -9.0, -1),
         ],
@@ -91,7 +94,9 @@ class TestEncode:
         values = [2**70, -(2**70), None, 2.0**70, 1]
         assert FixedPoint(-5, 5, 1).encode(values).tolist() == [5, -5, 0, 5, 1]  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("values", [[], [True, False], [1, 2], np.array([1, 2], dtype=np.uint8)])
+    @pytest.mark.parametrize(
+        "values", [[], [True, False], [1, 2], np.array([1, 2], dtype=np.uint8)]
+    )
     def test_takes_all_real_types(self, values: list[int]) -> None:
         assert FixedPoint(0, 5, 1).encode(values).tolist() == [int(v) for v in values]
 

@@ -36,10 +36,14 @@ def first_true(mechanism: AboveThreshold, queries: list[int], source: SeededSour
     return next((place for place, query in enumerate(queries) if session.ask(query)), NEVER)
 
 
-def law(queries: list[int], threshold: int, threshold_scale: float, query_scale: float) -> dict[int, float]:
+def law(
+    queries: list[int], threshold: int, threshold_scale: float, query_scale: float
+) -> dict[int, float]:
     """P(first True at k), summed over the noise g of the threshold."""
     g = np.arange(-int(45 * threshold_scale) - 2, int(45 * threshold_scale) + 3)
-    alive: NDArray[np.float64] = np.diff(discrete_laplace_cdf(np.append(g[0] - 1, g), threshold_scale))
+    alive: NDArray[np.float64] = np.diff(
+        discrete_laplace_cdf(np.append(g[0] - 1, g), threshold_scale)
+    )
     pmf = {}
     for place, query in enumerate(queries):
         below = discrete_laplace_cdf(threshold + g - query - 1, query_scale)
@@ -71,7 +75,9 @@ def test_it_has_its_law(
 
 
 def test_the_exact_law_obeys_epsilon_on_all_small_neighbours() -> None:
-    """All query lists in {0, 1, 2}^4 against all neighbours in the same grid, each query moving by at most 1."""
+    """All query lists in {0, 1, 2}^4 against all neighbours in the same grid, each query moving by
+    at most 1.
+    """
     mechanism = AboveThreshold(epsilon=1, sensitivity=1, threshold=2)
     scales = float(mechanism.threshold_scale), float(mechanism.query_scale)
     grid = list(product(range(3), repeat=4))
@@ -94,7 +100,9 @@ def test_the_audit_stays_below_the_claim_and_catches_half_the_noise(source: Seed
 
     honest = audit_epsilon(runs(2), LOW_THEN_HIGH, HIGH_THEN_LOW, count=20_000, confidence=SURE)
     assert 0.4 < honest.lower_bound <= 2
-    assert audit_epsilon(runs(4), LOW_THEN_HIGH, HIGH_THEN_LOW, count=20_000, confidence=SURE).contradicts(2)
+    assert audit_epsilon(
+        runs(4), LOW_THEN_HIGH, HIGH_THEN_LOW, count=20_000, confidence=SURE
+    ).contradicts(2)
 
 
 def test_after_true_it_is_spent_and_stays_so() -> None:
@@ -137,7 +145,11 @@ def test_nothing_but_the_answer_comes_out(source: SeededSource) -> None:
     session = AboveThreshold(epsilon=1, sensitivity=1, threshold=4711).start(source=source)
     session.ask(-987_654)
     assert "987" not in repr(session)
-    assert {name for name in dir(session) if not name.startswith("_")} == {"ask", "cost", "mechanism"}
+    assert {name for name in dir(session) if not name.startswith("_")} == {
+        "ask",
+        "cost",
+        "mechanism",
+    }
     for take in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(InvalidInput) as caught:
             take(session)

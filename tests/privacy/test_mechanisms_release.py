@@ -1,4 +1,6 @@
-"""Laplace, Gaussian and count releases: their law, their price, what they refuse and what they never say."""
+"""Laplace, Gaussian and count releases: their law, their price, what they refuse and what they
+never say.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,18 @@ def source() -> Iterator[SeededSource]:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "sensitivity", "scale"), [("0.5", 3, 6), (2, 1, 0.5), (0.1, 7, 70), ("1/3", 1000, 3000)]
+    ("epsilon", "sensitivity", "scale"),
+    [("0.5", 3, 6), (2, 1, 0.5), (0.1, 7, 70), ("1/3", 1000, 3000)],
 )
-def test_laplace_noise_has_its_scale(source: SeededSource, epsilon: Any, sensitivity: int, scale: float) -> None:
+def test_laplace_noise_has_its_scale(
+    source: SeededSource, epsilon: Any, sensitivity: int, scale: float
+) -> None:
     mechanism = LaplaceRelease(epsilon=epsilon, sensitivity=sensitivity)
 
     def draw(count: int) -> Integers:
-        return mechanism.release(np.full((2, count // 2), 1_000), source=source).values.ravel() - 1_000
+        return (
+            mechanism.release(np.full((2, count // 2), 1_000), source=source).values.ravel() - 1_000
+        )
 
     check_scale(draw, discrete_laplace_cdf, scale, count=20_000)
 
@@ -62,7 +69,9 @@ def test_count_noise_has_its_scale(source: SeededSource) -> None:
 @pytest.mark.parametrize(
     "mechanism", [LaplaceRelease(epsilon=1, sensitivity=5), GaussianRelease(sigma=5, sensitivity=5)]
 )
-def test_every_entry_has_its_own_noise(source: SeededSource, mechanism: LaplaceRelease | GaussianRelease) -> None:
+def test_every_entry_has_its_own_noise(
+    source: SeededSource, mechanism: LaplaceRelease | GaussianRelease
+) -> None:
     first, second = mechanism.release(np.zeros((2, 40_000), dtype=np.int32), source=source).values
     assert abs(float(np.corrcoef(first, second)[0, 1])) < 6 / 200
     assert np.mean(first != 0) > 0.5
@@ -75,25 +84,36 @@ def laplace_runs(epsilon: Any, source: SeededSource) -> Callable[[int, int], Int
     return lambda value, count: mechanism.release(np.full(count, value), source=source).values
 
 
-def test_laplace_audit_stays_below_the_claim_and_catches_half_the_noise(source: SeededSource) -> None:
+def test_laplace_audit_stays_below_the_claim_and_catches_half_the_noise(
+    source: SeededSource,
+) -> None:
     honest = audit_epsilon(laplace_runs("0.5", source), 10, 13, count=100_000, confidence=SURE)
     assert 0.4 < honest.lower_bound <= 0.5
-    assert audit_epsilon(laplace_runs(1, source), 10, 13, count=100_000, confidence=SURE).contradicts(0.5)
+    assert audit_epsilon(
+        laplace_runs(1, source), 10, 13, count=100_000, confidence=SURE
+    ).contradicts(0.5)
 
 
 def test_laplace_audit_of_a_vector_through_its_sum(source: SeededSource) -> None:
-    """The L1 change of 3 spread over three entries: the sum is one projection, its bound must stay below the claim."""
+    """The L1 change of 3 spread over three entries: the sum is one projection, its bound must stay
+    below the claim.
+    """
 
     def runs(epsilon: Any) -> Callable[[list[int], int], Integers]:
         mechanism = LaplaceRelease(epsilon=epsilon, sensitivity=3)
         return lambda values, count: (
-            mechanism.release(np.tile(values, (count, 1)), source=source).values @ np.array([1, 1, 1])
+            mechanism.release(np.tile(values, (count, 1)), source=source).values
+            @ np.array([1, 1, 1])
         )
 
-    assert not audit_epsilon(runs(1), [5, 5, 5], [6, 6, 6], count=100_000, confidence=SURE).contradicts(1)
+    assert not audit_epsilon(
+        runs(1), [5, 5, 5], [6, 6, 6], count=100_000, confidence=SURE
+    ).contradicts(1)
 
 
-def test_gaussian_audit_stays_below_the_claim_and_catches_half_the_noise(source: SeededSource) -> None:
+def test_gaussian_audit_stays_below_the_claim_and_catches_half_the_noise(
+    source: SeededSource,
+) -> None:
     def runs(sigma: Any) -> Callable[[int, int], Integers]:
         mechanism = GaussianRelease(sigma=sigma, sensitivity=4)
         return lambda value, count: mechanism.release(np.full(count, value), source=source).values
@@ -102,13 +122,17 @@ def test_gaussian_audit_stays_below_the_claim_and_catches_half_the_noise(source:
     claim = GaussianCost(sigma=8, sensitivity=4).epsilon(delta)
     honest = audit_epsilon(runs(8), 0, 4, count=400_000, delta=delta, confidence=SURE)
     assert 0.5 * claim < honest.lower_bound <= claim
-    assert audit_epsilon(runs(4), 0, 4, count=400_000, delta=delta, confidence=SURE).contradicts(claim)
+    assert audit_epsilon(runs(4), 0, 4, count=400_000, delta=delta, confidence=SURE).contradicts(
+        claim
+    )
 
 
 def test_count_audit_stays_below_the_claim_and_catches_half_the_noise(source: SeededSource) -> None:
     def runs(epsilon: Any) -> Callable[[int, int], Integers]:
         mechanism = CountRelease(epsilon=epsilon)
-        return lambda value, count: np.array([mechanism.release(value, source=source).value for _ in range(count)])
+        return lambda value, count: np.array(
+            [mechanism.release(value, source=source).value for _ in range(count)]
+        )
 
     honest = audit_epsilon(runs(1), 7, 8, count=10_000, confidence=SURE)
     assert 0.6 < honest.lower_bound <= 1
@@ -129,7 +153,10 @@ def test_costs_are_exact_and_known_before_data() -> None:
 
 
 def test_a_release_carries_the_cost_of_its_mechanism(source: SeededSource) -> None:
-    for mechanism in (LaplaceRelease(epsilon=1, sensitivity=1), GaussianRelease(sigma=1, sensitivity=1)):
+    for mechanism in (
+        LaplaceRelease(epsilon=1, sensitivity=1),
+        GaussianRelease(sigma=1, sensitivity=1),
+    ):
         assert mechanism.release([1], source=source).cost == mechanism.cost
     assert CountRelease(epsilon=1).release(1, source=source).cost == CountRelease(epsilon=1).cost
 
@@ -175,7 +202,10 @@ NAN = float("nan")
     [
         *(
             ("AMOUNT_ZERO", make)
-            for make in (lambda: LaplaceRelease(epsilon=0, sensitivity=1), lambda: CountRelease(epsilon=0))
+            for make in (
+                lambda: LaplaceRelease(epsilon=0, sensitivity=1),
+                lambda: CountRelease(epsilon=0),
+            )
         ),
         ("AMOUNT_NEGATIVE", lambda: LaplaceRelease(epsilon=-1, sensitivity=1)),
         ("AMOUNT_NEGATIVE", lambda: CountRelease(epsilon="-0.1")),
@@ -227,7 +257,10 @@ def test_parameters_that_are_refused(reason: str, make: Callable[[], object]) ->
     ],
 )
 def test_data_that_is_refused_is_not_quoted(reason: str, values: Any) -> None:
-    for mechanism in (LaplaceRelease(epsilon=1, sensitivity=1), GaussianRelease(sigma=1, sensitivity=1)):
+    for mechanism in (
+        LaplaceRelease(epsilon=1, sensitivity=1),
+        GaussianRelease(sigma=1, sensitivity=1),
+    ):
         with pytest.raises(InvalidInput) as caught:
             mechanism.release(values)
         assert caught.value.reason == reason
@@ -250,7 +283,9 @@ def test_counts_that_are_refused_are_not_quoted(count: Any) -> None:
         lambda source: CountRelease(epsilon=1).release(1, source=source),
     ],
 )
-def test_seeded_noise_is_refused_outside_the_gate(release: Callable[[SeededSource], object]) -> None:
+def test_seeded_noise_is_refused_outside_the_gate(
+    release: Callable[[SeededSource], object],
+) -> None:
     with pytest.raises(InsecureNoise):
         release(SeededSource(1))
 
@@ -264,13 +299,19 @@ class _Quiet(np.ndarray[Any, Any]):
 
 @pytest.mark.parametrize(
     "values",
-    [np.ma.array([1000, 77777, 5], mask=[False, True, False]), np.array([1, 2, 3]).view(_Quiet), np.matrix([[1, 2]])],
+    [
+        np.ma.array([1000, 77777, 5], mask=[False, True, False]),
+        np.array([1, 2, 3]).view(_Quiet),
+        np.matrix([[1, 2]]),
+    ],
     ids=["masked", "subclass", "matrix"],
 )
 @pytest.mark.parametrize(
     "mechanism", [LaplaceRelease(epsilon=1, sensitivity=1), GaussianRelease(sigma=5, sensitivity=1)]
 )
-def test_arrays_that_might_add_in_their_own_way_are_refused(values: NDArray[Any], mechanism: LaplaceRelease) -> None:
+def test_arrays_that_might_add_in_their_own_way_are_refused(
+    values: NDArray[Any], mechanism: LaplaceRelease
+) -> None:
     with pytest.raises(InvalidInput) as refusal:
         mechanism.release(values)
     assert refusal.value.reason == "DATA_NOT_INTEGER"

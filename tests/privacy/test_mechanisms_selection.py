@@ -1,4 +1,6 @@
-"""The exponential mechanism and report-noisy-max: exact laws, prices, refusals, and the path beyond float64."""
+"""The exponential mechanism and report-noisy-max: exact laws, prices, refusals, and the path beyond
+float64.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,12 @@ def gibbs_pmf(scores: list[int], rate: float) -> dict[int, float]:
     return {index: weight / sum(weights) for index, weight in enumerate(weights)}
 
 
-def noisy_max_pmf(scores: list[int], scale: float, first_of_equals: bool = True) -> dict[int, float]:
-    """Sum over the winner's noise k of P(G_i = k) and of all others staying below (or equal, on the losing side)."""
+def noisy_max_pmf(
+    scores: list[int], scale: float, first_of_equals: bool = True
+) -> dict[int, float]:
+    """Sum over the winner's noise k of P(G_i = k) and of all others staying below (or equal, on the
+    losing side).
+    """
     reach = np.arange(int(60 * scale) + 60)
 
     def at_most(k: Any) -> Any:
@@ -76,12 +82,16 @@ def test_a_release_of_the_exponential_mechanism_is_such_a_draw(source: SeededSou
     mechanism = ExponentialMechanism(epsilon=2, sensitivity=3)
     scores = [0, 4, -3, 4]
     drawn = [mechanism.release(scores, source=source).index for _ in range(20_000)]
-    check_pmf(drawn, gibbs_pmf(scores, 1 / 3), against=[gibbs_pmf(scores, 2 / 3), gibbs_pmf(scores, 0.43)])
+    check_pmf(
+        drawn, gibbs_pmf(scores, 1 / 3), against=[gibbs_pmf(scores, 2 / 3), gibbs_pmf(scores, 0.43)]
+    )
 
 
 @pytest.mark.parametrize("scores", SCORES[:3])
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [(1, 1), ("0.8", 2)])
-def test_noisy_max_has_its_law(source: SeededSource, scores: list[int], epsilon: Any, sensitivity: int) -> None:
+def test_noisy_max_has_its_law(
+    source: SeededSource, scores: list[int], epsilon: Any, sensitivity: int
+) -> None:
     mechanism = NoisyMax(epsilon=epsilon, sensitivity=sensitivity)
     scale = 2 * sensitivity / float(mechanism.epsilon)
     scores = [score * sensitivity for score in scores]
@@ -97,7 +107,11 @@ def test_noisy_max_has_its_law(source: SeededSource, scores: list[int], epsilon:
 def test_equal_noisy_scores_go_to_the_lowest_index(source: SeededSource) -> None:
     mechanism = NoisyMax(epsilon=4, sensitivity=1)
     drawn = [mechanism.release([1, 1, 0], source=source).index for _ in range(20_000)]
-    check_pmf(drawn, noisy_max_pmf([1, 1, 0], 0.5), against=[noisy_max_pmf([1, 1, 0], 0.5, first_of_equals=False)])
+    check_pmf(
+        drawn,
+        noisy_max_pmf([1, 1, 0], 0.5),
+        against=[noisy_max_pmf([1, 1, 0], 0.5, first_of_equals=False)],
+    )
 
 
 # One candidate gains what all others lose: the worst neighbours of a selection.
@@ -121,8 +135,12 @@ def test_exact_laws_obey_epsilon_on_all_small_neighbours() -> None:
     """All pairs of score vectors in {0..2}^3 that differ by at most 1 in each entry."""
     grid = [list(scores) for scores in np.ndindex(3, 3, 3)]
     laws: dict[str, Callable[[list[int]], dict[int, float]]] = {
-        "exponential": lambda scores: gibbs_pmf(scores, float(ExponentialMechanism(epsilon=1, sensitivity=1).rate)),
-        "noisy max": lambda scores: noisy_max_pmf(scores, float(NoisyMax(epsilon=1, sensitivity=1).scale)),
+        "exponential": lambda scores: gibbs_pmf(
+            scores, float(ExponentialMechanism(epsilon=1, sensitivity=1).rate)
+        ),
+        "noisy max": lambda scores: noisy_max_pmf(
+            scores, float(NoisyMax(epsilon=1, sensitivity=1).scale)
+        ),
     }
     for name, law in laws.items():
         pmfs = [law(scores) for scores in grid]
@@ -149,7 +167,9 @@ def test_huge_gaps_and_huge_scores(kind: type[ExponentialMechanism | NoisyMax]) 
     rate=st.fractions(min_value=Fraction(1, 100), max_value=3, max_denominator=100),
     word=st.integers(0, TOP),
 )
-def test_float64_agrees_with_exact_arithmetic_where_it_decides(scores: list[int], rate: Fraction, word: int) -> None:
+def test_float64_agrees_with_exact_arithmetic_where_it_decides(
+    scores: list[int], rate: Fraction, word: int
+) -> None:
     gaps = max(scores) - np.array(scores)
     indices, decided = gibbs._fast(gaps, float(rate), np.array([word], dtype=np.uint64))
     exact = gibbs._settle(gaps, rate, word, PlantedSource([1 << 63] * 4))
@@ -168,13 +188,17 @@ def test_words_beside_a_boundary_are_decided_as_by_40_digits(
     """The hardest words: those next to a cumulative weight, where float64 must not decide."""
     gaps = max(scores) - np.array(scores)
     with mpmath.workdps(60):
-        weights = [mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator * int(gap)) for gap in gaps]
+        weights = [
+            mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator * int(gap)) for gap in gaps
+        ]
         upto = [sum(weights[: i + 1]) / sum(weights) for i in range(len(weights))]
         word = min(TOP, max(0, int(upto[boundary % (len(scores) - 1)] * 2**64) + step))
         u = (mpmath.mpf(word) + mpmath.mpf("0.5")) / 2**64
         expected = next(i for i, share in enumerate(upto) if u < share or i == len(upto) - 1)
     with planted_noise():
-        drawn = gibbs.draw_indices(np.array(scores), rate, 1, source=PlantedSource([word, 1 << 63, 0, 0, 0]))
+        drawn = gibbs.draw_indices(
+            np.array(scores), rate, 1, source=PlantedSource([word, 1 << 63, 0, 0, 0])
+        )
     assert drawn[0] == expected
 
 

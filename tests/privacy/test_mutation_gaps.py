@@ -1,6 +1,8 @@
-"""Facts recomputed from first principles, so that a wrong rounding or a forgotten term in the privacy core is noticed.
+"""Facts recomputed from first principles, so that a wrong rounding or a forgotten term in the
+privacy core is noticed.
 
-Each test states one formula again, independently of the code, for the mutations of `tests.mutations`.
+Each test states one formula again, independently of the code, for the mutations of
+`tests.mutations`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ptklib.privacy.filters import make_filter
 from ptklib.privacy.filters.renyi import SLACK_SHARE, RenyiFilter, shares
 from ptklib.privacy.filters.strong import PICO, StrongFilter
 from ptklib.privacy.fixed_point import FixedPoint
-from ptklib.privacy.sampler import discrete_laplace, geometric, rounded_gaussian
+from ptklib.privacy.noise.sampler import discrete_laplace, geometric, rounded_gaussian
 from ptklib.testing.distributions import (
     check_scale,
     discrete_laplace_cdf,
@@ -53,7 +55,10 @@ def test_a_basic_capacity_is_rounded_down_and_its_demand_up() -> None:
     basic = make_filter("basic", THIRD, THIRD)
     assert basic.capacity == (333_333_333, 333_333_333_333_333_333)
     big = make_filter("basic", 1, "0.9")
-    assert big.demand(ApproxCost(epsilon=THIRD, delta=THIRD)) == (333_333_334, 333_333_333_333_333_334)
+    assert big.demand(ApproxCost(epsilon=THIRD, delta=THIRD)) == (
+        333_333_334,
+        333_333_333_333_333_334,
+    )
 
 
 def gaussian_delta(mu_squared: Fraction, epsilon: Fraction) -> Any:
@@ -71,11 +76,15 @@ def test_a_gaussian_capacity_is_the_last_that_fits(epsilon: str, delta: str) -> 
 
 
 def test_a_gaussian_demand_is_rounded_up() -> None:
-    assert make_filter("gaussian", 8, "1e-5").demand(GaussianCost(sigma=3, sensitivity=1)) == (111_111_112,)
+    assert make_filter("gaussian", 8, "1e-5").demand(GaussianCost(sigma=3, sensitivity=1)) == (
+        111_111_112,
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")])
-def test_a_renyi_capacity_is_the_conversion_at_its_share_rounded_down(epsilon: str, delta: str) -> None:
+def test_a_renyi_capacity_is_the_conversion_at_its_share_rounded_down(
+    epsilon: str, delta: str
+) -> None:
     level, chance = Fraction(epsilon), Fraction(delta)
     guard = make_filter("renyi", epsilon, delta)
     assert isinstance(guard, RenyiFilter)
@@ -86,14 +95,20 @@ def test_a_renyi_capacity_is_the_conversion_at_its_share_rounded_down(epsilon: s
             assert capacity == int(level * NANO)
             continue
         a = mp(order)
-        room = mp(level) + MP.log(a / (a - 1)) + (MP.log(mp(chance * parts[order])) + MP.log(a)) / (a - 1)
+        room = (
+            mp(level)
+            + MP.log(a / (a - 1))
+            + (MP.log(mp(chance * parts[order])) + MP.log(a)) / (a - 1)
+        )
         assert capacity == int(MP.floor(room * NANO))
     assert guard.capacity[-1] == int(chance * SLACK_SHARE * ATTO)
 
 
 @pytest.mark.parametrize("composition", ["renyi", "gaussian"])
 def test_what_a_filter_admits_of_gaussians_keeps_the_promise(composition: str) -> None:
-    """Charge one Gaussian again and again until refused: the exact profile of all of them is within (1, 1e-6)."""
+    """Charge one Gaussian again and again until refused: the exact profile of all of them is within
+    (1, 1e-6).
+    """
     guard = make_filter(composition, 1, "1e-6")
     demand = np.array(guard.demand(GaussianCost(sigma=50, sensitivity=1)))
     admitted = next(n for n in range(10_000) if not guard.admits((demand * n)[None, :], demand)[0])
@@ -119,7 +134,9 @@ def test_strong_composition_is_the_theorem_rounded_down(epsilon: str, delta: str
     weight = MP.mpf("28.04") * MP.log(1 / chance) / level**2
     for square, linear in list(zip(guard.squares, guard.linears, strict=True))[::25]:
         spent = MP.mpf(square) / PICO
-        root = MP.sqrt(2 * (spent + 1 / weight) * (1 + MP.log(weight * spent + 1) / 2) * MP.log(2 / chance))
+        root = MP.sqrt(
+            2 * (spent + 1 / weight) * (1 + MP.log(weight * spent + 1) / 2) * MP.log(2 / chance)
+        )
         assert linear == int(MP.floor((level - root) * NANO))
     assert all(a < b for a, b in pairwise(guard.squares))
 
@@ -133,13 +150,18 @@ def test_the_renyi_curve_of_discrete_laplace_is_that_of_its_probabilities() -> N
         cost = DiscreteLaplaceCost(scale=Fraction(scale), sensitivity=shift)
         with np.errstate(under="ignore"):
             moments = [
-                float((p * np.exp((a - 1) * (np.abs(k - shift) - np.abs(k)) / scale)).sum() / q.sum()) for a in orders
+                float(
+                    (p * np.exp((a - 1) * (np.abs(k - shift) - np.abs(k)) / scale)).sum() / q.sum()
+                )
+                for a in orders
             ]
         assert cost.renyi(orders) == pytest.approx(np.log(moments) / (orders - 1), rel=1e-9)
 
 
 def test_an_exponential_cost_bounds_the_worst_bounded_range_pair() -> None:
-    """Two answers with odds t and t exp(-epsilon), over all t: no divergence exceeds the curve, and it is near."""
+    """Two answers with odds t and t exp(-epsilon), over all t: no divergence exceeds the curve, and
+    it is near.
+    """
     epsilon, orders = 1.0, np.array([1.5, 2.0, 4.0, 16.0, 64.0])
     bound = ExponentialCost(epsilon=1).renyi(orders)
     worst = np.zeros(orders.size)
@@ -156,7 +178,9 @@ def test_a_pure_cost_is_randomised_response() -> None:
     p = np.e / (1 + np.e)
     orders = np.array([1.5, 2.0, 16.0])
     moments = p**orders * (1 - p) ** (1 - orders) + (1 - p) ** orders * p ** (1 - orders)
-    assert PureCost(epsilon=1).renyi(orders) == pytest.approx(np.log(moments) / (orders - 1), rel=1e-9)
+    assert PureCost(epsilon=1).renyi(orders) == pytest.approx(
+        np.log(moments) / (orders - 1), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,7 +202,10 @@ def test_samplers_have_their_law(draw: Any, cdf: Any, scale: float) -> None:
 
 @pytest.mark.parametrize("k", [1, 7, 60])
 def test_a_word_on_the_edge_of_two_draws_is_decided_by_the_next_one(k: int) -> None:
-    """Geometric noise of scale 5: U just below or above exp(-k/5), told apart only by the bits beyond the first word."""
+    """Geometric noise of scale 5:
+
+    U just below or above exp(-k/5), told apart only by the bits beyond the first word.
+    """
     edge = MP.exp(-MP.mpf(k) / 5) * 2**63
     u = int(MP.floor(edge))
     rest = int(MP.floor((edge - u) * 2**64))
@@ -188,7 +215,11 @@ def test_a_word_on_the_edge_of_two_draws_is_decided_by_the_next_one(k: int) -> N
 
 
 def test_no_encoded_value_exceeds_the_sensitivity_where_rounding_goes_up() -> None:
-    for lower, upper, resolution in (("-1.5", 0, 1), (0, "3.5", 1), (0, Fraction(83, 20), Fraction(1, 30))):
+    for lower, upper, resolution in (
+        ("-1.5", 0, 1),
+        (0, "3.5", 1),
+        (0, Fraction(83, 20), Fraction(1, 30)),
+    ):
         code = FixedPoint(lower, upper, resolution)
         extremes = code.encode(np.array([-1e9, 1e9, float(code.lower), float(code.upper)]))
         assert np.abs(extremes).max() <= code.sensitivity

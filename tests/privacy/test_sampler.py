@@ -1,4 +1,6 @@
-"""The samplers: exact laws, exact slow path, a proven float bound, and nothing insecure or out of range."""
+"""The samplers: exact laws, exact slow path, a proven float bound, and nothing insecure or out of
+range.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ from scipy import special, stats
 
 from benchmarks.noise import SAMPLERS, fit, forced_agreement, position, slack
 from ptklib.errors import InsecureNoise, InvalidInput
-from ptklib.privacy import sampler, sampler_probit, sampler_slow
-from ptklib.privacy.sampler import discrete_laplace, geometric, rounded_gaussian
+from ptklib.privacy.noise import exact as sampler_slow
+from ptklib.privacy.noise import probit as sampler_probit
+from ptklib.privacy.noise import sampler
+from ptklib.privacy.noise.sampler import discrete_laplace, geometric, rounded_gaussian
 from ptklib.testing.noise import PlantedSource, SeededSource, planted_noise
 
 _NAMES = list(SAMPLERS)
@@ -38,7 +42,9 @@ def _law(name: str, scale: Fraction) -> Any:
 
 
 class TestLaws:
-    """The right law is accepted at p > 1e-9, and the same test rejects a scale that is off by 30%."""
+    """The right law is accepted at p > 1e-9, and the same test rejects a scale that is off by
+    30%.
+    """
 
     @pytest.mark.parametrize("scale", [0.5, 1, 2, 5])
     @pytest.mark.parametrize("name", _NAMES)
@@ -52,20 +58,33 @@ class TestLaws:
     @pytest.mark.parametrize("name", _NAMES)
     def test_large_scales_fill_equal_bins_equally(self, name: str, scale: int) -> None:
         sample = SAMPLERS[name](20_000, scale) / scale
-        cdf = {"Laplace": stats.laplace.cdf, "geometric": stats.expon.cdf, "Gaussian": stats.norm.cdf}[name]
+        cdf = {
+            "Laplace": stats.laplace.cdf,
+            "geometric": stats.expon.cdf,
+            "Gaussian": stats.norm.cdf,
+        }[name]
 
         def p_value(values: np.ndarray) -> float:
-            # A half-integer off at scale 1000 moves the bins by less than the test can see at this size.
-            return float(stats.chisquare(np.bincount((cdf(values) * 16).astype(int).clip(0, 15), minlength=16)).pvalue)
+            # A half-integer off at scale 1000 moves the bins by less than the test can see at this
+            # size.
+            return float(
+                stats.chisquare(
+                    np.bincount((cdf(values) * 16).astype(int).clip(0, 15), minlength=16)
+                ).pvalue
+            )
 
         assert p_value(sample) > _TINY
         assert p_value(sample * 1.3) < _TINY
         assert p_value(sample * 0.7) < _TINY
 
     def test_the_wrong_laws_are_told_apart(self) -> None:
-        """The discrete Gaussian is not the rounded one, nor a rounded continuous Laplace the discrete one."""
+        """The discrete Gaussian is not the rounded one, nor a rounded continuous Laplace the
+        discrete one.
+        """
         discrete = np.exp(-(np.arange(-20, 21) ** 2) / (2 * 0.5**2))
-        sample = np.random.default_rng(1).choice(np.arange(-20, 21), 400_000, p=discrete / discrete.sum())
+        sample = np.random.default_rng(1).choice(
+            np.arange(-20, 21), 400_000, p=discrete / discrete.sum()
+        )
         assert fit("Gaussian", sample, 0.5) < _TINY
         rounded = np.rint(np.random.default_rng(1).laplace(0, 1, 400_000)).astype(np.int64)
         assert fit("Laplace", rounded, 1) < _TINY
@@ -75,7 +94,9 @@ class TestLaws:
         positive, negative = int((sample > 0).sum()), int((sample < 0).sum())
         assert stats.binomtest(positive, positive + negative).pvalue > _TINY
         q = np.exp(-0.5)
-        assert stats.binomtest(int((sample == 0).sum()), len(sample), (1 - q) / (1 + q)).pvalue > _TINY
+        assert (
+            stats.binomtest(int((sample == 0).sum()), len(sample), (1 - q) / (1 + q)).pvalue > _TINY
+        )
         assert int(geometric(10_000, 3).min()) == 0
 
     def test_draws_are_not_correlated_within_or_between_calls(self) -> None:
@@ -88,11 +109,15 @@ class TestSlowPath:
     @pytest.mark.parametrize("scale", ["1/1000", "1/3", "1", "7.5", "1e6", "1e9", str(2**40)])
     @pytest.mark.parametrize("name", _NAMES)
     def test_forced_draws_equal_mpmath(self, name: str, scale: str) -> None:
-        assert forced_agreement(name, Fraction(scale), 16 if Fraction(scale) >= 1 else 8, seed=3) == 1
+        assert (
+            forced_agreement(name, Fraction(scale), 16 if Fraction(scale) >= 1 else 8, seed=3) == 1
+        )
 
     @pytest.mark.parametrize("name", _NAMES)
     def test_a_cell_that_holds_a_boundary_takes_later_bits_and_obeys_them(self, name: str) -> None:
-        """Just below the boundary U <= T(k), so the draw is k; just above it is k - 1: the planted bits decide."""
+        """Just below the boundary U <= T(k), so the draw is k; just above it is k - 1: the planted
+        bits decide.
+        """
         law = _law(name, Fraction(1000))
         for k in (1, 2, 700, 3000):
             u, rest = divmod(sum(law.tail(k, 63 + 64)) // 2, 2**64)
@@ -123,7 +148,9 @@ class TestSlowPath:
         u = 0
         for word in later[:5]:
             u = (u << 64) | word
-        wanted = int(_mp.floor(position(name, Fraction(scale), Fraction(2 * u + 1, 2 ** (63 + 5 * 64 + 1)))))
+        wanted = int(
+            _mp.floor(position(name, Fraction(scale), Fraction(2 * u + 1, 2 ** (63 + 5 * 64 + 1))))
+        )
         assert draw == wanted
         assert draw > 10 * float(Fraction(scale))
 
@@ -172,13 +199,17 @@ class TestFastPath:
     def test_agrees_with_the_slow_path_for_every_word(self, name: str) -> None:
         """Also where float64 decides alone, and at cells chosen to be hard."""
         hard = [0, 1, 2, 3, *sampler._hard_cells().tolist()]
-        words = np.array([*hard, *(SeededSource(2).words(200) >> np.uint64(1)).tolist()], dtype=np.uint64)
+        words = np.array(
+            [*hard, *(SeededSource(2).words(200) >> np.uint64(1)).tolist()], dtype=np.uint64
+        )
         for scale in (Fraction(1, 1000), Fraction(1), Fraction(10**5, 7), Fraction(2**40)):
             law = _law(name, scale)
             out = np.empty(len(words), dtype=np.int64)
             # Ones for later bits: any constant will do, as long as both paths see the same.
             sampler._from_words(words.copy(), law, lambda: 2**64 - 1, out)
-            slow = [sampler_slow.settle(law.tail, int(u), 63, lambda: 2**64 - 1, 0, None) for u in words]
+            slow = [
+                sampler_slow.settle(law.tail, int(u), 63, lambda: 2**64 - 1, 0, None) for u in words
+            ]
             assert out.tolist() == slow
 
     @pytest.mark.parametrize("name", _NAMES)
@@ -191,7 +222,9 @@ class TestFastPath:
             assert undecided <= most
 
     def test_the_bound_is_what_decides(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With the tolerances taken away, the fast path gets hard cells wrong: the tests above can fail."""
+        """With the tolerances taken away, the fast path gets hard cells wrong: the tests above can
+        fail.
+        """
         law = _law("Laplace", Fraction(10**9))
         wrong = 0
         with monkeypatch.context() as patch:
@@ -200,7 +233,9 @@ class TestFastPath:
                 u, rest = divmod(sum(law.tail(k, 127)) // 2, 2**64)
                 for word, draw in ((rest - 10, k), (rest + 10, k - 1)):
                     out = np.empty(1, dtype=np.int64)
-                    sampler._from_words(np.array([u], dtype=np.uint64), law, itertools.repeat(word).__next__, out)
+                    sampler._from_words(
+                        np.array([u], dtype=np.uint64), law, itertools.repeat(word).__next__, out
+                    )
                     wrong += int(out[0]) != draw
         assert wrong >= 20
 
@@ -210,7 +245,9 @@ class TestFastPath:
         ):
             law = _law(name, scale)
             u = np.maximum(
-                (SeededSource(3).words(20_000) >> np.uint64(1)).astype(np.int64) >> np.arange(20_000) % 63, 1
+                (SeededSource(3).words(20_000) >> np.uint64(1)).astype(np.int64)
+                >> np.arange(20_000) % 63,
+                1,
             )
             y = np.empty(len(u))
             law.position(u, y, law.curve_for(len(u)))
@@ -219,7 +256,9 @@ class TestFastPath:
             assert (law.tolerance(y, u)[inside] <= law.coarse).all()
 
     def test_probit_is_ndtri(self) -> None:
-        p = np.concatenate([np.random.default_rng(1).random(50_000) / 2, 2.0 ** -np.arange(1, 64), [0.5, 2.0**-64]])
+        p = np.concatenate(
+            [np.random.default_rng(1).random(50_000) / 2, 2.0 ** -np.arange(1, 64), [0.5, 2.0**-64]]
+        )
         found = sampler_probit.Probit(len(p))(p.copy())
         assert float(np.max(np.abs(found - special.ndtri(p)) / (1 + np.abs(found)))) < 2.0**-49
         assert sampler_probit.seams() < 0.5
@@ -265,7 +304,9 @@ class TestSelfTest:
         self._fails()
 
     def test_a_log_that_is_wrong_near_one_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sampler, "_log", lambda size: lambda p: np.log(p) - 2.0**-49 * (p > 0.99))
+        monkeypatch.setattr(
+            sampler, "_log", lambda size: lambda p: np.log(p) - 2.0**-49 * (p > 0.99)
+        )
         self._fails()
 
     def test_a_worse_ndtri_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,12 +339,16 @@ class TestArguments:
             SAMPLERS[name](1, scale)
         assert caught.value.reason == reason
 
-    @pytest.mark.parametrize("scale", [2**40, "0.001", Fraction(1, 3), 0.1, np.float64(2.5), np.int64(3)])
+    @pytest.mark.parametrize(
+        "scale", [2**40, "0.001", Fraction(1, 3), 0.1, np.float64(2.5), np.int64(3)]
+    )
     def test_good_scales(self, scale: Any) -> None:
         for draw in SAMPLERS.values():
             assert draw(5, scale).dtype == np.int64
 
-    @pytest.mark.parametrize("shape", [0, 1, (), (0,), (3, 4), (2, 0, 5), np.int64(4), (1 << 15) + 1])
+    @pytest.mark.parametrize(
+        "shape", [0, 1, (), (0,), (3, 4), (2, 0, 5), np.int64(4), (1 << 15) + 1]
+    )
     def test_shapes(self, shape: Any) -> None:
         for draw in SAMPLERS.values():
             assert draw(shape, 10).shape == np.empty(shape).shape

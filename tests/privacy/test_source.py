@@ -1,4 +1,6 @@
-"""Noise bits: uniform, never repeated across forks, threads and keys, and nothing else is admitted outside tests."""
+"""Noise bits: uniform, never repeated across forks, threads and keys, and nothing else is admitted
+outside tests.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,25 @@ import pytest
 from scipy import stats
 
 from ptklib.errors import InsecureNoise, InvalidInput
-from ptklib.privacy import source
-from ptklib.privacy.sampler import discrete_laplace
-from ptklib.privacy.source import BitSource, SystemSource, require_secure
+from ptklib.privacy.noise import source
+from ptklib.privacy.noise.sampler import discrete_laplace
+from ptklib.privacy.noise.source import BitSource, SystemSource, require_secure
 from ptklib.testing.noise import PlantedSource, SeededSource, planted_noise
 
 
 def _run(script: str) -> str:
     environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 class TestSystemSource:
-    @pytest.mark.parametrize("count", [0, 1, 2, 3, 1000, source._CHUNK_BYTES // 8 + 1, source._REKEY_BYTES // 8 + 3])
+    @pytest.mark.parametrize(
+        "count", [0, 1, 2, 3, 1000, source._CHUNK_BYTES // 8 + 1, source._REKEY_BYTES // 8 + 3]
+    )
     def test_gives_as_many_words_as_asked(self, count: int) -> None:
         words = SystemSource().words(count)
         assert words.shape == (count,)
@@ -72,7 +78,9 @@ class TestSystemSource:
             plain.words(source._CHUNK_BYTES // 8)
         assert asked == [32, 32]
 
-    def test_a_changed_process_id_alone_drops_the_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_changed_process_id_alone_drops_the_key(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         plain = SystemSource()
         plain.words(1)
         before = plain._cipher
@@ -88,7 +96,7 @@ class TestSystemSource:
         """Also when the process id happens to be the same: the fork hook does not rely on it."""
         out = _run(
             "import os, sys\n"
-            "from ptklib.privacy.source import require_secure\n"
+            "from ptklib.privacy.noise.source import require_secure\n"
             f"os.getpid = {pid}\n"
             "s = require_secure(None); s.words(3)\n"
             "s._lock.acquire()\n"  # as if another thread were drawing at the moment of the fork
@@ -103,7 +111,10 @@ class TestSystemSource:
     def test_threads_share_it_without_repeating_words(self) -> None:
         shared = SystemSource()
         parts: list[np.ndarray] = []
-        threads = [threading.Thread(target=lambda: parts.extend(shared.words(n) for n in range(200))) for _ in range(8)]
+        threads = [
+            threading.Thread(target=lambda: parts.extend(shared.words(n) for n in range(200)))
+            for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -181,8 +192,8 @@ class TestGate:
 
     def test_the_library_never_imports_the_test_tools(self) -> None:
         out = _run(
-            "import sys, ptklib.privacy.sampler, ptklib.privacy.fixed_point\n"
-            "ptklib.privacy.sampler.discrete_laplace(3, 1)\n"
+            "import sys, ptklib.privacy.noise.sampler, ptklib.privacy.fixed_point\n"
+            "ptklib.privacy.noise.sampler.discrete_laplace(3, 1)\n"
             "print([m for m in sys.modules if m.startswith('ptklib.testing') or m == 'mpmath'])\n"
         )
         assert out.strip() == "[]"

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks._profiler.problems import Problem, problem
-from profiler.bench import MemoryBench, run_held
-from profiler.pieces import Charge
+from profiler.measuring.bench import MemoryBench, run_held
+from profiler.measuring.pieces import PieceCost
+from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.tasks import Answer, Task
 from profiler.profiles import MeasuredProfile, measured_profile
-from profiler.schedule import Terms
-from profiler.tasks import Answer, Task
 from ptklib.errors import BudgetExceeded
 from ptklib.testing.noise import SeededSource, planted_noise
 
@@ -28,7 +28,9 @@ class Planted:
     seed: int = 0
 
     def source(self, name: str) -> SeededSource:
-        return SeededSource(int.from_bytes(hashlib.sha256(f"{self.seed} {name}".encode()).digest()[:8], "big"))
+        return SeededSource(
+            int.from_bytes(hashlib.sha256(f"{self.seed} {name}".encode()).digest()[:8], "big")
+        )
 
 
 def planted_run(task: Task, held: Any) -> Answer:
@@ -55,11 +57,18 @@ class WatchingBench(MemoryBench):
 class RefusingBench(MemoryBench):
     """A budget that is used up."""
 
-    def reserve(self, charges: Sequence[Charge]) -> None:
+    def reserve(self, charges: Sequence[PieceCost]) -> None:
         raise BudgetExceeded("BUDGET_EXCEEDED", f"{len(charges)} charges are too many")
 
 
-def bench(one: Problem, records: int, *, seed: int = 0, kind: type[MemoryBench] = WatchingBench, **options: Any) -> Any:
+def bench(
+    one: Problem,
+    records: int,
+    *,
+    seed: int = 0,
+    kind: type[MemoryBench] = WatchingBench,
+    **options: Any,
+) -> Any:
     rng = np.random.default_rng(seed)
     return kind(one.draw(rng, records), rng.random(records), **options)
 
@@ -77,6 +86,6 @@ def profiled(
 ) -> MeasuredProfile:
     one = problem(kind, least)
     found = options.pop("bench", None) or bench(one, records, seed=seed, runner=planted_run)
-    terms = options.pop("terms", None) or Terms.of(target, 1, n_max=n_max)
+    terms = options.pop("terms", None) or ProfileTerms.of(target, 1, n_max=n_max)
     ptk = options.pop("ptk", one.ptk)
     return measured_profile(ptk, terms, levels, found, records, noise=Planted(seed), **options)

@@ -24,11 +24,18 @@ class Mean:
     kind: str = "mean"
 
     def analytic_profile(
-        self, target: float, levels: Sequence[Number], delta: Number = 0, *, records_per_unit: int = 1
+        self,
+        target: float,
+        levels: Sequence[Number],
+        delta: Number = 0,
+        *,
+        records_per_unit: int = 1,
     ) -> tuple[int | None, ...] | None:
         assert isinstance(target, float)
         return tuple(
-            math.ceil(records_per_unit / (target * float(one))) if Fraction(one) >= Fraction(1, 10) else None
+            math.ceil(records_per_unit / (target * float(one)))
+            if Fraction(one) >= Fraction(1, 10)
+            else None
             for one in levels
         )
 
@@ -41,7 +48,12 @@ class Told:
     kind: str = "told"
 
     def analytic_profile(
-        self, target: float, levels: Sequence[Number], delta: Number = 0, *, records_per_unit: int = 1
+        self,
+        target: float,
+        levels: Sequence[Number],
+        delta: Number = 0,
+        *,
+        records_per_unit: int = 1,
     ) -> tuple[int | None, ...] | None:
         return self.answer
 
@@ -50,7 +62,11 @@ def test_a_profile_says_what_it_promises() -> None:
     found = profile(Mean(), "0.05", ["0.05", "0.1", 1], "1e-6", 2, ptk_id="speed")
     assert found.levels == (Fraction(1, 20), Fraction(1, 10), Fraction(1))
     assert found.samples == (None, 400, 40)
-    assert (found.source, found.promised, found.confidence) == ("analytic", Fraction(1, 20), Fraction(19, 20))
+    assert (found.source, found.promised, found.confidence) == (
+        "analytic",
+        Fraction(1, 20),
+        Fraction(19, 20),
+    )
     assert Profile.from_json(json.loads(json.dumps(found.as_json()))) == found
 
 
@@ -64,7 +80,9 @@ def test_any_answer_becomes_monotone(answer: list[int | None]) -> None:
 
 
 def test_a_kind_without_a_closed_form_is_refused_with_what_to_do() -> None:
-    with pytest.raises(InvalidInput, match=r"kind told has no closed form.*profile it on data") as caught:
+    with pytest.raises(
+        InvalidInput, match=r"kind told has no closed form.*profile it on data"
+    ) as caught:
         profile(Told(None), "0.1", privacy_levels(), ptk_id="x")
     assert caught.value.reason == "PROFILE_UNAVAILABLE"
     assert caught.value.details == {"ptk_id": "x"}

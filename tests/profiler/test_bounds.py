@@ -1,4 +1,6 @@
-"""The tests of a profile keep their error for any number of records, and lower thresholds would not."""
+"""The tests of a profile keep their error for any number of records, and lower thresholds would
+not.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from profiler import bounds
-from profiler.bounds import UNIT
+from profiler.measuring import bounds
+from profiler.measuring.bounds import UNIT
 from ptklib.errors import InvalidInput
 
 TARGETS = [Fraction(1, 20), Fraction(1, 10), Fraction(1, 5)]
@@ -28,11 +30,16 @@ def test_the_upper_test_rarely_passes_what_it_must_not(target: Fraction, records
     rng = np.random.default_rng(records)
     runs = 200_000
     losses = rng.binomial(records, float(2 * target), runs)
-    sums = bounds.upper_centre(target) * records - losses * UNIT + rng.laplace(0, float(SCALE), runs)
+    sums = (
+        bounds.upper_centre(target) * records - losses * UNIT + rng.laplace(0, float(SCALE), runs)
+    )
     passed = np.mean(sums >= bounds.upper_threshold(target, SCALE, 1))
     assert passed <= bounds.UPPER_FAILURE
     # A third of the threshold would not do where there are few records.
-    assert records > 10 or np.mean(sums >= bounds.upper_threshold(target, SCALE, 1) / 3) > bounds.UPPER_FAILURE
+    assert (
+        records > 10
+        or np.mean(sums >= bounds.upper_threshold(target, SCALE, 1) / 3) > bounds.UPPER_FAILURE
+    )
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -41,7 +48,9 @@ def test_the_lower_test_rarely_accuses_a_reachable_target(target: Fraction, reco
     rng = np.random.default_rng(records)
     runs = 400_000
     losses = rng.binomial(records, float(target), runs)
-    sums = losses * UNIT - bounds.lower_centre(target) * records + rng.laplace(0, float(SCALE), runs)
+    sums = (
+        losses * UNIT - bounds.lower_centre(target) * records + rng.laplace(0, float(SCALE), runs)
+    )
     assert np.mean(sums >= bounds.lower_threshold(target, SCALE, 1)) <= bounds.LOWER_FAILURE * 1.3
 
 
@@ -51,19 +60,29 @@ def test_the_validation_set_lets_a_good_state_pass(target: Fraction) -> None:
     assert records >= bounds.figure_records(target, Fraction(1, 10), 10)
     rng = np.random.default_rng(1)
     losses = rng.binomial(records, float(target) * 1.5, 100_000)
-    sums = bounds.upper_centre(target) * records - losses * UNIT + rng.laplace(0, float(SCALE), 100_000)
+    sums = (
+        bounds.upper_centre(target) * records
+        - losses * UNIT
+        + rng.laplace(0, float(SCALE), 100_000)
+    )
     assert np.mean(sums >= bounds.upper_threshold(target, SCALE, 10)) >= 1 - bounds.UPPER_FAILURE
 
 
 def test_more_looks_and_larger_units_ask_for_more() -> None:
     target = TARGETS[1]
     once = bounds.upper_threshold(target, SCALE, 1)
-    assert once < bounds.upper_threshold(target, SCALE, 10) < bounds.upper_threshold(target, SCALE, 10, 5)
+    assert (
+        once
+        < bounds.upper_threshold(target, SCALE, 10)
+        < bounds.upper_threshold(target, SCALE, 10, 5)
+    )
     assert bounds.lower_threshold(target, SCALE, 1) < bounds.lower_threshold(target, SCALE, 10)
 
 
 def test_the_records_of_the_figure() -> None:
-    assert bounds.figure_records(Fraction(1, 10), Fraction(1, 10), 10) == 2764  # 2 (100 + 100) ln 1000, rounded up
+    assert (
+        bounds.figure_records(Fraction(1, 10), Fraction(1, 10), 10) == 2764
+    )  # 2 (100 + 100) ln 1000, rounded up
 
 
 def test_a_promise_of_one_needs_no_proof() -> None:

@@ -1,4 +1,6 @@
-"""Curves through few levels, which levels to measure, what is reused, and when a profile is too old."""
+"""Curves through few levels, which levels to measure, what is reused, and when a profile is too
+old.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +21,31 @@ from profiler.cache import cache_key, reused
 from profiler.curve import FORMS, Point, fit
 from profiler.grid import chosen, first_size
 from profiler.levels import privacy_levels
-from profiler.measure import LevelResult, Look
-from profiler.picture import profile_svg, profile_text
-from profiler.research import research_profile, research_svg
-from profiler.schedule import Terms
+from profiler.measuring.measure import LevelResult, Look
+from profiler.measuring.schedule import ProfileTerms
+from profiler.research import research_profile
 from profiler.staleness import Made, stale
 from ptklib.errors import InvalidInput, Refused
+from ptkstore.api.views import ProfileView
+from ptkstore.drawing.profile_svg import document
+from ptkstore.drawing.profile_text import profile_text
+from ptkstore.drawing.research_svg import research_svg
 
 GRID = privacy_levels(1)
 
 
 def points(samples: dict[str, int]) -> list[Point]:
-    return [Point(Fraction(level), n, n, ((max(1, n // 2), 3), (n, 3))) for level, n in samples.items()]
+    return [
+        Point(Fraction(level), n, n, ((max(1, n // 2), 3), (n, 3))) for level, n in samples.items()
+    ]
 
 
 class TestCurve:
     @pytest.mark.parametrize(("a", "c"), [(100, 0), (0, 50), (200, 30), (10, 1000)])
     def test_the_form_is_found_where_it_holds(self, a: int, c: int) -> None:
-        found = fit(points({level: round(a + c / float(level)) for level in ("0.01", "0.05", "0.2", "1")}))
+        found = fit(
+            points({level: round(a + c / float(level)) for level in ("0.01", "0.05", "0.2", "1")})
+        )
         assert found is not None
         assert found.form == FORMS[0]
         for level in GRID:
@@ -71,7 +80,9 @@ class TestCurve:
 
 
 class TestBand:
-    """Looks that are drawn from the model itself: the band holds the truth as often as it says, and is not idle."""
+    """Looks that are drawn from the model itself: the band holds the truth as often as it says, and
+    is not idle.
+    """
 
     places = (1.0, 2.2, 4.6, 10.0)
 
@@ -95,7 +106,8 @@ class TestBand:
             found = unrefuted_lines(self.drawn(rng, a, c))
             ends = [found.ends(place) for place in self.places]
             inside += [
-                low / SLACK <= a + c * place <= high for place, (low, high) in zip(self.places, ends, strict=True)
+                low / SLACK <= a + c * place <= high
+                for place, (low, high) in zip(self.places, ends, strict=True)
             ]
             widths += [high / low * SLACK for low, high in ends]
         assert (inside >= 0.93 * 150).all(), inside
@@ -136,7 +148,12 @@ class TestGrid:
 
 class TestReuse:
     reached = LevelResult(
-        Fraction(1, 10), "REACHED", 400, 350, Fraction(1, 5), looks=(Look(100, 0.4), Look(200, 0.25), Look(400, 0.12))
+        Fraction(1, 10),
+        "REACHED",
+        400,
+        350,
+        Fraction(1, 5),
+        looks=(Look(100, 0.4), Look(200, 0.25), Look(400, 0.12)),
     )
     above = LevelResult(Fraction(1, 10), "RISK_ABOVE_TARGET")
 
@@ -149,10 +166,12 @@ class TestReuse:
         assert reused([self.above], target, 2 * target) == {}
 
     def test_the_key_is_public_and_the_same_for_all_targets(self) -> None:
-        one = cache_key("mean", {"a": 1}, "rides", "event", Terms.of("0.1", 1))
-        assert one == cache_key("mean", {"a": 1}, "rides", "event", Terms.of("0.2", 1))
-        assert one != cache_key("mean", {"a": 2}, "rides", "event", Terms.of("0.1", 1))
-        assert one != cache_key("mean", {"a": 1}, "rides", "event", Terms.of("0.1", 1, records_per_unit=2))
+        one = cache_key("mean", {"a": 1}, "rides", "event", ProfileTerms.of("0.1", 1))
+        assert one == cache_key("mean", {"a": 1}, "rides", "event", ProfileTerms.of("0.2", 1))
+        assert one != cache_key("mean", {"a": 2}, "rides", "event", ProfileTerms.of("0.1", 1))
+        assert one != cache_key(
+            "mean", {"a": 1}, "rides", "event", ProfileTerms.of("0.1", 1, records_per_unit=2)
+        )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +189,13 @@ class TestReuse:
     ],
 )
 def test_a_profile_grows_old(changes: dict[str, object], reason: str) -> None:
-    given_values = {"now_ms": 100, "max_age_ms": 1000, "config_version": 1, "target": 0.1, "promised": Fraction(1, 5)}
+    given_values = {
+        "now_ms": 100,
+        "max_age_ms": 1000,
+        "config_version": 1,
+        "target": 0.1,
+        "promised": Fraction(1, 5),
+    }
     made = Made(at_ms=0, config_version=1, target=0.1, dp_records=1000)
     assert stale(made, **(given_values | changes)) == reason  # type: ignore[arg-type]
 
@@ -181,12 +206,19 @@ def test_pictures() -> None:
     assert "not reached" in text
     assert "900" in text
     assert len(text.splitlines()) == 1 + len(GRID)
-    for svg in (
-        profile_svg(profile, title="a < b"),
-        profile_svg(profile, band=[(0.1, 0.0, 900.0), (1.0, 50.0, 200.0)]),
-        profile_svg(Profile(GRID, (None,) * 10, Fraction(1), Fraction(1, 2))),
-    ):
-        ElementTree.fromstring(svg)
+    levels = tuple(str(one) for one in (0.01, 0.1, 1))
+    measured = ({"level": "0.1", "band": (0, 900)}, {"level": "1", "band": (50, 200)})
+    svg = document(
+        ProfileView("a < b", "ACTIVE", "measured", levels, (None, 400, 90), measured=measured)
+    )
+    root = ElementTree.fromstring(svg)
+    dots = [one for one in root.iter() if one.get("class") == "dot"]
+    assert len(dots) == 2
+    assert 'class="band"' in svg
+    assert "a &lt; b: samples by epsilon (measured)" in svg
+    nothing = document(ProfileView("a", "ACTIVE", "none", ("1",), (None,)))
+    ElementTree.fromstring(nothing)
+    assert "no level is reached" in nothing
 
 
 def test_a_research_profile_takes_public_data_only() -> None:
@@ -194,9 +226,18 @@ def test_a_research_profile_takes_public_data_only() -> None:
     table = pa.Table.from_batches([one.draw(np.random.default_rng(0), 3000)])
     options = {"samples": (10, 300), "levels": ("0.1", "1"), "repeats": 5}
     found = research_profile(one.ptk, table, **options)  # type: ignore[arg-type]
-    assert [(point.epsilon, point.samples) for point in found] == [(0.1, 10), (0.1, 300), (1.0, 10), (1.0, 300)]
+    assert [(point.epsilon, point.samples) for point in found] == [
+        (0.1, 10),
+        (0.1, 300),
+        (1.0, 10),
+        (1.0, 300),
+    ]
     assert found[-1].loss == pytest.approx(0.02, abs=0.01)
-    ElementTree.fromstring(research_svg(found, title="mean"))
+    svg = research_svg(found, title="mean")
+    assert [one.tag for one in ElementTree.fromstring(svg).iter()].count(
+        "{http://www.w3.org/2000/svg}circle"
+    ) == len(found)
+    ElementTree.fromstring(research_svg([], title="nothing"))
     with pytest.raises(Refused) as refused:
         research_profile(one.ptk, table, stream="rides", **options)  # type: ignore[arg-type]
     assert refused.value.reason == "RESEARCH_REFUSED"

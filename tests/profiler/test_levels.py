@@ -37,7 +37,9 @@ def test_levels_rise_evenly_within_their_ends(count: int, epsilon: str) -> None:
     assert len(levels) == count
     assert list(levels) == sorted(set(levels))
     for step, level in enumerate(levels):
-        assert float(level) == pytest.approx(float(epsilon) * 10 ** (-2 + 2 * step / (count - 1)), rel=0.05)
+        assert float(level) == pytest.approx(
+            float(epsilon) * 10 ** (-2 + 2 * step / (count - 1)), rel=0.05
+        )
 
 
 @pytest.mark.parametrize(

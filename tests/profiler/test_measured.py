@@ -1,4 +1,6 @@
-"""What a measured profile says, charges and does with PTKs and data that are not as they should be."""
+"""What a measured profile says, charges and does with PTKs and data that are not as they should
+be.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,12 @@ import pyarrow as pa
 import pytest
 
 from benchmarks._profiler.problems import problem
-from benchmarks._profiler.ptks import ClosedMean, Mean
-from profiler import measure as measuring
-from profiler.analytic import Profile
-from profiler.bench import MemoryBench
-from profiler.measure import LevelResult
-from profiler.pieces import check_disjoint, parts_of, price_at
-from profiler.profiles import MeasuredProfile, profile_of
-from profiler.schedule import STATES, Terms, schedule
-from profiler.tasks import Answer, Task, TrainTask, charges_of
+from benchmarks._profiler.ptks import Mean
+from profiler.measuring import measure as measuring
+from profiler.measuring.measure import LevelResult
+from profiler.measuring.pieces import check_disjoint, parts_of, price_at
+from profiler.measuring.schedule import STATES, ProfileTerms, schedule
+from profiler.measuring.tasks import Answer, Task, TrainTask, charges_of
 from ptklib.errors import InvalidInput, Refused
 from ptklib.privacy.amounts import Number
 from ptklib.ptk import Arrays, Batches, Tags
@@ -47,7 +46,11 @@ def test_a_reachable_target_is_reached_with_a_witness_at_every_level() -> None:
 
 def test_a_target_below_the_least_risk_is_told_once_and_skipped_elsewhere() -> None:
     found = profiled("threshold", 0.3, "0.1")
-    assert [result.status for result in found.results] == ["SKIPPED", "SKIPPED", "RISK_ABOVE_TARGET"]
+    assert [result.status for result in found.results] == [
+        "SKIPPED",
+        "SKIPPED",
+        "RISK_ABOVE_TARGET",
+    ]
     assert found.profile.samples == (None, None, None)
     assert not any(result.charged for result in found.results[:-1])
 
@@ -76,14 +79,18 @@ class TestCharges:
         assert sorted(charge.name for charge in book.spent) == sorted(ran)
         assert book.reserved == [], "the rest is released"
         assert found.spent == price_at(book.spent)
-        plan = schedule(one.ptk, Terms.of("0.1", 1, n_max=1024), ["0.1", "0.3", "1"], 150_000)
+        plan = schedule(
+            one.ptk, ProfileTerms.of("0.1", 1, n_max=1024), ["0.1", "0.3", "1"], 150_000
+        )
         worst = plan.worst_case
         assert set(found.spent) < set(worst)
         for piece, cost in found.spent.items():
             assert cost.epsilon(0) <= worst[piece].epsilon(0) + 1e-12
             if "/train-" in piece.name:
                 level = float(piece.name.split("/")[0].removeprefix("level "))
-                assert cost.epsilon(0) == pytest.approx(level + (0.125 if piece.name.endswith("-1") else 0))
+                assert cost.epsilon(0) == pytest.approx(
+                    level + (0.125 if piece.name.endswith("-1") else 0)
+                )
 
     def test_states_that_are_read_share_a_charge_and_no_record(self) -> None:
         book = bench(problem("mean", 0.05), 400_000, runner=planted_run)
@@ -92,15 +99,24 @@ class TestCharges:
         assert len(names) == len(set(names)), "nothing is spent twice"
         for result in found.results:
             read = [name for name in result.charged if "/read-" in name]
-            assert len(read) == len(result.readings) == sum("/reading-" in name for name in result.charged) > 0
+            assert (
+                len(read)
+                == len(result.readings)
+                == sum("/reading-" in name for name in result.charged)
+                > 0
+            )
             states = [int(name.rsplit("-", 1)[1]) for name in read]
             assert states == [one.states for one in result.readings]
-            assert result.trainings == sum("/train-" in name for name in result.charged) + sum(states)
+            assert result.trainings == sum("/train-" in name for name in result.charged) + sum(
+                states
+            )
         for name in names:
             tasks = [task for task, _ in book.asked.values() if task.charge.name == name]
             check_disjoint(task.piece for task in tasks)
             assert len(tasks) == (int(name.rsplit("-", 1)[1]) if "/read-" in name else 1)
-        level = {piece: float(piece.name.split("/")[0].removeprefix("level ")) for piece in found.spent}
+        level = {
+            piece: float(piece.name.split("/")[0].removeprefix("level ")) for piece in found.spent
+        }
         for piece, cost in found.spent.items():
             if "/read-" in piece.name:
                 assert cost.epsilon(0) == pytest.approx(level[piece])
@@ -108,9 +124,11 @@ class TestCharges:
                 assert cost.epsilon(0) <= 0.5 + 1e-12, "looks, readings and the count"
 
     def test_tasks_that_share_a_charge_and_a_record_are_refused(self) -> None:
-        plan = schedule(Mean(), Terms.of("0.1", 1, n_max=64), ["1"], 200_000)
+        plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=64), ["1"], 200_000)
         read, other = plan.levels[0].reads[-1], plan.levels[0].reads[0]
-        task = TrainTask(read.train, Mean(), plan.levels[0].level, plan.terms.delta, 1, None, 0, Planted())
+        task = TrainTask(
+            read.train, Mean(), plan.levels[0].level, plan.terms.delta, 1, None, 0, Planted()
+        )
         parts = [replace(task, part=part) for part in parts_of(read.train.piece, read.states)]
         assert charges_of(parts) == [read.train]
         for wrong in ([*parts, parts[0]], [*parts, task], [replace(task, part=other.train.piece)]):
@@ -122,23 +140,11 @@ class TestCharges:
         found = profiled(bench=book)
         assert {result.status for result in found.results} == {"REFUSED"}
         assert found.results[0].reason == "BUDGET_EXCEEDED"
-        assert (book.spent, found.spent, found.epsilon_spent) == ([], {}, 0.0)
-
-    def test_a_closed_form_costs_nothing_and_opens_nothing(self) -> None:
-        def never() -> MemoryBench:
-            raise AssertionError("no bench is needed")
-
-        found = profile_of(ClosedMean(variance=0.01), Terms.of("0.1", 1), ("0.1", "1"), never, 10)
-        assert isinstance(found, Profile)
-        assert found.source == "analytic"
-        book = bench(problem("mean", 0.05), 150_000, runner=planted_run)
-        terms = Terms.of("0.1", 1, n_max=1024)
-        measured = profile_of(Mean(), terms, ("0.3", "1"), lambda: book, 150_000, noise=Planted())
-        assert isinstance(measured, MeasuredProfile)
+        assert (book.spent, found.spent) == ([], {})
 
     def test_an_unreserved_piece_does_not_open(self) -> None:
         one = problem("mean", 0.05)
-        plan = schedule(one.ptk, Terms.of("0.1", 1, n_max=64), ["1"], 50_000)
+        plan = schedule(one.ptk, ProfileTerms.of("0.1", 1, n_max=64), ["1"], 50_000)
         with pytest.raises(Refused):
             measuring.measure(one.ptk, plan, [plan.levels[0].level], bench(one, 1000), Planted())
 
@@ -179,7 +185,9 @@ class Wrong(Mean):
 
 
 class TestReadings:
-    def test_they_go_on_until_the_risk_has_crossed_what_passes_and_the_estimate_lies_there(self) -> None:
+    def test_they_go_on_until_the_risk_has_crossed_what_passes_and_the_estimate_lies_there(
+        self,
+    ) -> None:
         seen = set()
         for kind, seed in product(("mean", "histogram", "threshold"), range(3)):
             for result in profiled(kind, 0.05, records=400_000, seed=seed).results:
@@ -195,17 +203,21 @@ class TestReadings:
         assert seen == {0.5, 2.0}, "some witnesses are lucky"
 
     def test_without_them_the_looks_tell(self) -> None:
-        terms = Terms.of("0.1", 1, n_max=1024, states=0)
+        terms = ProfileTerms.of("0.1", 1, n_max=1024, states=0)
         for result in profiled("histogram", records=400_000, terms=terms).results:
             assert result.readings == ()
-            assert len(result.looks) == 1 or result.looks[-2].samples <= (result.estimate or 0) <= (result.samples or 0)
+            assert len(result.looks) == 1 or result.looks[-2].samples <= (result.estimate or 0) <= (
+                result.samples or 0
+            )
 
     def test_one_that_fails_leaves_the_witness(self) -> None:
         class Unlucky(WatchingBench):
             def run(self, tasks: Sequence[Task]) -> list[Answer]:
                 found = super().run(tasks)
                 return [
-                    replace(one, arrays=None, value=None, failure="died") if "/read-" in task.charge.name else one
+                    replace(one, arrays=None, value=None, failure="died")
+                    if "/read-" in task.charge.name
+                    else one
                     for task, one in zip(tasks, found, strict=True)
                 ]
 
@@ -219,9 +231,10 @@ class TestReadings:
     def test_they_scatter_less_than_looks(self) -> None:
         spreads = []
         for states in (0, STATES):
-            terms = Terms.of("0.1", 1, n_max=512, states=states)
+            terms = ProfileTerms.of("0.1", 1, n_max=512, states=states)
             found = [
-                profiled("least squares", levels=["0.3"], records=100_000, seed=seed, terms=terms) for seed in range(16)
+                profiled("least squares", levels=["0.3"], records=100_000, seed=seed, terms=terms)
+                for seed in range(16)
             ]
             spreads.append(np.std([np.log(one.results[0].estimate or 1) for one in found]))
         assert spreads[1] < spreads[0] * 0.75
@@ -233,14 +246,18 @@ class TestBadInput:
         found = profiled(ptk=Wrong(how=how))
         assert {result.status for result in found.results} == {"FAILED"}
         assert all(result.reason.startswith("LOSS_INVALID") for result in found.results)
-        assert all(result.trainings == 12 for result in found.results), "no more than the first size"
+        assert all(result.trainings == 12 for result in found.results), (
+            "no more than the first size"
+        )
 
     def test_a_few_invalid_losses_are_not_told_apart_but_count_as_the_worst(self) -> None:
         """Whether one record has an invalid loss is data: only through noise may it show."""
 
         @dataclass(frozen=True, kw_only=True)
         class OneInvalid(Mean):
-            def loss(self, arrays: Arrays, batches: Batches) -> np.ndarray[Any, np.dtype[np.float64]]:
+            def loss(
+                self, arrays: Arrays, batches: Batches
+            ) -> np.ndarray[Any, np.dtype[np.float64]]:
                 found = super().loss(arrays, batches)
                 found[:1] = np.nan
                 return found
@@ -248,7 +265,9 @@ class TestBadInput:
         assert {result.status for result in profiled(ptk=OneInvalid()).results} == {"REACHED"}
 
     def test_the_wrong_number_of_losses(self) -> None:
-        assert all("LOSS_INVALID" in result.reason for result in profiled(ptk=Wrong(how="short")).results)
+        assert all(
+            "LOSS_INVALID" in result.reason for result in profiled(ptk=Wrong(how="short")).results
+        )
 
     def test_a_crash_at_one_level_leaves_the_others(self) -> None:
         found = profiled(ptk=Wrong(how="crash at one level"))
@@ -273,7 +292,9 @@ class TestBadInput:
         assert book.spent == []
 
     def test_fewer_records_than_planned_never_make_a_witness(self) -> None:
-        """The slice turns out to be almost empty, which nobody is told: the tests must hold for any number of records."""
+        """The slice turns out to be almost empty, which nobody is told: the tests must hold for any
+        number of records.
+        """
         book = bench(problem("mean", 0.05), 40, runner=planted_run)
         assert "REACHED" not in {result.status for result in profiled(bench=book).results}
 
@@ -334,7 +355,7 @@ def test_results_survive_json() -> None:
 
 def test_tasks_say_nothing_of_states_when_printed() -> None:
     one = problem("mean", 0.05)
-    plan = schedule(one.ptk, Terms.of("0.1", 1, n_max=64), ["1"], 50_000)
+    plan = schedule(one.ptk, ProfileTerms.of("0.1", 1, n_max=64), ["1"], 50_000)
     charge = plan.levels[0].trains[0][0]
     task = TrainTask(charge, one.ptk, plan.levels[0].level, plan.terms.delta, 1, None, 0, Planted())
     assert "array" not in repr(task) + repr(Answer(arrays={"f": np.zeros(3)}))

@@ -1,4 +1,6 @@
-"""Neighbours through the whole profiler: no easier to tell apart than the charges say, and a third of the noise is caught."""
+"""Neighbours through the whole profiler: no easier to tell apart than the charges say, and a third
+of the noise is caught.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,19 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks._profiler.ptks import Threshold
-from profiler import schedule as scheduling
-from profiler.bounds import UNIT, upper_centre
-from profiler.pieces import Piece
+from profiler.measuring import schedule as scheduling
+from profiler.measuring.bounds import UNIT, upper_centre
+from profiler.measuring.pieces import Piece
+from profiler.measuring.schedule import Prices, ProfileTerms, Schedule, schedule
+from profiler.measuring.tasks import (
+    Answer,
+    LookTask,
+    SystemNoise,
+    _typical,
+    look_release,
+    lower_release,
+)
 from profiler.profiles import measured_profile
-from profiler.schedule import Prices, Schedule, Terms, schedule
-from profiler.tasks import Answer, LookTask, SystemNoise, _typical, look_release, lower_release
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.testing.audit import audit_epsilon
 from tests.profiler.small import WatchingBench
@@ -26,24 +35,41 @@ from tests.profiler.small import WatchingBench
 RUNS = 700
 RECORDS = 6_000
 PTK = Threshold(grid=4)
-TERMS = Terms.of("0.2", 1, n_max=8, first=8, repeats=2, states=0, prices=Prices(looks=Fraction(2), lower=Fraction(2)))
+TERMS = ProfileTerms.of(
+    "0.2",
+    1,
+    n_max=8,
+    first=8,
+    repeats=2,
+    states=0,
+    prices=Prices(looks=Fraction(2), lower=Fraction(2)),
+)
 
 
 def plan() -> Schedule:
     return schedule(PTK, TERMS, ["1"], RECORDS)
 
 
-def outputs(piece: Piece, number: Callable[[dict[str, Answer]], int]) -> Callable[[int, int], NDArray[np.float64]]:
+def outputs(
+    piece: Piece, number: Callable[[dict[str, Answer]], int]
+) -> Callable[[int, int], NDArray[np.float64]]:
     """A number that the profiler released, from runs without and with one more record in a piece.
 
-    The record is wrong under every state that these records give, so it moves all sums as far as it can.
+    The record is wrong under every state that these records give, so it moves all sums as far as it
+    can.
     """
 
     def runs(side: int, count: int) -> NDArray[np.float64]:
         x, y = np.full(40, 0.9), np.ones(40)
-        tags = np.tile([float(one.piece.start + one.piece.stop) / 2 for one in plan().charges], 40)[:40]
+        tags = np.tile([float(one.piece.start + one.piece.stop) / 2 for one in plan().charges], 40)[
+            :40
+        ]
         if side:
-            x, y, tags = np.append(x, 0.9), np.append(y, 0.0), np.append(tags, float(piece.start + piece.stop) / 2)
+            x, y, tags = (
+                np.append(x, 0.9),
+                np.append(y, 0.0),
+                np.append(tags, float(piece.start + piece.stop) / 2),
+            )
         whole = plan()
         found = []
         for _ in range(count):
@@ -74,9 +100,17 @@ def less(right: Callable[..., LaplaceRelease]) -> Callable[..., LaplaceRelease]:
 
 
 def test_a_reading_tells_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All states of a reading at once: one more record of the validation piece moves the sums of every one of them."""
-    terms = Terms.of(
-        "0.2", 1, n_max=8, first=8, repeats=2, states=6, prices=Prices(looks=Fraction(20), lower=Fraction(2))
+    """All states of a reading at once: one more record of the validation piece moves the sums of
+    every one of them.
+    """
+    terms = ProfileTerms.of(
+        "0.2",
+        1,
+        n_max=8,
+        first=8,
+        repeats=2,
+        states=6,
+        prices=Prices(looks=Fraction(20), lower=Fraction(2)),
     )
 
     def whole() -> Schedule:
@@ -116,14 +150,18 @@ def test_a_reading_tells_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("name", "number", "place", "right"),
-    [("look_release", look, "validation", look_release), ("lower_release", lower, "train-8-1", lower_release)],
+    [
+        ("look_release", look, "validation", look_release),
+        ("lower_release", lower, "train-8-1", lower_release),
+    ],
 )
 def test_neighbours_cannot_be_told_apart_beyond_the_claim(
     name: str, number: Any, place: str, right: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     charges = [one for one in plan().charges if one.piece.name.endswith(place)]
     claim = sum(one.cost.epsilon(0) for one in charges)
-    # The number that is looked at is one of what the piece pays for: the count and the training have their own.
+    # The number that is looked at is one of what the piece pays for: the count and the training
+    # have their own.
     share = float(plan().levels[0].look.epsilon if number is look else TERMS.prices.lower)
     assert share < claim
     runs = outputs(charges[0].piece, number)
@@ -135,7 +173,9 @@ def test_neighbours_cannot_be_told_apart_beyond_the_claim(
 
 
 def test_what_one_record_moves_stays_within_the_claimed_sensitivity() -> None:
-    """Exact values, without noise: any record in any data set moves the least sum and the looks by at most one record."""
+    """Exact values, without noise: any record in any data set moves the least sum and the looks by
+    at most one record.
+    """
     rng = np.random.default_rng(0)
     for _ in range(300):
         n = int(rng.integers(0, 12))
@@ -148,7 +188,9 @@ def test_what_one_record_moves_stays_within_the_claimed_sensitivity() -> None:
 
 
 def test_what_one_record_moves_in_a_reading() -> None:
-    """Exact values: whatever the sums of the states are, moving each by at most a record moves what is told by no more."""
+    """Exact values: whatever the sums of the states are, moving each by at most a record moves what
+    is told by no more.
+    """
     rng = np.random.default_rng(0)
     for _ in range(300):
         states = int(rng.integers(1, 9))
@@ -157,4 +199,6 @@ def test_what_one_record_moves_in_a_reading() -> None:
         told = [_typical([int(one) for one in sums], 3) for sums in (before, after)]
         assert abs(told[1] - told[0]) <= UNIT
         groups = list(combinations(before.tolist(), min(3, states)))
-        assert told[0] == sum(min(one) for one in groups) // len(groups), "the mean of the worst of each three"
+        assert told[0] == sum(min(one) for one in groups) // len(groups), (
+            "the mean of the worst of each three"
+        )

@@ -5,20 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from benchmarks._profiler.ptks import ClosedMean, Mean
-from profiler.pieces import Piece, check_disjoint, parts_of, price_at
-from profiler.schedule import EARLY_SIZES, READINGS, STATES, Prices, Terms, schedule
-from profiler.sizing import MOST_SHARE, needed_records, recommend_profile
+from profiler.measuring import schedule as scheduling
+from profiler.measuring.pieces import Piece, check_disjoint, parts_of, price_at
+from profiler.measuring.schedule import (
+    EARLY_SIZES,
+    READINGS,
+    STATES,
+    LevelSchedule,
+    Prices,
+    ProfileTerms,
+    schedule,
+)
+from profiler.sizing import needed_records
 from ptklib.errors import InvalidInput
 
 LEVELS = ("0.1", "0.3", "1")
 
 
 def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
-    plan = schedule(Mean(), Terms.of("0.1", 1, n_max=512), LEVELS, 200_000)
+    plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=512), LEVELS, 200_000)
     pieces = {charge.piece for charge in plan.charges}
     check_disjoint(pieces)
     assert max(one.stop for one in pieces) <= 1
@@ -32,7 +42,7 @@ def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
 
 
 def test_more_states_are_trained_only_where_that_is_cheap() -> None:
-    plan = schedule(Mean(), Terms.of("0.1", 1, n_max=8192), ["0.01", "1"], 10**7)
+    plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=8192), ["0.01", "1"], 10**7)
     for level, states in zip(plan.levels, ([12, 6, 3, 3], [12, 12, 12, 3]), strict=True):
         assert level.validation is not None
         assert [len(size) for size in level.trains[:4]] == states
@@ -44,17 +54,23 @@ def test_more_states_are_trained_only_where_that_is_cheap() -> None:
 
 
 def test_many_states_are_read_where_they_are_cheap_on_one_piece_and_one_charge() -> None:
-    plan = schedule(Mean(), Terms.of("0.1", 1, n_max=8192), ["0.1", "1"], 10**7)
+    plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=8192), ["0.1", "1"], 10**7)
     for level in plan.levels:
         assert level.validation is not None
         assert len(level.readings) == READINGS
         sizes = [one.size for one in level.reads]
         assert sizes[:4] == [level.sizes[0] // 8 * 2**k or 1 for k in range(4)] or sizes[0] == 1
-        assert all(other == 2 * one for one, other in pairwise(sizes)), "none is left out in between"
+        assert all(other == 2 * one for one, other in pairwise(sizes)), (
+            "none is left out in between"
+        )
         for one in level.reads:
             piece = one.train.piece
             assert 6 <= one.states <= STATES
-            assert piece.planned_records == one.size * one.states <= level.validation.planned_records / 2
+            assert (
+                piece.planned_records
+                == one.size * one.states
+                <= level.validation.planned_records / 2
+            )
             parts = parts_of(piece, one.states)
             check_disjoint(parts)
             assert (parts[0].start, parts[-1].stop) == (piece.start, piece.stop)
@@ -62,8 +78,10 @@ def test_many_states_are_read_where_they_are_cheap_on_one_piece_and_one_charge()
             assert one.train.cost == Mean().cost(level.level)
 
 
-def test_a_slice_without_room_to_read_keeps_its_doublings_and_pays_its_looks_with_all_there_is() -> None:
-    terms = Terms.of("0.1", 1, n_max=8192)
+def test_a_slice_without_room_to_read_keeps_its_doublings_and_pays_its_looks_with_all_there_is() -> (
+    None
+):
+    terms = ProfileTerms.of("0.1", 1, n_max=8192)
     bare = schedule(Mean(), replace(terms, states=0), ["1"], 10**7).levels[0]
     whole = schedule(Mean(), terms, ["1"], 10**7).levels[0]
     assert (bare.reads, bare.readings) == ((), ())
@@ -71,7 +89,9 @@ def test_a_slice_without_room_to_read_keeps_its_doublings_and_pays_its_looks_wit
     assert tight.sizes == bare.sizes
     assert (tight.look, tight.needed_records) == (bare.look, bare.needed_records)
     assert (tight.reads, tight.readings) == ((), ())
-    between = schedule(Mean(), terms, ["1"], (bare.needed_records + whole.needed_records) // 2).levels[0]
+    between = schedule(
+        Mean(), terms, ["1"], (bare.needed_records + whole.needed_records) // 2
+    ).levels[0]
     assert between.sizes == whole.sizes == bare.sizes
     assert between.needed_records < whole.needed_records
     fewer = {one.size: one.states for one in between.reads}
@@ -79,7 +99,9 @@ def test_a_slice_without_room_to_read_keeps_its_doublings_and_pays_its_looks_wit
 
 
 def test_the_worst_case_is_the_sum_of_what_may_run() -> None:
-    terms = Terms.of("0.1", 1, n_max=512, prices=Prices(looks=Fraction(1, 2), lower=Fraction(1, 8)))
+    terms = ProfileTerms.of(
+        "0.1", 1, n_max=512, prices=Prices(looks=Fraction(1, 2), lower=Fraction(1, 8))
+    )
     plan = schedule(Mean(), terms, LEVELS, 200_000)
     for level in plan.levels:
         at = {piece.name: cost.epsilon(0) for piece, cost in price_at(level.charges).items()}
@@ -91,8 +113,11 @@ def test_the_worst_case_is_the_sum_of_what_may_run() -> None:
 
 
 def test_a_small_slice_has_fewer_doublings_and_a_tiny_one_none() -> None:
-    terms = Terms.of("0.1", 1, n_max=1 << 20)
-    sizes = [len(schedule(Mean(), terms, ["1"], records).levels[0].sizes) for records in (20_000, 100_000, 10**7)]
+    terms = ProfileTerms.of("0.1", 1, n_max=1 << 20)
+    sizes = [
+        len(schedule(Mean(), terms, ["1"], records).levels[0].sizes)
+        for records in (20_000, 100_000, 10**7)
+    ]
     assert 0 < sizes[0] < sizes[1] < sizes[2]
     empty = schedule(Mean(), terms, ["1"], 100)
     assert empty.charges == ()
@@ -100,21 +125,39 @@ def test_a_small_slice_has_fewer_doublings_and_a_tiny_one_none() -> None:
 
 
 def test_a_promise_of_the_target_itself_profiles_at_half_of_it() -> None:
-    assert Terms.of("0.1", 1, promise="tau").promised == Fraction(1, 10)
-    assert Terms.of("0.1", 1).promised == Fraction(1, 5)
+    assert ProfileTerms.of("0.1", 1, promise="tau").promised == Fraction(1, 10)
+    assert ProfileTerms.of("0.1", 1).promised == Fraction(1, 5)
+
+
+def test_levels_laid_over_each_other_are_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in the layout would charge two levels once for the same records: it is looked for at
+    the end.
+    """
+    lay = scheduling._level
+
+    def anew(*asked: Any) -> tuple[LevelSchedule, Fraction]:
+        return lay(*asked)[0], Fraction(0)
+
+    assert schedule(Mean(), ProfileTerms.of("0.1", 1), LEVELS, 10**7).charges
+    monkeypatch.setattr(scheduling, "_level", anew)
+    with pytest.raises(InvalidInput) as error:
+        schedule(Mean(), ProfileTerms.of("0.1", 1), LEVELS, 10**7)
+    assert error.value.reason == "PIECE_INVALID"
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Terms.of("0.1", 1, promise="3tau"),
-        lambda: Terms.of("0", 1),
-        lambda: Terms.of("1", 1),
+        lambda: ProfileTerms.of("0.1", 1, promise="3tau"),
+        lambda: ProfileTerms.of("0", 1),
+        lambda: ProfileTerms.of("1", 1),
         lambda: Prices(looks=Fraction(0), lower=Fraction(1)),
-        lambda: schedule(Mean(), Terms.of("0.1", 1), [], 1000),
-        lambda: schedule(Mean(), Terms.of("0.1", 1), ["0.3", "0.1"], 1000),
+        lambda: schedule(Mean(), ProfileTerms.of("0.1", 1), [], 1000),
+        lambda: schedule(Mean(), ProfileTerms.of("0.1", 1), ["0.3", "0.1"], 1000),
         lambda: Piece("x", Fraction(1, 2), Fraction(1, 2), 5),
-        lambda: check_disjoint([Piece("x", Fraction(0), Fraction(1), 5), Piece("y", Fraction(1, 2), Fraction(1), 5)]),
+        lambda: check_disjoint(
+            [Piece("x", Fraction(0), Fraction(1), 5), Piece("y", Fraction(1, 2), Fraction(1), 5)]
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: object) -> None:
@@ -122,24 +165,9 @@ def test_what_cannot_be_is_refused(wrong: object) -> None:
         wrong()  # type: ignore[operator]
 
 
-def test_the_profile_share_is_told_before_any_data() -> None:
-    terms = Terms.of("0.1", 1, n_max=1024)
-    found = recommend_profile(
-        {"a": (Mean(), terms), "b": (ClosedMean(variance=0.01), terms)},
-        LEVELS,
-        records_per_second=10,
-        window_seconds=86_400,
-    )
-    assert found.lines["b"] == 0, "a closed form takes no records"
-    assert found.fits
-    assert found.records == found.lines["a"] == needed_records(Mean(), terms, LEVELS)
-    assert found.share == Fraction(-(-found.records * 1000 // 864_000), 1000)
-    # What was recommended is enough: no level goes without its doublings.
-    plan = schedule(Mean(), terms, LEVELS, found.records)
+def test_the_records_of_a_profile_are_told_before_any_data() -> None:
+    terms = ProfileTerms.of("0.1", 1, n_max=1024)
+    assert needed_records(ClosedMean(variance=0.01), terms, LEVELS) == 0, "it has a closed form"
+    # What is asked for is enough: no level goes without its doublings.
+    plan = schedule(Mean(), terms, LEVELS, needed_records(Mean(), terms, LEVELS))
     assert all(level.sizes == terms.sizes(level.level) for level in plan.levels)
-    tight = recommend_profile({"a": (Mean(), terms)}, LEVELS, records_per_second=1, window_seconds=3600)
-    assert not tight.fits
-    assert tight.share == MOST_SHARE
-    assert tight.window_seconds * MOST_SHARE >= tight.records
-    with pytest.raises(InvalidInput):
-        recommend_profile({}, LEVELS, records_per_second=0, window_seconds=1)

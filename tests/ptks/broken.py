@@ -1,4 +1,7 @@
-"""A small PTK that keeps the contract, and many that break it in one way each. `check_ptk` must catch them all."""
+"""A small PTK that keeps the contract, and many that break it in one way each.
+
+`check_ptk` must catch them all.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost, PureCost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.release import LaplaceRelease
-from ptklib.privacy.source import BitSource
+from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of, count_of
 
 
@@ -40,7 +43,9 @@ class Average(Ptk):
     def feature_names(self) -> tuple[str, ...]:
         return (f"{self.column}_average",)
 
-    def releases(self, epsilon: Number, delta: Number, records_per_unit: int) -> dict[str, LaplaceRelease]:
+    def releases(
+        self, epsilon: Number, delta: Number, records_per_unit: int
+    ) -> dict[str, LaplaceRelease]:
         delta_exact(delta)
         half, records = epsilon_exact(epsilon) / 2, count_of(records_per_unit)
         return {
@@ -78,7 +83,8 @@ class Average(Ptk):
 
     def units(self, batches: Batches) -> NDArray[np.int64]:
         parts = [
-            self.grid.encode(column_of(one, self.column).to_numpy(zero_copy_only=False)) for one in batches_of(batches)
+            self.grid.encode(column_of(one, self.column).to_numpy(zero_copy_only=False))
+            for one in batches_of(batches)
         ]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
@@ -106,9 +112,15 @@ class KeepsObjects(Average):
     """Holds a Python object and a copy for each record, and says nothing about it."""
 
     def train_dp(self, batches: Batches, **options: Any) -> Arrays:
-        listed = [(bytes(1000), one) for batch in batches_of(batches) for one in batch.column(self.column).to_pylist()]
+        listed = [
+            (bytes(1000), one)
+            for batch in batches_of(batches)
+            for one in batch.column(self.column).to_pylist()
+        ]
         values = pa.array([one for _, one in listed], pa.float64())
-        return super().train_dp([pa.RecordBatch.from_arrays([values], names=[self.column])], **options)
+        return super().train_dp(
+            [pa.RecordBatch.from_arrays([values], names=[self.column])], **options
+        )
 
 
 class LossByProduct(Average):
@@ -186,8 +198,14 @@ class HalfNoise(Average):
 class LowestBit(Average):
     """Noise of twice the size on all but the lowest bit of every total, which is as it is."""
 
-    def train_dp(self, batches: Batches, *, previous: Arrays | None = None, **options: Any) -> Arrays:
-        asked = {name: options[name] for name in ("epsilon", "delta", "records_per_unit") if name in options}
+    def train_dp(
+        self, batches: Batches, *, previous: Arrays | None = None, **options: Any
+    ) -> Arrays:
+        asked = {
+            name: options[name]
+            for name in ("epsilon", "delta", "records_per_unit")
+            if name in options
+        }
         self.releases(**({"delta": 0, "records_per_unit": 1} | asked))
         if previous is not None:
             self.validate(previous)
@@ -198,12 +216,19 @@ class LowestBit(Average):
 
 
 class SmallSensitivity(Average):
-    """Takes a quarter of the range for the sensitivity, as if values were centred and half as wide."""
+    """Takes a quarter of the range for the sensitivity, as if values were centred and half as
+    wide.
+    """
 
-    def releases(self, epsilon: Number, delta: Number, records_per_unit: int) -> dict[str, LaplaceRelease]:
+    def releases(
+        self, epsilon: Number, delta: Number, records_per_unit: int
+    ) -> dict[str, LaplaceRelease]:
         made = super().releases(epsilon, delta, records_per_unit)
         total = made["total"]
-        return {**made, "total": LaplaceRelease(epsilon=total.epsilon, sensitivity=total.sensitivity // 4)}
+        return {
+            **made,
+            "total": LaplaceRelease(epsilon=total.epsilon, sensitivity=total.sensitivity // 4),
+        }
 
 
 class GlobalNoise(Average):
@@ -211,14 +236,20 @@ class GlobalNoise(Average):
 
     def train_dp(self, batches: Batches, **options: Any) -> Arrays:
         arrays = super().train_dp(batches, **options)
-        return {name: array + np.random.default_rng().integers(-3, 4, 1) for name, array in arrays.items()}
+        return {
+            name: array + np.random.default_rng().integers(-3, 4, 1)
+            for name, array in arrays.items()
+        }
 
 
 class DataBounds(Average):
     """Bounds that widen to what is found: one far record moves every other."""
 
     def units(self, batches: Batches) -> NDArray[np.int64]:
-        values = [column_of(one, self.column).to_numpy(zero_copy_only=False) for one in batches_of(batches)]
+        values = [
+            column_of(one, self.column).to_numpy(zero_copy_only=False)
+            for one in batches_of(batches)
+        ]
         found = np.concatenate([np.zeros(0), *values])
         top = float(np.max(found, initial=self.upper))
         return np.rint(np.clip(found / top, 0, 1) * self.grid.upper_units).astype(np.int64)
@@ -280,7 +311,10 @@ class FailsOnEmpty(Average):
     def exact(self, batches: Batches) -> Arrays:
         units = self.units(batches)
         total = int(units.sum())
-        return {"count": np.array([len(units)]), "total": np.array([(total // len(units)) * len(units)])}
+        return {
+            "count": np.array([len(units)]),
+            "total": np.array([(total // len(units)) * len(units)]),
+        }
 
 
 class ForgetsPrevious(Average):
@@ -293,7 +327,9 @@ class ForgetsPrevious(Average):
 class TakesAnyPrevious(Average):
     """Uses whatever it is given as the last state."""
 
-    def train_dp(self, batches: Batches, *, previous: Arrays | None = None, **options: Any) -> Arrays:
+    def train_dp(
+        self, batches: Batches, *, previous: Arrays | None = None, **options: Any
+    ) -> Arrays:
         arrays = super().train_dp(batches, **options)
         return {name: arrays[name] + (previous or {}).get(name, 0) for name in arrays}
 
@@ -308,14 +344,18 @@ class UnderCharged(Average):
 class OverSpent(Average):
     """Spends the whole epsilon twice, and says so."""
 
-    def releases(self, epsilon: Number, delta: Number, records_per_unit: int) -> dict[str, LaplaceRelease]:
+    def releases(
+        self, epsilon: Number, delta: Number, records_per_unit: int
+    ) -> dict[str, LaplaceRelease]:
         return super().releases(2 * epsilon_exact(epsilon), delta, records_per_unit)
 
 
 class IgnoresUsers(Average):
     """The same noise however many records a user has."""
 
-    def releases(self, epsilon: Number, delta: Number, records_per_unit: int) -> dict[str, LaplaceRelease]:
+    def releases(
+        self, epsilon: Number, delta: Number, records_per_unit: int
+    ) -> dict[str, LaplaceRelease]:
         count_of(records_per_unit)
         return super().releases(epsilon, delta, 1)
 
@@ -340,7 +380,12 @@ class RisingProfile(Average):
     """Wants more records for more budget."""
 
     def analytic_profile(
-        self, target: float, levels: Sequence[Number], delta: Number = 0, *, records_per_unit: int = 1
+        self,
+        target: float,
+        levels: Sequence[Number],
+        delta: Number = 0,
+        *,
+        records_per_unit: int = 1,
     ) -> tuple[int | None, ...]:
         return tuple(100 * (place + 1) for place, _ in enumerate(levels))
 
@@ -356,7 +401,10 @@ class Objects(Average):
     """Arrays of Python objects."""
 
     def train_dp(self, batches: Batches, **options: Any) -> Arrays:
-        return {name: array.astype(object) for name, array in super().train_dp(batches, **options).items()}
+        return {
+            name: array.astype(object)
+            for name, array in super().train_dp(batches, **options).items()
+        }
 
 
 class NotATuple(Average):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptklib.ptks.adding import Adder
+from ptklib.ptks.tables.adding import Adder
 
 
 @pytest.mark.parametrize("cells", [1, 7, 266, 2048, 2049, 5000])
@@ -17,7 +17,10 @@ def test_sums_are_exact(cells: int, order: str) -> None:
     values = rng.integers(0, 4097, len(codes)).astype(np.float64)
     adder = Adder(cells, 4096)
     places = adder.places(codes)
-    wanted = np.bincount(codes, minlength=cells), np.bincount(codes, weights=values, minlength=cells).astype(np.int64)
+    wanted = (
+        np.bincount(codes, minlength=cells),
+        np.bincount(codes, weights=values, minlength=cells).astype(np.int64),
+    )
     counts, sums = adder.counts_and_sums(places, values)
     assert counts.tolist() == adder.counts(places).tolist() == wanted[0].tolist()
     assert sums.tolist() == adder.sums(places, values).tolist() == wanted[1].tolist()
@@ -36,4 +39,6 @@ def test_pieces_may_differ_in_length() -> None:
     adder = Adder(5)
     for rows in (3, 1000, 0, 17):
         codes = np.arange(rows) % 5
-        assert adder.counts(adder.places(codes)).tolist() == np.bincount(codes, minlength=5).tolist()
+        assert (
+            adder.counts(adder.places(codes)).tolist() == np.bincount(codes, minlength=5).tolist()
+        )

@@ -1,4 +1,6 @@
-"""`check_ptk` lets right PTKs pass and catches every broken one, by the right check and in plain words."""
+"""`check_ptk` lets right PTKs pass and catches every broken one, by the right check and in plain
+words.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,10 @@ from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptk import Tags
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.statistics import Statistics
-from ptklib.testing.ptk_checks import PtkCheckFailed, Report, check_ptk, list_checks
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.testing import ptk_privacy_checks
+from ptklib.testing.ptk_checks import CheckReport, PtkCheckFailed, check_ptk, list_checks
 from tests.ptks.broken import BROKEN, Average
 
 ZONES = IntegerRange(column="zone", first=0, last=9)
@@ -23,19 +26,35 @@ VALUE: dict[str, Any] = {"value": "speed", "lower": -20.0, "upper": 100.0}
 VARIANTS = {
     "counts": Statistics(keys=(ZONES,), statistics=("count",)),
     "counts gaussian": Statistics(
-        keys=(Categories(column="city", values=("a", "b", "c")),), statistics=("count",), mechanism="gaussian"
+        keys=(Categories(column="city", values=("a", "b", "c")),),
+        statistics=("count",),
+        mechanism="gaussian",
     ),
-    "means": Statistics(keys=(TimePart(column="time", part="weekday"),), statistics=("mean", "count"), **VALUE),
+    "means": Statistics(
+        keys=(TimePart(column="time", part="weekday"),), statistics=("mean", "count"), **VALUE
+    ),
     "means gaussian": Statistics(
-        keys=(Bins(column="age", edges=(0, 18, 65, 120)),), statistics=("mean",), mechanism="gaussian", **VALUE
+        keys=(Bins(column="age", edges=(0, 18, 65, 120)),),
+        statistics=("mean",),
+        mechanism="gaussian",
+        **VALUE,
     ),
     "variances": Statistics(
-        keys=(Categories(column="city", values=(3, 5, 8)),), statistics=("sum", "variance"), prefix="x", **VALUE
+        keys=(Categories(column="city", values=(3, 5, 8)),),
+        statistics=("sum", "variance"),
+        prefix="x",
+        **VALUE,
     ),
     "variances gaussian": Statistics(
-        keys=(ZONES,), statistics=("count", "sum", "mean", "variance"), mechanism="gaussian", resolution=0.5, **VALUE
+        keys=(ZONES,),
+        statistics=("count", "sum", "mean", "variance"),
+        mechanism="gaussian",
+        resolution=0.5,
+        **VALUE,
     ),
-    "two keys": Statistics(keys=(TimePart(column="time", part="hour"), ZONES), statistics=("mean",), **VALUE),
+    "two keys": Statistics(
+        keys=(TimePart(column="time", part="hour"), ZONES), statistics=("mean",), **VALUE
+    ),
 }
 
 
@@ -49,7 +68,9 @@ def test_the_ptk_that_the_broken_ones_are_made_of_passes() -> None:
     assert check_ptk(Average()).failed == ()
 
 
-@pytest.mark.parametrize(("kind", "check", "words"), BROKEN, ids=[kind.__name__ for kind, _, _ in BROKEN])
+@pytest.mark.parametrize(
+    ("kind", "check", "words"), BROKEN, ids=[kind.__name__ for kind, _, _ in BROKEN]
+)
 def test_a_broken_ptk_is_caught(kind: type[Average], check: str, words: str) -> None:
     with pytest.raises(PtkCheckFailed) as caught:
         check_ptk(kind())
@@ -79,7 +100,8 @@ def test_half_of_the_gaussian_noise_is_caught() -> None:
 
 
 def test_every_check_but_two_has_a_broken_ptk() -> None:
-    # Not seen to fail: audit_user (the audit with more records, run only if that holds) and state_round_trip.
+    # Not seen to fail: audit_user (the audit with more records, run only if that holds) and
+    # state_round_trip.
     caught = {check for _, check, _ in BROKEN} | {"audit_user", "state_round_trip"}
     assert set(list_checks(Average())) == caught
 
@@ -89,17 +111,34 @@ def test_checks_are_chosen_by_tags() -> None:
         tags = Tags(units=("event",))
 
     left_out = set(list_checks(Average())) - set(list_checks(Plain()))
-    assert left_out == {"merge", "foreign_previous", "exact_minimiser", "records_per_unit", "audit_user"}
+    assert left_out == {
+        "merge",
+        "foreign_previous",
+        "exact_minimiser",
+        "records_per_unit",
+        "audit_user",
+    }
 
 
-def test_outside_a_test_one_check_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def short_audits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits that could catch little, for what is not about them."""
+    monkeypatch.setattr(ptk_privacy_checks, "_RUNS", 200)
+    monkeypatch.setattr(ptk_privacy_checks, "_FIRST_RUNS", 100)
+
+
+@pytest.mark.usefixtures("short_audits")
+def test_outside_a_test_one_check_is_skipped_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     report = check_ptk(Average())
-    assert isinstance(report, Report)
+    assert isinstance(report, CheckReport)
     assert [one.name for one in report.outcomes if one.skipped] == ["noise_from_the_source"]
     assert "while a pytest test runs" in str(report)
 
 
+@pytest.mark.usefixtures("short_audits")
 def test_data_may_be_given_and_must_be_enough() -> None:
     table = pa.table({"speed": np.linspace(0, 100, 200), "other": ["text"] * 200})
     assert check_ptk(Average(), data=table).failed == ()

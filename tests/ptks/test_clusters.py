@@ -1,4 +1,6 @@
-"""The Clusters PTK: exact sums and grids, the sensitivity it claims, the price, its rules, and what it finds."""
+"""The Clusters PTK: exact sums and grids, the sensitivity it claims, the price, its rules, and what
+it finds.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,12 @@ from hypothesis import strategies as st
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import DiscreteLaplaceCost, PureCost
 from ptklib.privacy.mechanisms.release import GaussianRelease
-from ptklib.ptks import clusters, clusters_lloyd
 from ptklib.ptks.clusters import Clusters
-from ptklib.ptks.clusters_grid import Grid, _halved
-from ptklib.ptks.clusters_lloyd import Records
-from ptklib.ptks.clusters_noise import CubeRelease
+from ptklib.ptks.clusters import lloyd as clusters_lloyd
+from ptklib.ptks.clusters import ptk as clusters
+from ptklib.ptks.clusters.grid import Grid, _halved
+from ptklib.ptks.clusters.lloyd import Records
+from ptklib.ptks.clusters.noise import CubeRelease
 from ptklib.ptks.vectors import STEPS, Bounded, space_of
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -35,7 +38,10 @@ def values(size: int) -> tuple[Bounded, ...]:
 
 def table_of(points: Any) -> pa.Table:
     return pa.table(
-        {f"x{place}": np.ascontiguousarray(column) for place, column in enumerate(np.asarray(points, float).T)}
+        {
+            f"x{place}": np.ascontiguousarray(column)
+            for place, column in enumerate(np.asarray(points, float).T)
+        }
     )
 
 
@@ -43,7 +49,9 @@ def clouds(rows: int, size: int, count: int, seed: int = 0) -> Any:
     generator = np.random.default_rng(99)
     middles = generator.uniform(-0.8, 0.8, (count, size))
     generator = np.random.default_rng(seed)
-    return np.clip(middles[generator.integers(0, count, rows)] + generator.normal(0, 0.05, (rows, size)), -1, 1)
+    return np.clip(
+        middles[generator.integers(0, count, rows)] + generator.normal(0, 0.05, (rows, size)), -1, 1
+    )
 
 
 def inertia(points: Any, centres: Any) -> float:
@@ -51,15 +59,17 @@ def inertia(points: Any, centres: Any) -> float:
 
 
 def test_the_method_follows_from_the_number_of_columns() -> None:
-    assert [Clusters(values=values(size), clusters=3).tags.mergeable for size in (1, 2, 3, 4, 8)] == [True] * 3 + [
-        False
-    ] * 2
+    assert [
+        Clusters(values=values(size), clusters=3).tags.mergeable for size in (1, 2, 3, 4, 8)
+    ] == [True] * 3 + [False] * 2
     assert Clusters(values=values(4), clusters=3, method="grid").tags.mergeable
     assert not Clusters(values=values(2), clusters=3, method="lloyd").tags.mergeable
 
 
 @pytest.mark.parametrize("rows", [1, 700])
-def test_sums_of_the_nearest_records_are_the_plain_ones(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_of_the_nearest_records_are_the_plain_ones(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clusters_lloyd, "_MAX_ROWS", 300)
     generator = np.random.default_rng(1)
     points = generator.integers(-STEPS, STEPS + 1, (rows, 3))
@@ -69,18 +79,29 @@ def test_sums_of_the_nearest_records_are_the_plain_ones(rows: int, monkeypatch: 
     points[: rows // 2] = np.rint((centres[0] + centres[1]) / 2)
     space = space_of(values(3))
     records = Records.read(space.pieces(table_of(points / STEPS)), 3)
-    nearest = [min(range(7), key=lambda j: (int(np.square(u - centres[j]).sum()), j)) for u in points]
-    wanted = [[nearest.count(j), *(int(points[np.array(nearest) == j, c].sum()) for c in range(3))] for j in range(7)]
+    nearest = [
+        min(range(7), key=lambda j: (int(np.square(u - centres[j]).sum()), j)) for u in points
+    ]
+    wanted = [
+        [nearest.count(j), *(int(points[np.array(nearest) == j, c].sum()) for c in range(3))]
+        for j in range(7)
+    ]
     assert records.sums(centres).tolist() == wanted
 
 
 def test_missing_records_are_in_no_cluster_and_in_no_node() -> None:
     bad = pa.table({"x0": [None, 0.5, 0.5], "x1": [0.5, math.nan, 0.25]})
     space = space_of(values(2))
-    assert Records.read(space.pieces(bad), 2).sums(np.zeros((2, 2), np.int64)).tolist() == [[1, 512, 256], [0, 0, 0]]
+    assert Records.read(space.pieces(bad), 2).sums(np.zeros((2, 2), np.int64)).tolist() == [
+        [1, 512, 256],
+        [0, 0, 0],
+    ]
     grid = Grid(2, 3)
     assert grid.totals(space.pieces(bad)).sum() == grid.weight
-    for ptk in (Clusters(values=values(2), clusters=2), Clusters(values=values(2), clusters=2, method="lloyd")):
+    for ptk in (
+        Clusters(values=values(2), clusters=2),
+        Clusters(values=values(2), clusters=2, method="lloyd"),
+    ):
         assert ptk.loss(ptk.train_dp([], epsilon=1), bad.to_batches())[:2].tolist() == [0, 0]
 
 
@@ -89,7 +110,12 @@ def test_a_record_spreads_one_weight_over_the_corners_of_its_cell(size: int, nod
     grid, space = Grid(size, nodes), space_of(values(size))
     axis = np.linspace(-1, 1, nodes)
     generator = np.random.default_rng(2)
-    for point in [*generator.uniform(-1, 1, (20, size)), np.ones(size), -np.ones(size), np.zeros(size)]:
+    for point in [
+        *generator.uniform(-1, 1, (20, size)),
+        np.ones(size),
+        -np.ones(size),
+        np.zeros(size),
+    ]:
         totals = grid.totals(space.pieces(table_of([point]))).reshape((nodes,) * size)
         assert totals.sum() == grid.weight
         assert totals.min() >= 0
@@ -97,14 +123,18 @@ def test_a_record_spreads_one_weight_over_the_corners_of_its_cell(size: int, nod
         # The mean of the corners is the record, to the rounding of its place.
         for place in range(size):
             along = totals.sum(axis=tuple(other for other in range(size) if other != place))
-            assert along @ axis / grid.weight == pytest.approx(point[place], abs=2 / STEPS + 2 / 64 / (nodes - 1))
+            assert along @ axis / grid.weight == pytest.approx(
+                point[place], abs=2 / STEPS + 2 / 64 / (nodes - 1)
+            )
 
 
 def test_a_grid_of_many_records_is_the_sum_of_each() -> None:
     grid, space = Grid(2, 5), space_of(values(2))
     points = np.random.default_rng(3).uniform(-1, 1, (40, 2))
     one_by_one = sum(grid.totals(space.pieces(table_of([point]))) for point in points)
-    assert np.array_equal(grid.totals(space.pieces(table_of(points).to_batches(max_chunksize=7))), one_by_one)
+    assert np.array_equal(
+        grid.totals(space.pieces(table_of(points).to_batches(max_chunksize=7))), one_by_one
+    )
 
 
 def test_a_coarser_grid_is_what_it_would_have_been() -> None:
@@ -119,7 +149,11 @@ numbers = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([-1.0
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.tuples(numbers, numbers), st.lists(st.tuples(numbers, numbers), max_size=5), st.integers(0, 5))
+@given(
+    st.tuples(numbers, numbers),
+    st.lists(st.tuples(numbers, numbers), max_size=5),
+    st.integers(0, 5),
+)
 def test_a_record_moves_one_row_within_its_cube(
     record: tuple[float, float], others: list[tuple[float, float]], place: int
 ) -> None:
@@ -133,7 +167,9 @@ def test_a_record_moves_one_row_within_its_cube(
         lambda table: grid.totals(space.pieces(table)),
     ]
     for read in readers:
-        tables = [table_of(np.array(rows, dtype=float).reshape(-1, 2)) for rows in (without, within)]
+        tables = [
+            table_of(np.array(rows, dtype=float).reshape(-1, 2)) for rows in (without, within)
+        ]
         changes.append(np.asarray(read(tables[1]) - read(tables[0])))
     rows = clusters._weighted(changes[0], STEPS)
     assert np.abs(rows).max(axis=1).sum() in (0, STEPS)
@@ -164,7 +200,9 @@ def test_shares_sum_to_one_and_grow(number: int) -> None:
     assert len(shares) == number
 
 
-def spent(ptk: Clusters, monkeypatch: pytest.MonkeyPatch, previous: Any = None, **options: Any) -> list[Any]:
+def spent(
+    ptk: Clusters, monkeypatch: pytest.MonkeyPatch, previous: Any = None, **options: Any
+) -> list[Any]:
     """The mechanisms that a training ran, in order."""
     ran: list[Any] = []
     for kind in (CubeRelease, GaussianRelease):
@@ -200,7 +238,11 @@ def test_gaussian_iterations_spend_what_was_priced(monkeypatch: pytest.MonkeyPat
     ran = spent(ptk, monkeypatch, delta="1e-6")
     mu_squared = sum((one.sensitivity / one.sigma) ** 2 for one in ran)
     assert len(ran) == 5
-    assert mu_squared <= (cost.sensitivity / cost.sigma) ** 2 <= mu_squared * Fraction(1000001, 1000000)
+    assert (
+        mu_squared
+        <= (cost.sensitivity / cost.sigma) ** 2
+        <= mu_squared * Fraction(1000001, 1000000)
+    )
     assert 0.999 < cost.epsilon("1e-6") <= 1
     assert cost.sensitivity**2 >= ptk._count_weight**2 + 5 * STEPS**2
 
@@ -221,7 +263,11 @@ def test_clouds_are_found(size: int, count: int, mechanism: Any) -> None:
         found = [
             inertia(
                 points,
-                ptk.centres(ptk.train_dp(table_of(points).to_batches(), epsilon=2, delta=delta, noise=SeededSource(s))),
+                ptk.centres(
+                    ptk.train_dp(
+                        table_of(points).to_batches(), epsilon=2, delta=delta, noise=SeededSource(s)
+                    )
+                ),
             )
             for s in range(5)
         ]
@@ -264,8 +310,12 @@ def test_centres_keep_their_places_from_window_to_window(size: int) -> None:
 
 def test_centres_are_in_the_order_of_their_counts() -> None:
     points = np.repeat([[0.5, 0.5], [-0.5, 0.5], [0, -0.5]], [200, 3000, 1000], axis=0)
-    arrays = Clusters(values=values(2), clusters=3).train_dp(table_of(points).to_batches(), epsilon=5)
-    assert arrays["centres"] == pytest.approx(np.array([[-0.5, 0.5], [0, -0.5], [0.5, 0.5]]), abs=0.1)
+    arrays = Clusters(values=values(2), clusters=3).train_dp(
+        table_of(points).to_batches(), epsilon=5
+    )
+    assert arrays["centres"] == pytest.approx(
+        np.array([[-0.5, 0.5], [0, -0.5], [0.5, 0.5]]), abs=0.1
+    )
 
 
 def test_features_are_the_nearest_centre_and_all_distances() -> None:
@@ -275,7 +325,9 @@ def test_features_are_the_nearest_centre_and_all_distances() -> None:
         prefix="p",
     )
     arrays = {**ptk.train_dp([], epsilon=1), "centres": np.array([[0.0, 0.5], [-1.0, 0.0]])}
-    made = ptk.features(arrays, pa.table({"x0": [5.0, 0.0, None, 1e9], "x1": [1.0, 0.0, 0.5, math.nan]}))
+    made = ptk.features(
+        arrays, pa.table({"x0": [5.0, 0.0, None, 1e9], "x1": [1.0, 0.0, 0.5, math.nan]})
+    )
     assert made.column_names == ["p_cluster", "p_distance_0", "p_distance_1"]
     assert made["p_cluster"].to_pylist() == [0, 1, 0, 0]
     assert made["p_distance_0"].to_pylist() == pytest.approx(
@@ -285,16 +337,22 @@ def test_features_are_the_nearest_centre_and_all_distances() -> None:
         [math.hypot(1, 0.5), 0, math.hypot(0.5, 0.25), math.hypot(2, 0.25)]
     )
     assert ptk.centres(arrays).tolist() == [[5, 1], [0, 0]]
-    assert ptk.loss(arrays, table_of([[5, 1], [5, -2]]).to_batches()) == pytest.approx([0, (1 + 1) / 8], abs=1e-3)
+    assert ptk.loss(arrays, table_of([[5, 1], [5, -2]]).to_batches()) == pytest.approx(
+        [0, (1 + 1) / 8], abs=1e-3
+    )
 
 
 def test_lost_clusters_are_set_beside_the_largest() -> None:
     centres = np.array([[0.5, 0.5], [-0.9, -0.9], [0.9, -0.9]])
-    lost = clusters_lloyd._reseed(centres, np.array([1000.0, 1.0, 2.0]), 10.0, np.ones(2), np.random.default_rng(1))
+    lost = clusters_lloyd._reseed(
+        centres, np.array([1000.0, 1.0, 2.0]), 10.0, np.ones(2), np.random.default_rng(1)
+    )
     assert lost == [1, 2]
     assert np.linalg.norm(centres - [0.5, 0.5], axis=1).max() < 0.3
     # Nothing is large enough to be split: all stay.
-    kept = clusters_lloyd._reseed(centres, np.array([30.0, 1.0, 2.0]), 10.0, np.ones(2), np.random.default_rng(1))
+    kept = clusters_lloyd._reseed(
+        centres, np.array([30.0, 1.0, 2.0]), 10.0, np.ones(2), np.random.default_rng(1)
+    )
     assert kept == []
 
 
@@ -309,7 +367,10 @@ class HalfNoise(Clusters):
 
 
 def audited(ptk: Clusters) -> float:
-    """Add a record in a corner to none. With one iteration it moves its cluster's row by the whole cube."""
+    """Add a record in a corner to none.
+
+    With one iteration it moves its cluster's row by the whole cube.
+    """
     source = SeededSource(7)
     point = np.ones(len(ptk.values))
     record = table_of([point]).to_batches()
@@ -338,7 +399,9 @@ def audited(ptk: Clusters) -> float:
         {"values": values(1), "clusters": 2, "method": "lloyd", "iterations": 1},
     ],
 )
-def test_the_audit_accepts_the_noise_and_catches_half_of_it(config: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_accepts_the_noise_and_catches_half_of_it(
+    config: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The start is made without data; a fixed one lets the record always be in the same row.
     monkeypatch.setattr(clusters, "spread_start", lambda *_: np.array([[0.9], [-0.9]]))
     monkeypatch.setattr(np, "argsort", lambda order, kind: np.arange(len(order)))

@@ -11,7 +11,7 @@ import pytest
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import PureCost
-from ptklib.ptks.clusters_noise import CubeRelease, _below
+from ptklib.ptks.clusters.noise import CubeRelease, _below
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_pmf, check_scale
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -32,14 +32,19 @@ def test_the_price_is_epsilon_and_the_scale_is_exact() -> None:
 def test_the_largest_absolute_value_has_its_law(width: int, coarse: int) -> None:
     """P(|N|_max <= m) is proportional to the sum over r <= m of ((2r+1)^D - (2r-1)^D) q^r.
 
-    At a scale of (D+1), where the release itself would refine, many more radii are refused than at four times that.
+    At a scale of (D+1), where the release itself would refine, many more radii are refused than at
+    four times that.
     """
 
     def cdf(k: Any, scale: float) -> Any:
         r = np.arange(0, int(60 * (width + 2) * 6))
-        weights = ((2.0 * r + 1) ** width - np.where(r > 0, 2.0 * r - 1, 0) ** width) * np.exp(-r / scale)
+        weights = ((2.0 * r + 1) ** width - np.where(r > 0, 2.0 * r - 1, 0) ** width) * np.exp(
+            -r / scale
+        )
         upto = np.cumsum(weights) / weights.sum()
-        return np.where(np.asarray(k) < 0, 0.0, upto[np.clip(np.asarray(k, dtype=np.int64), 0, len(r) - 1)])
+        return np.where(
+            np.asarray(k) < 0, 0.0, upto[np.clip(np.asarray(k, dtype=np.int64), 0, len(r) - 1)]
+        )
 
     scale = coarse * (width + 1)
     release = release_of(scale, width)
@@ -48,7 +53,9 @@ def test_the_largest_absolute_value_has_its_law(width: int, coarse: int) -> None
     with planted_noise():
         source = SeededSource(width)
         check_scale(
-            lambda count: np.abs(release.release(np.zeros((count, width), np.int64), source=source)).max(axis=1),
+            lambda count: np.abs(
+                release.release(np.zeros((count, width), np.int64), source=source)
+            ).max(axis=1),
             cdf,
             scale,
             count=40_000,
@@ -56,7 +63,9 @@ def test_the_largest_absolute_value_has_its_law(width: int, coarse: int) -> None
 
 
 def pairs(scale: float, factor: int) -> dict[Any, float]:
-    """Probabilities of pairs of whole numbers when noise on a grid finer by ``factor`` is rounded, half up."""
+    """Probabilities of pairs of whole numbers when noise on a grid finer by ``factor`` is rounded,
+    half up.
+    """
     r = np.arange(-400, 401)
     weight = np.exp(-np.maximum(np.abs(r)[:, None], np.abs(r)[None, :]) / (scale * factor))
     cell = np.floor((r + factor // 2) / factor).astype(int)
@@ -74,7 +83,9 @@ def test_two_numbers_have_their_joint_law() -> None:
     with planted_noise():
         drawn = release.release(np.zeros((40_000, 2), np.int64), source=SeededSource(2))
     seen = [(int(x), int(y)) if max(abs(x), abs(y)) <= 3 else "other" for x, y in drawn]
-    check_pmf(seen, pairs(1.5, 8), against=[pairs(1.5 * 1.3, 8), pairs(1.5 / 1.3, 8), pairs(1.5, 1)])
+    check_pmf(
+        seen, pairs(1.5, 8), against=[pairs(1.5 * 1.3, 8), pairs(1.5 / 1.3, 8), pairs(1.5, 1)]
+    )
 
 
 def test_the_spread_is_the_stated_one_and_rows_are_independent() -> None:
@@ -93,7 +104,9 @@ def test_data_is_added_exactly() -> None:
         release = release_of(scale, 3)
         data = np.array([[5, -7, 10**9], [0, 1, 2]])
         with planted_noise():
-            empty, full = (release.release(one, source=SeededSource(4)) for one in (np.zeros_like(data), data))
+            empty, full = (
+                release.release(one, source=SeededSource(4)) for one in (np.zeros_like(data), data)
+            )
         assert np.array_equal(full - empty, data)
 
 
@@ -120,7 +133,9 @@ def test_beyond_all_use_is_refused() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3, 40])
 def test_whatever_is_priced_can_be_released(width: int) -> None:
-    """The sampler of radii has a limit of its own, on the scale alone: refused with the price, not after it was paid."""
+    """The sampler of radii has a limit of its own, on the scale alone: refused with the price, not
+    after it was paid.
+    """
     most = min(Fraction(2**40), Fraction(2**42, width + 1))
     assert release_of(most, width).release(np.zeros((2, width), np.int64)).shape == (2, width)
     with pytest.raises(InvalidInput, match="SCALE_TOO_LARGE"):
@@ -129,7 +144,9 @@ def test_whatever_is_priced_can_be_released(width: int) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 1), (1, 3, 2), (2,), (1,)])
 def test_rows_of_another_width_are_refused(shape: tuple[int, ...]) -> None:
-    """Their radius would have another law: four numbers with a radius for two have a loss of 2 at scale 16, not 1/16."""
+    """Their radius would have another law: four numbers with a radius for two have a loss of 2 at
+    scale 16, not 1/16.
+    """
     with pytest.raises(InvalidInput, match="DATA_SHAPE_INVALID"):
         release_of(16, 2).release(np.zeros(shape, np.int64))
 
@@ -145,7 +162,9 @@ def test_uniform_numbers_are_below_their_bounds_and_reach_all_values() -> None:
 
 
 def test_an_added_record_stays_within_the_claim_and_half_the_noise_does_not() -> None:
-    """A record in the corner of the cube: every number of the row moves by all of the sensitivity."""
+    """A record in the corner of the cube: every number of the row moves by all of the
+    sensitivity.
+    """
     epsilon, reach = 2, 1024
     data = [np.zeros((1, 3), np.int64), np.full((1, 3), reach)]
 

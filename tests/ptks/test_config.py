@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ptklib import config
+from ptklib import config, registry
 from ptklib.errors import InvalidInput
 from ptklib.ptk import batches_of, check_arrays, column_of, count_of
 
@@ -63,8 +63,14 @@ def test_json_and_back() -> None:
         ({"parts": [], "title": 3}, "Whole.title must be str or null"),
         ({"parts": [], "title": "half a pair \ud800"}, "Whole.title must be str or null"),
         ({"parts": [], "strict": 1}, "Whole.strict must be bool"),
-        ({"parts": "ab"}, r"Whole.parts must be a list of {kind: part, size} or {kind: other, name}, got 'ab'"),
-        ({"parts": [{"kind": "none"}]}, r"Whole.parts\[0\] must be {kind: part, size} or {kind: other, name}, got"),
+        (
+            {"parts": "ab"},
+            r"Whole.parts must be a list of {kind: part, size} or {kind: other, name}, got 'ab'",
+        ),
+        (
+            {"parts": [{"kind": "none"}]},
+            r"Whole.parts\[0\] must be {kind: part, size} or {kind: other, name}, got",
+        ),
         ({"parts": [{"kind": "part", "size": -1}]}, "size must not be negative"),
         ({"parts": [{"kind": "part"}]}, "CONFIG_FIELDS"),
         ({}, "missing .'parts'."),
@@ -113,3 +119,13 @@ def test_counts_are_whole_and_positive(wrong: Any) -> None:
 def test_arrays_must_be_finite() -> None:
     with pytest.raises(InvalidInput, match="must be finite"):
         check_arrays({"a": np.array([np.nan])}, {"a": ("float64", (1,))}, kind="any")
+
+
+@pytest.mark.parametrize(("levels", "reason"), [(62, "CONFIG_FIELDS"), (400, "CONFIG_INVALID")])
+def test_nothing_is_read_that_is_nested_without_end(levels: int, reason: str) -> None:
+    body: Any = 1
+    for _ in range(levels):
+        body = [body]
+    with pytest.raises(InvalidInput) as refusal:
+        registry.make("statistics", {"keys": body})
+    assert refusal.value.reason == reason

@@ -1,4 +1,6 @@
-"""The counts PTK: exact tables, the sensitivity and the price it claims, its noise, and the rules it states."""
+"""The counts PTK: exact tables, the sensitivity and the price it claims, its noise, and the rules
+it states.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import DiscreteLaplaceCost, GaussianCost
-from ptklib.privacy.sampler import discrete_laplace, rounded_gaussian
-from ptklib.ptks import counts_profile
+from ptklib.privacy.noise.sampler import discrete_laplace, rounded_gaussian
 from ptklib.ptks.counts import FEW_LINES, Counts
-from ptklib.ptks.counts_tables import TOP_32
-from ptklib.ptks.hashing import Hashed
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
-from ptklib.ptks.profile import smallest_count
+from ptklib.ptks.counts import samples as counts_profile
+from ptklib.ptks.counts.tables import TOP_32
+from ptklib.ptks.tables.hashing import Hashed
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.ptks.tables.samples import smallest_count
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf, rounded_gaussian_cdf
 
 CITY = Categories(column="city", values=("a", "b", "c"))
@@ -37,7 +39,9 @@ def make(**options: Any) -> Counts:
 
 def rows(*records: tuple[Any, Any, Any, Any]) -> list[pa.RecordBatch]:
     kinds = {"city": pa.string(), "age": pa.float64(), "user": pa.string(), "click": pa.int64()}
-    columns = [pa.array([one[place] for one in records], kind) for place, kind in enumerate(kinds.values())]
+    columns = [
+        pa.array([one[place] for one in records], kind) for place, kind in enumerate(kinds.values())
+    ]
     return [pa.RecordBatch.from_arrays(columns, names=list(kinds))]
 
 
@@ -61,7 +65,8 @@ def test_exact_cells_are_the_plain_tables() -> None:
     ]
     ptk = make()
     wanted: dict[str, Any] = {
-        name: np.zeros((size, 2), np.int64) for name, size in (("city", 4), ("age", 4), ("0", 12), ("1", 12))
+        name: np.zeros((size, 2), np.int64)
+        for name, size in (("city", 4), ("age", 4), ("0", 12), ("1", 12))
     }
     bins: dict[Any, int] = {5.0: 0, 18.0: 1, 120.0: 2}
     for city, age, user, click in records:
@@ -77,9 +82,13 @@ def test_exact_cells_are_the_plain_tables() -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_many_records_are_counted_like_few(bits: Any) -> None:
-    """Tables that are smaller and larger than the pieces, several pieces, and labels that are not known."""
+    """Tables that are smaller and larger than the pieces, several pieces, and labels that are not
+    known.
+    """
     count, generator = 150_000, np.random.default_rng(2)
-    table = pa.table({"zone": generator.integers(0, 7, count), "user": generator.integers(0, 10**6, count)})
+    table = pa.table(
+        {"zone": generator.integers(0, 7, count), "user": generator.integers(0, 10**6, count)}
+    )
     labels = generator.integers(0, 3, count)
     table = table.append_column("click", pa.array(labels))
     keys = (IntegerRange(column="zone", first=0, last=6), Hashed(column="user", width=50_000))
@@ -90,7 +99,9 @@ def test_many_records_are_counted_like_few(bits: Any) -> None:
     zones = np.bincount(table["zone"].to_numpy()[known] * 2 + labels[known], minlength=16)
     assert np.array_equal(found[:16], zones)
     (codes,) = keys[1].row_codes(table["user"].chunk(0))
-    assert np.array_equal(found[16:], np.bincount(codes[known] * 2 + labels[known], minlength=2 * 50_001))
+    assert np.array_equal(
+        found[16:], np.bincount(codes[known] * 2 + labels[known], minlength=2 * 50_001)
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,7 +112,9 @@ def test_many_records_are_counted_like_few(bits: Any) -> None:
     click=st.one_of(st.none(), st.integers(-1, 2)),
     wide=st.booleans(),
 )
-def test_a_record_adds_one_to_one_cell_of_every_table(city: Any, age: Any, user: Any, click: Any, wide: bool) -> None:
+def test_a_record_adds_one_to_one_cell_of_every_table(
+    city: Any, age: Any, user: Any, click: Any, wide: bool
+) -> None:
     """The sensitivity: one in each table for a known label, nothing otherwise."""
     ptk = make(keys=(WIDE,)) if wide else make()
     base = rows(("a", 3.0, "x", 1))
@@ -117,7 +130,13 @@ def test_the_price_is_exactly_epsilon(records: int) -> None:
     plain = make(keys=(CITY, AGE))
     cost = plain.cost("0.3", records_per_unit=records)
     assert cost == DiscreteLaplaceCost(scale=2 * records / Fraction("0.3"), sensitivity=2 * records)
-    for ptk in (plain, make(), make(weights=(1, 0.3, 7)), make(keys=(WIDE,)), make(keys=(WIDE, CITY))):
+    for ptk in (
+        plain,
+        make(),
+        make(weights=(1, 0.3, 7)),
+        make(keys=(WIDE,)),
+        make(keys=(WIDE, CITY)),
+    ):
         assert ptk.cost("0.3", records_per_unit=records).basic() == (Fraction("0.3"), Fraction(0))
 
 
@@ -154,7 +173,9 @@ def test_gaussian_tables_spend_no_more_than_the_price(options: dict[str, Any]) -
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_every_cell_has_noise_of_the_stated_scale(mechanism: Any, bits: Any) -> None:
-    """The first key, the second with a third of the weight, and the totals, each by itself; and what the state says of it."""
+    """The first key, the second with a third of the weight, and the totals, each by itself; and
+    what the state says of it.
+    """
     keys = (Hashed(column="user", width=49_999), Hashed(column="other", width=49_999))
     ptk = make(keys=keys, mechanism=mechanism, weights=(3, 1), cell_bits=bits)
     delta = 0 if mechanism == "laplace" else "1e-6"
@@ -171,7 +192,9 @@ def test_every_cell_has_noise_of_the_stated_scale(mechanism: Any, bits: Any) -> 
 
         check_scale(draw, law, scale, count=100_000)
         assert runs[0]["cells"][part].var() == pytest.approx(runs[0]["variances"][place], rel=0.05)
-    totals = np.array([ptk.train_dp([], epsilon="0.5", delta=delta)["cells"][-2:] for _ in range(8)])
+    totals = np.array(
+        [ptk.train_dp([], epsilon="0.5", delta=delta)["cells"][-2:] for _ in range(8)]
+    )
     assert len(np.unique(totals)) > 8
     assert ptk.exact([])["cells"].shape == (200_002,)
 
@@ -215,32 +238,43 @@ def test_previous_cells_are_added_and_stop_at_the_limit() -> None:
 def test_cells_of_32_bits_stop_instead_of_wrapping_around_in_one_window(
     monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    # As after two thousand million records: few of them here go one by one, many through a table of their own.
+    # As after two thousand million records: few of them here go one by one, many through a table of
+    # their own.
     ptk = make(keys=(CITY,), cell_bits=32)
     full = np.full(ptk.cells, 2**31 - 4, dtype=np.int32)
     full[2:] = 0
     monkeypatch.setattr(Counts, "_noise", lambda *_: full.copy())
-    found = ptk.train_dp(rows(*[("a", 1.0, "x", 0)] * count, ("b", 1.0, "x", 0)), epsilon=1)["cells"]
+    found = ptk.train_dp(rows(*[("a", 1.0, "x", 0)] * count, ("b", 1.0, "x", 0)), epsilon=1)[
+        "cells"
+    ]
     assert found.tolist() == [TOP_32, TOP_32, 1, 0, 0, 0, 0, 0]
 
 
 def test_cells_of_32_bits_are_held_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptklib.ptks.counts.STRETCH", 100)
+    monkeypatch.setattr("ptklib.ptks.counts.ptk.STRETCH", 100)
     ptk = make(keys=(CITY,), cell_bits=32)
-    monkeypatch.setattr(Counts, "_noise", lambda *_: np.full(ptk.cells, TOP_32 - 250, dtype=np.int32))
+    monkeypatch.setattr(
+        Counts, "_noise", lambda *_: np.full(ptk.cells, TOP_32 - 250, dtype=np.int32)
+    )
     batches = rows(*[("a", 1.0, "x", 0)] * 100) * 5
     assert ptk.train_dp(batches, epsilon=1)["cells"][:2].tolist() == [TOP_32, TOP_32 - 250]
 
 
 def test_exact_probabilities_are_plain_shares_and_counts_plain_counts() -> None:
     ptk = make(keys=(CITY,), label=Categories(column="click", values=(0, 1, 5)))
-    arrays = ptk.exact(rows(*[("a", 1.0, "x", 0)] * 3, ("a", 1.0, "x", 5), ("b", 1.0, "x", 1), ("z", 1.0, "x", 5)))
-    one, two, three, other = ptk.features(arrays, pa.table({"city": ["a", "b", "c", None]})).to_pylist()
+    arrays = ptk.exact(
+        rows(*[("a", 1.0, "x", 0)] * 3, ("a", 1.0, "x", 5), ("b", 1.0, "x", 1), ("z", 1.0, "x", 5))
+    )
+    one, two, three, other = ptk.features(
+        arrays, pa.table({"city": ["a", "b", "c", None]})
+    ).to_pylist()
     assert [one[f"city_count_{name}"] for name in (0, 1, 5)] == [3, 0, 1]
     assert [one[f"city_probability_{name}"] for name in (0, 1, 5)] == [0.75, 0, 0.25]
     assert two["city_probability_1"] == 1
     # Never seen: the prior. Null and outside the domain are one value, which was seen.
-    assert [three[f"city_probability_{name}"] for name in (0, 1, 5)] == pytest.approx([0.5, 1 / 6, 1 / 3])
+    assert [three[f"city_probability_{name}"] for name in (0, 1, 5)] == pytest.approx(
+        [0.5, 1 / 6, 1 / 3]
+    )
     assert other["city_probability_5"] == 1
     assert [three["city_count_0"], other["city_count_5"]] == [0, 1]
 
@@ -266,7 +300,9 @@ def test_a_rare_value_falls_back_to_the_prior_as_its_noise_says() -> None:
 
 
 def test_pure_noise_is_nearly_the_prior_and_hardly_a_count() -> None:
-    """Cutting at zero would give each empty cell a third of the noise, and probabilities of 0 or 1."""
+    """Cutting at zero would give each empty cell a third of the noise, and probabilities of 0 or
+    1.
+    """
     ptk = make(keys=(Hashed(column="user", width=20_000),))
     batch = rows(*[("a", 1.0, f"u{place % 4}", int(place % 10 == 0)) for place in range(20_000)])
     arrays = ptk.train_dp(batch, epsilon=1)
@@ -296,7 +332,13 @@ def test_rows_are_combined_by_their_median() -> None:
 
 def test_few_rows_and_many_rows_have_the_same_features() -> None:
     """Large frames look all lines up once, small ones only their own."""
-    ptk = make(keys=(CITY, Hashed(column="user", width=300), USER.__class__(column="age", width=40, rows=3)))
+    ptk = make(
+        keys=(
+            CITY,
+            Hashed(column="user", width=300),
+            USER.__class__(column="age", width=40, rows=3),
+        )
+    )
     table = pa.table(
         {
             "city": [*"abcd"] * 30_000,
@@ -308,13 +350,18 @@ def test_few_rows_and_many_rows_have_the_same_features() -> None:
     arrays = ptk.train_dp(batch.to_batches(), epsilon=1)
     whole = ptk.features(arrays, table)
     for start in (0, 5, 100_000):
-        assert ptk.features(arrays, table.slice(start, 3)).equals(whole.slice(start, 3).combine_chunks())
+        assert ptk.features(arrays, table.slice(start, 3)).equals(
+            whole.slice(start, 3).combine_chunks()
+        )
 
 
 def test_the_loss_is_half_the_brier_score_averaged_over_keys() -> None:
     ptk = make(keys=(CITY, AGE))
     arrays = ptk.exact(rows(("a", 5.0, "x", 0), ("a", 20.0, "x", 1), ("b", 20.0, "x", 1)))
-    losses = ptk.loss(arrays, rows(("a", 20.0, "x", 1), ("b", 5.0, "x", 1), ("a", 5.0, "x", None), ("a", 5.0, "x", 2)))
+    losses = ptk.loss(
+        arrays,
+        rows(("a", 20.0, "x", 1), ("b", 5.0, "x", 1), ("a", 5.0, "x", None), ("a", 5.0, "x", 2)),
+    )
     # City a: 1/2. Age 20: 1. City b: 1. Age 5: 0, so the score of a one is 1.
     assert losses == pytest.approx([(0.25 + 0) / 2, (0 + 1) / 2, 0, 0])
     assert ptk.tags.exact_minimiser
@@ -336,7 +383,8 @@ def test_the_loss_of_wide_and_narrow_tables_agrees(wide: bool) -> None:
 def test_names_say_column_part_statistic_and_class() -> None:
     keys = (CITY, TimePart(column="at", part="hour"), TimePart(column="at", part="weekday"))
     assert make(keys=keys, prefix="x", statistics=("probability",)).feature_names() == tuple(
-        f"x_{key}_probability_{one}" for key, one in product(("city", "at_hour", "at_weekday"), (0, 1))
+        f"x_{key}_probability_{one}"
+        for key, one in product(("city", "at_hour", "at_weekday"), (0, 1))
     )
     assert make(keys=keys).columns() == ("city", "at", "click")
     assert make(label=Bins(column="click", edges=(0, 0.5, 2))).classes == ("0", "1")
@@ -347,7 +395,9 @@ def test_names_say_column_part_statistic_and_class() -> None:
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("target", [0.02, 0.2])
 def test_the_profile_is_kept_and_not_wasteful(mechanism: Any, classes: int, target: float) -> None:
-    """The worst shares at the promised number of records: at least 95% keep the target, and fewer with much less."""
+    """The worst shares at the promised number of records: at least 95% keep the target, and fewer
+    with much less.
+    """
     label = IntegerRange(column="click", first=0, last=classes - 1)
     ptk = make(keys=(CITY, AGE), label=label, mechanism=mechanism, min_share=0.1)
     delta = 0 if mechanism == "laplace" else "1e-6"
@@ -411,7 +461,10 @@ def test_the_profile_takes_the_worst_key_and_says_what_cannot_be_reached() -> No
         ({"mechanism": "uniform"}, "must be one of 'laplace', 'gaussian'"),
         ({"cell_bits": 16}, "must be one of 32, 64"),
         ({"label": USER}, "Counts.label must be"),
-        ({"keys": tuple(Hashed(column=f"c{one}", width=2**22) for one in range(600))}, "cells in all"),
+        (
+            {"keys": tuple(Hashed(column=f"c{one}", width=2**22) for one in range(600))},
+            "cells in all",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_the_field(wrong: dict[str, Any], words: str) -> None:
@@ -427,7 +480,11 @@ def test_noise_too_large_for_32_bits_is_refused_before_the_data() -> None:
 
 def test_a_state_of_another_configuration_is_refused() -> None:
     arrays = make().exact([])
-    for other in (make(keys=(CITY,)), make(cell_bits=32), make(label=IntegerRange(column="click", first=0, last=2))):
+    for other in (
+        make(keys=(CITY,)),
+        make(cell_bits=32),
+        make(label=IntegerRange(column="click", first=0, last=2)),
+    ):
         with pytest.raises(InvalidInput, match="PTK_MISMATCH"):
             other.validate(arrays)
     for wrong in ({"windows": np.zeros(1, np.int64)}, {"variances": -np.ones(3)}):
@@ -436,7 +493,9 @@ def test_a_state_of_another_configuration_is_refused() -> None:
 
 
 def test_a_wrong_type_is_refused_by_type_alone() -> None:
-    batch = pa.RecordBatch.from_pydict({"city": ["a"], "age": ["secret"], "user": ["u"], "click": [1]})
+    batch = pa.RecordBatch.from_pydict(
+        {"city": ["a"], "age": ["secret"], "user": ["u"], "click": [1]}
+    )
     with pytest.raises(InvalidInput, match="COLUMN_TYPE") as caught:
         make().train_dp([batch], epsilon=1)
     assert "secret" not in str(caught.value)

@@ -1,4 +1,6 @@
-"""The counts PTK under audit: the contract holds, worst-case neighbours stay within the claim, half the noise is caught."""
+"""The counts PTK under audit: the contract holds, worst-case neighbours stay within the claim, half
+the noise is caught.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from ptklib.ptks.counts import FEW_LINES, Counts
-from ptklib.ptks.counts_budget import Plan
-from ptklib.ptks.hashing import Hashed
-from ptklib.ptks.keys import Bins, Categories, IntegerRange
+from ptklib.ptks.counts.budget import CountReleases
+from ptklib.ptks.tables.hashing import Hashed
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange
 from ptklib.testing.audit import AuditResult, audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_checks import check_ptk
@@ -37,14 +39,14 @@ VARIANTS = {
 class HalfNoise(Counts):
     """Lays half of the noise that it is priced for."""
 
-    def _noise(self, made: Plan, noise: Any) -> Any:
+    def _noise(self, made: CountReleases, noise: Any) -> Any:
         return super()._noise(self._plan(2 * EPSILON, 0, 1), noise)
 
 
 class OneTable(Counts):
     """Takes its tables for one: each has the noise of the whole budget."""
 
-    def _noise(self, made: Plan, noise: Any) -> Any:
+    def _noise(self, made: CountReleases, noise: Any) -> Any:
         scale = len(self.keys)
         return super()._noise(self._plan(scale * EPSILON, 0, 1), noise)
 
@@ -55,19 +57,25 @@ def test_the_contract_is_kept(name: str) -> None:
 
 
 def audit(ptk: Counts, records: int = 1, *, wide: bool = False) -> AuditResult:
-    """Add ``records`` equal records to none: the pair in which every table moves by all of them, and in one cell each."""
+    """Add ``records`` equal records to none: the pair in which every table moves by all of them,
+    and in one cell each.
+    """
     record = {"zone": 1, "city": "b", "user": "me", "click": 1}
     pair = [[], [pa.RecordBatch.from_pylist([record] * records)]]
     moved = np.flatnonzero(ptk.exact(pair[1])["cells"])
     made = ptk._plan(EPSILON, 0, records)
     ends = [table.stop for table in ptk._tables] + ([ptk.cells] if wide else [])
-    scales = np.array([float(made.releases[int(np.searchsorted(ends, one, side="right"))].scale) for one in moved])  # type: ignore[union-attr]
+    scales = np.array(
+        [float(made.releases[int(np.searchsorted(ends, one, side="right"))].scale) for one in moved]  # type: ignore[union-attr]
+    )
     source = SeededSource(11)
 
     def runs(side: int, count: int) -> Any:
         found = np.array(
             [
-                ptk.train_dp(pair[side], epsilon=EPSILON, records_per_unit=records, noise=source)["cells"][moved]
+                ptk.train_dp(pair[side], epsilon=EPSILON, records_per_unit=records, noise=source)[
+                    "cells"
+                ][moved]
                 for _ in range(count)
             ]
         )

@@ -1,4 +1,6 @@
-"""The Covariance PTK: plain moments and components without noise, the sensitivity it claims, the price, and its rules."""
+"""The Covariance PTK: plain moments and components without noise, the sensitivity it claims, the
+price, and its rules.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,17 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import PureCost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease
-from ptklib.ptks import covariance
 from ptklib.ptks.covariance import Covariance
-from ptklib.ptks.covariance_noise import WishartRelease
+from ptklib.ptks.covariance import ptk as covariance
+from ptklib.ptks.covariance.noise import WishartRelease
 from ptklib.ptks.vectors import STEPS, Bounded
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_checks import check_ptk
 
 VALUES = tuple(
-    Bounded(column=name, lower=low, upper=high) for name, low, high in (("a", -2, 2), ("b", 0, 10), ("c", -5, 3))
+    Bounded(column=name, lower=low, upper=high)
+    for name, low, high in (("a", -2, 2), ("b", 0, 10), ("c", -5, 3))
 )
 
 
@@ -37,7 +40,11 @@ def make(**options: Any) -> Covariance:
 def cloud(rows: int, seed: int = 0) -> pa.Table:
     generator = np.random.default_rng(seed)
     hidden = generator.normal(size=(rows, 2)) * [0.3, 0.15]
-    shares = hidden @ np.array([[1, 1, 0.5], [0.5, -1, 1]]) + generator.normal(size=(rows, 3)) * 0.05 + [0.2, -0.1, 0]
+    shares = (
+        hidden @ np.array([[1, 1, 0.5], [0.5, -1, 1]])
+        + generator.normal(size=(rows, 3)) * 0.05
+        + [0.2, -0.1, 0]
+    )
     shares = np.clip(shares, -1, 1)
     return pa.table(
         {
@@ -68,11 +75,15 @@ def test_exact_components_are_those_of_a_plain_pca() -> None:
     overlaps = np.abs(arrays["components"] @ plain[:2].T)
     assert overlaps == pytest.approx(np.eye(2), abs=0.01)
     # The largest entry of each is positive.
-    assert np.all(arrays["components"][np.arange(2), np.abs(arrays["components"]).argmax(axis=1)] > 0)
+    assert np.all(
+        arrays["components"][np.arange(2), np.abs(arrays["components"]).argmax(axis=1)] > 0
+    )
     projected = ptk.features(arrays, table)
     assert projected.column_names == ["component_1", "component_2"]
     along = (scaled - scaled.mean(axis=0)) @ arrays["components"].T
-    assert np.column_stack([one.to_numpy() for one in projected.columns]) == pytest.approx(along, abs=0.002)
+    assert np.column_stack([one.to_numpy() for one in projected.columns]) == pytest.approx(
+        along, abs=0.002
+    )
 
 
 def test_whitened_features_have_variance_one() -> None:
@@ -89,7 +100,9 @@ def test_the_loss_is_the_distance_to_the_plane() -> None:
     scaled = (matrix(table) - [0, 5, -1]) / [2, 5, 4]
     centred = scaled - scaled.mean(axis=0)
     left = centred - centred @ arrays["components"].T @ arrays["components"]
-    assert ptk.loss(arrays, table.to_batches()) == pytest.approx(np.square(left).sum(axis=1) / 12, abs=1e-4)
+    assert ptk.loss(arrays, table.to_batches()) == pytest.approx(
+        np.square(left).sum(axis=1) / 12, abs=1e-4
+    )
 
 
 def test_a_record_without_a_value_contributes_nothing_and_its_feature_is_that_of_the_mean() -> None:
@@ -101,31 +114,50 @@ def test_a_record_without_a_value_contributes_nothing_and_its_feature_is_that_of
     assert np.array_equal(both["totals"], arrays["totals"])
     assert ptk.loss(arrays, bad.to_batches()).tolist() == [0.0, 0.0]
     nothing = pa.table({name: pa.array([None], pa.float64()) for name in "abc"})
-    assert [one[0].as_py() for one in ptk.features(arrays, nothing).columns] == pytest.approx([0, 0])
+    assert [one[0].as_py() for one in ptk.features(arrays, nothing).columns] == pytest.approx(
+        [0, 0]
+    )
 
 
-values = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([-2.0, 2.0, 0.0, 10.0, -5.0, 3.0])
+values = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from(
+    [-2.0, 2.0, 0.0, 10.0, -5.0, 3.0]
+)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(values, values, values), min_size=1, max_size=4), st.sampled_from([None, 0.4]))
-def test_records_add_a_semidefinite_matrix_of_bounded_trace(rows: list[tuple[float, ...]], norm: float | None) -> None:
-    """The claim of the proof note, in whole numbers: trace at most r T, and the weighted triangle at most 5 r T long."""
+@given(
+    st.lists(st.tuples(values, values, values), min_size=1, max_size=4),
+    st.sampled_from([None, 0.4]),
+)
+def test_records_add_a_semidefinite_matrix_of_bounded_trace(
+    rows: list[tuple[float, ...]], norm: float | None
+) -> None:
+    """The claim of the proof note, in whole numbers: trace at most r T, and the weighted triangle
+    at most 5 r T long.
+    """
     ptk = make(norm=norm)
-    batch = pa.RecordBatch.from_arrays([pa.array(one) for one in zip(*rows, strict=True)], names=list("abc"))
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(one) for one in zip(*rows, strict=True)], names=list("abc")
+    )
     sums = ptk._sums([batch])
     trace = len(rows) * ptk._trace
     assert all(isinstance(one, int) for one in sums.reshape(-1))
     assert sum(sums[i, i] for i in range(4)) <= trace
     assert np.linalg.eigvalsh(sums.astype(float)).min() >= -1e-6 * trace
-    square = sum(25 * sums[i, i] ** 2 + 49 * sum(sums[i, j] ** 2 for j in range(i + 1, 4)) for i in range(4))
+    square = sum(
+        25 * sums[i, i] ** 2 + 49 * sum(sums[i, j] ** 2 for j in range(i + 1, 4)) for i in range(4)
+    )
     assert square <= (5 * trace) ** 2
 
 
 def test_the_largest_record_has_all_of_the_trace() -> None:
     ptk = make()
     sums = ptk._sums([pa.RecordBatch.from_pydict({"a": [2.0], "b": [10.0], "c": [-5.0]})])
-    assert sum(sums[i, i] for i in range(4)) == ptk._trace == 3 * STEPS**2 + (3 * math.isqrt(3 * STEPS**2) // 10) ** 2
+    assert (
+        sum(sums[i, i] for i in range(4))
+        == ptk._trace
+        == 3 * STEPS**2 + (3 * math.isqrt(3 * STEPS**2) // 10) ** 2
+    )
 
 
 @pytest.mark.parametrize("records", [1, 5])
@@ -136,7 +168,11 @@ def test_the_price_is_one_release_and_exactly_epsilon(records: int) -> None:
     assert release.trace == records * ptk._trace
     gaussian: Any = make(mechanism="gaussian")._release(1, "1e-6", records)
     assert gaussian.sensitivity == 5 * records * ptk._trace
-    assert 0.999 < make(mechanism="gaussian").cost(1, "1e-6", records_per_unit=records).epsilon("1e-6") <= 1
+    assert (
+        0.999
+        < make(mechanism="gaussian").cost(1, "1e-6", records_per_unit=records).epsilon("1e-6")
+        <= 1
+    )
 
 
 def test_gaussian_noise_needs_a_delta() -> None:
@@ -153,7 +189,9 @@ def test_noise_has_the_stated_size_in_every_total(mechanism: Any) -> None:
     release: Any = ptk._release(1, delta, 1)
     with planted_noise():
         source = SeededSource(1)
-        drawn = np.array([ptk.train_dp([], epsilon=1, delta=delta, noise=source)["totals"] for _ in range(1500)])
+        drawn = np.array(
+            [ptk.train_dp([], epsilon=1, delta=delta, noise=source)["totals"] for _ in range(1500)]
+        )
     wanted_off, wanted_on = (
         (float(release.scale) * math.sqrt(5 / 2), float(release.scale) * math.sqrt(5))
         if mechanism == "wishart"
@@ -168,8 +206,12 @@ def test_noise_leaves_a_covariance_that_is_semidefinite_and_a_mean_inside_the_bo
     ptk = make()
     for _ in range(20):
         found = ptk.moments(ptk.train_dp([], epsilon="0.1"))
-        assert np.linalg.eigvalsh(found.covariance).min() >= -1e-6 * max(1, np.abs(found.covariance).max())
-        assert all(one.lower <= mean <= one.upper for one, mean in zip(VALUES, found.mean, strict=True))
+        assert np.linalg.eigvalsh(found.covariance).min() >= -1e-6 * max(
+            1, np.abs(found.covariance).max()
+        )
+        assert all(
+            one.lower <= mean <= one.upper for one, mean in zip(VALUES, found.mean, strict=True)
+        )
 
 
 def captured(ptk: Covariance, arrays: Any, table: pa.Table) -> float:
@@ -184,7 +226,10 @@ def test_components_are_useful_and_get_better_with_budget_and_windows() -> None:
         source = SeededSource(2)
         low, high = (
             np.mean(
-                [captured(ptk, ptk.train_dp(table.to_batches(), epsilon=e, noise=source), table) for _ in range(10)]
+                [
+                    captured(ptk, ptk.train_dp(table.to_batches(), epsilon=e, noise=source), table)
+                    for _ in range(10)
+                ]
             )
             for e in ("0.05", "1")
         )
@@ -192,7 +237,9 @@ def test_components_are_useful_and_get_better_with_budget_and_windows() -> None:
         for _ in range(10):
             state: Any = None
             for window in range(9):
-                state = ptk.train_dp(cloud(2000, window).to_batches(), epsilon="0.05", previous=state, noise=source)
+                state = ptk.train_dp(
+                    cloud(2000, window).to_batches(), epsilon="0.05", previous=state, noise=source
+                )
             merged.append(captured(ptk, state, table))
     assert high > 0.99
     assert low + 0.05 < np.mean(merged) < 1
@@ -246,7 +293,10 @@ def audited(ptk: Covariance, delta: float) -> float:
     source = SeededSource(6)
 
     def runs(batches: Any, count: int) -> Any:
-        drawn = [ptk.train_dp(batches, epsilon=2, delta=delta, noise=source)["totals"] for _ in range(count)]
+        drawn = [
+            ptk.train_dp(batches, epsilon=2, delta=delta, noise=source)["totals"]
+            for _ in range(count)
+        ]
         return np.array([direction @ one @ direction for one in drawn]).round(3)
 
     with planted_noise():
@@ -265,7 +315,12 @@ def test_the_audit_accepts_the_noise_and_catches_half_of_it(mechanism: Any, delt
     [
         Covariance(values=VALUES[:1], components=1),
         Covariance(
-            values=VALUES[:2], components=2, norm=0.7, scaling="common", output="whitened", mechanism="gaussian"
+            values=VALUES[:2],
+            components=2,
+            norm=0.7,
+            scaling="common",
+            output="whitened",
+            mechanism="gaussian",
         ),
     ],
 )

@@ -11,8 +11,8 @@ from scipy import stats
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import PureCost
-from ptklib.ptks import covariance_noise
-from ptklib.ptks.covariance_noise import WishartRelease
+from ptklib.ptks.covariance import noise as covariance_noise
+from ptklib.ptks.covariance.noise import WishartRelease
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_scale
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -31,7 +31,9 @@ def test_the_price_is_epsilon_and_the_scale_is_exact() -> None:
     assert release.grain == 4
 
 
-@pytest.mark.parametrize(("trace", "grain"), [(1, 1), (511, 1), (512, 1), (1024, 2), (2**40, 2**31)])
+@pytest.mark.parametrize(
+    ("trace", "grain"), [(1, 1), (511, 1), (512, 1), (1024, 2), (2**40, 2**31)]
+)
 def test_the_grain_is_small_beside_the_noise(trace: int, grain: int) -> None:
     release = WishartRelease(epsilon=1, trace=trace)
     assert release.grain == grain
@@ -44,12 +46,16 @@ def test_beyond_all_use_is_refused() -> None:
 
 
 def test_one_column_has_laplace_noise() -> None:
-    """In one dimension the difference of two Wishart numbers is a Laplace number, here rounded to whole ones."""
+    """In one dimension the difference of two Wishart numbers is a Laplace number, here rounded to
+    whole ones.
+    """
     with planted_noise():
         source = SeededSource(1)
         release = WishartRelease(epsilon=1, trace=300)
         check_scale(
-            lambda count: np.array([release.release(ZERO, source=source)[0, 0] for _ in range(count)]),
+            lambda count: np.array(
+                [release.release(ZERO, source=source)[0, 0] for _ in range(count)]
+            ),
             lambda k, scale: stats.laplace.cdf((np.asarray(k) + 0.5) / scale),
             300,
             count=8000,
@@ -70,7 +76,8 @@ def test_variances_are_those_of_the_law_on_the_fast_and_on_the_exact_path(
         drawn = np.array([release.release(zeros(size), source=source) for _ in range(runs)]) / scale
     assert np.array_equal(drawn, drawn.transpose(0, 2, 1))
     off, on = drawn[:, 0, 1], drawn[:, 2, 2]
-    # Off the diagonal (D+1)/2, on it D+1; means are zero. Tolerances of four standard errors or more.
+    # Off the diagonal (D+1)/2, on it D+1; means are zero. Tolerances of four standard errors or
+    # more.
     assert off.var() == pytest.approx((size + 1) / 2, rel=12 / runs**0.5)
     assert on.var() == pytest.approx(size + 1, rel=14 / runs**0.5)
     assert abs(off.mean()) < 4 * (2 / runs) ** 0.5
@@ -78,26 +85,35 @@ def test_variances_are_those_of_the_law_on_the_fast_and_on_the_exact_path(
 
 
 def test_two_columns_have_their_joint_law() -> None:
-    """Where P - Q >= 0 its density is proportional to exp(-tr/s), and that is the case with probability 2^-(D(D+1)/2).
+    """Where P - Q >= 0 its density is proportional to exp(-tr/s), and that is the case with
+    probability 2^-(D(D+1)/2).
 
-    Both follow from the density in the module: the integral over P >= N of exp(-(2 tr(P) - tr(N))/s). Given that, the trace
-    is a Gamma number of shape D(D+1)/2. Other degrees of freedom than D + 1 have neither.
+    Both follow from the density in the module: the integral over P >= N of exp(-(2 tr(P) -
+    tr(N))/s). Given that, the trace is a Gamma number of shape D(D+1)/2. Other degrees of freedom
+    than D + 1 have neither.
     """
 
     def fits(drawn: Any) -> bool:
         above = drawn[(np.linalg.eigvalsh(drawn) > 0).all(axis=1)]
         share = len(above) / len(drawn)
         near = abs(share - 1 / 8) < 4 * (7 / 64 / len(drawn)) ** 0.5
-        return bool(near and stats.kstest(np.trace(above, axis1=1, axis2=2), stats.gamma(3).cdf).pvalue > 1e-3)
+        return bool(
+            near
+            and stats.kstest(np.trace(above, axis1=1, axis2=2), stats.gamma(3).cdf).pvalue > 1e-3
+        )
 
     runs, trace = 6000, 2**20
     release = WishartRelease(epsilon=1, trace=trace)
     with planted_noise():
         source = SeededSource(7)
-        assert fits(np.array([release.release(zeros(2), source=source) for _ in range(runs)]) / trace)
+        assert fits(
+            np.array([release.release(zeros(2), source=source) for _ in range(runs)]) / trace
+        )
     normal = np.random.default_rng(7).normal(size=(2, runs, 2, 4))
     for degrees, right in ((2, False), (3, True), (4, False)):
-        one, other = (part[..., :degrees] @ part[..., :degrees].transpose(0, 2, 1) / 2 for part in normal)
+        one, other = (
+            part[..., :degrees] @ part[..., :degrees].transpose(0, 2, 1) / 2 for part in normal
+        )
         assert fits(one - other) == right
 
 
@@ -112,8 +128,12 @@ def test_the_exact_path_agrees_with_the_law_of_one_column(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("k", [0, 1, -2])
-def test_refined_numbers_are_normal_within_their_cell(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With no leading bits a cell is as wide as 1, where the density falls by much: what is accepted must follow it."""
+def test_refined_numbers_are_normal_within_their_cell(
+    k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no leading bits a cell is as wide as 1, where the density falls by much: what is
+    accepted must follow it.
+    """
     monkeypatch.setattr(covariance_noise, "_BITS", 0)
     with planted_noise():
         exact = covariance_noise._Refined(np.full((2, 30, 50), k), SeededSource(k + 10))
@@ -124,8 +144,12 @@ def test_refined_numbers_are_normal_within_their_cell(k: int, monkeypatch: pytes
         assert stats.kstest(drawn, stats.uniform(k - 0.5, 1).cdf).pvalue < 1e-9
 
 
-def test_bits_that_are_asked_for_late_leave_the_decided_entries_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exact path and the fast path round the same numbers: with the bound made large, results stay the same."""
+def test_bits_that_are_asked_for_late_leave_the_decided_entries_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exact path and the fast path round the same numbers: with the bound made large, results
+    stay the same.
+    """
     release = WishartRelease(epsilon=1, trace=2**20)
     with planted_noise():
         fast = [release.release(zeros(4), source=SeededSource(seed)) for seed in range(20)]
@@ -145,7 +169,10 @@ def test_data_is_added_exactly_whatever_the_grain() -> None:
 
 
 def test_an_added_record_stays_within_the_claim_and_half_the_noise_does_not() -> None:
-    """The worst record: all of the trace in one direction. Told by the trace, the best single number against it."""
+    """The worst record: all of the trace in one direction.
+
+    Told by the trace, the best single number against it.
+    """
     epsilon, trace = 2, 2**16
     record = zeros(2)
     record[:] = [[trace // 2] * 2] * 2

@@ -1,4 +1,6 @@
-"""The Embeddings PTK: the contract at both levels, the rules it states, and that it learns, window by window."""
+"""The Embeddings PTK: the contract at both levels, the rules it states, and that it learns, window
+by window.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ import pytest
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.hpf_plan import plan_of
-from ptklib.ptks.keys import Categories, IntegerRange
+from ptklib.ptks.embeddings.releases import plan_of
+from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_checks import check_ptk, list_checks
@@ -42,25 +44,39 @@ def invented(users: int, items: int, rows: int, seed: int, tastes: float = 0.8) 
     means = [world.normal(0, 0.5, size) for size in (users, items)]
     user, item = generator.integers(0, users, rows), generator.integers(0, items, rows)
     stars = (
-        3 + means[0][user] + means[1][item] + tastes * side[0][user] * side[1][item] + generator.normal(0, 0.7, rows)
+        3
+        + means[0][user]
+        + means[1][item]
+        + tastes * side[0][user] * side[1][item]
+        + generator.normal(0, 0.7, rows)
     )
     return pa.table({"user": user, "item": item, "stars": np.clip(stars, 1, 5)})
 
 
 def train(ptk: Embeddings, table: pa.Table, epsilon: Any, **options: Any) -> Arrays:
     with planted_noise():
-        return ptk.train_dp(table.to_batches(), epsilon=epsilon, delta=DELTA, noise=SeededSource(3), **options)
+        return ptk.train_dp(
+            table.to_batches(), epsilon=epsilon, delta=DELTA, noise=SeededSource(3), **options
+        )
 
 
 VARIANTS = {
     "both": make(factors=3, rounds=1),
-    "items": make(factors=2, rounds=1, publish="items", items=Categories(column="item", values=tuple("abcdefgh"))),
+    "items": make(
+        factors=2,
+        rounds=1,
+        publish="items",
+        items=Categories(column="item", values=tuple("abcdefgh")),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_contract_is_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The audit trains thousands of times: here fewer. ``test_hpf`` has one that sees every release."""
+    """The audit trains thousands of times: here fewer.
+
+    ``test_hpf`` has one that sees every release.
+    """
     monkeypatch.setattr(ptk_privacy_checks, "_RUNS", 300)
     report = check_ptk(VARIANTS[name])
     assert not [one for one in report.outcomes if one.problem or one.skipped]
@@ -97,7 +113,10 @@ def test_the_price_is_that_of_the_plan_with_or_without_a_previous_state(records:
 def test_it_learns_activities_and_tastes() -> None:
     table, fresh = invented(100, 80, 40_000, 1), invented(100, 80, 5_000, 2)
     ptk = make(100, 80, factors=4)
-    losses = [ptk.eval(train(ptk, table, epsilon), fresh.to_batches()) for epsilon in ("0.2", "1", "5", "100")]
+    losses = [
+        ptk.eval(train(ptk, table, epsilon), fresh.to_batches())
+        for epsilon in ("0.2", "1", "5", "100")
+    ]
     mean = float(np.var(fresh["stars"].to_numpy())) / 16
     chance = 0.7**2 / 16
     assert losses[0] < 0.95 * mean
@@ -126,7 +145,9 @@ def test_a_window_of_other_users_keeps_what_was_known() -> None:
     first = train(ptk, table.filter(early), 20)
     second = train(ptk, table.filter(pc.invert(early)), 20, previous=first)
     whole = ptk.eval(train(ptk, table, 20), fresh.to_batches())
-    assert ptk.eval(second, fresh.to_batches()) < whole + 0.1 * (ptk.eval(first, fresh.to_batches()) - whole)
+    assert ptk.eval(second, fresh.to_batches()) < whole + 0.1 * (
+        ptk.eval(first, fresh.to_batches()) - whole
+    )
 
 
 def test_items_alone_learn_at_user_level_and_users_are_projected() -> None:
@@ -137,9 +158,13 @@ def test_items_alone_learn_at_user_level_and_users_are_projected() -> None:
     held = invented(users, 30, users * rows, 6).sort_by("user")
     user, item, stars = (held[name].to_numpy() for name in held.column_names)
     half = np.arange(len(user)) % 2 == 0
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(user[half], minlength=users))]).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(user[half], minlength=users))]).astype(
+        np.int32
+    )
     own = ptk.project(
-        arrays, pa.ListArray.from_arrays(offsets, item[half]), pa.ListArray.from_arrays(offsets, stars[half])
+        arrays,
+        pa.ListArray.from_arrays(offsets, item[half]),
+        pa.ListArray.from_arrays(offsets, stars[half]),
     )
     made = ptk.features(arrays, held)
     vectors = np.column_stack([made[f"item_{place}"].to_numpy() for place in range(3)])
@@ -192,7 +217,9 @@ def test_order_and_values_beyond_the_bounds_do_not_matter(publish: Any) -> None:
     stars[:4] = [5, 5, 1, 1]
     plain = table.set_column(2, "stars", pa.array(stars))
     stars[:4] = [math.inf, 1e308, -math.inf, -7]
-    wild = table.set_column(2, "stars", pa.array(stars)).take(np.random.default_rng(2).permutation(300))
+    wild = table.set_column(2, "stars", pa.array(stars)).take(
+        np.random.default_rng(2).permutation(300)
+    )
     records = 1 if publish == "both" else 60
     one, other = (train(ptk, each, 1, records_per_unit=records) for each in (plain, wild))
     assert all(np.array_equal(one[name], other[name]) for name in one)
@@ -209,7 +236,9 @@ def test_repeated_events_of_a_user_with_an_item_count_once_at_user_level() -> No
 def test_features_are_vectors_products_and_the_predicted_value() -> None:
     ptk = make(factors=3, give=("user", "item", "product", "rate"), prefix="m")
     arrays = train(ptk, invented(20, 10, 3_000, 1), 10)
-    table = pa.table({"user": pa.array([3, 99, None], pa.int64()), "item": pa.array([4, 4, -1], pa.int64())})
+    table = pa.table(
+        {"user": pa.array([3, 99, None], pa.int64()), "item": pa.array([4, 4, -1], pa.int64())}
+    )
     names = [f"m_{one}_{place}" for one in ("user", "item", "product") for place in range(3)]
     assert ptk.feature_names() == (*names, "m_rate")
     made = ptk.features(arrays, table).to_pandas().to_numpy()
@@ -230,7 +259,10 @@ def test_features_are_vectors_products_and_the_predicted_value() -> None:
         ({"share": 1.0}, "share must be from 0.01 to 0.99"),
         ({"clip": 0.0}, "clip must be from 0.01 to 1"),
         ({"items": IntegerRange(column="user", first=0, last=9)}, "different columns"),
-        ({"users": IntegerRange(column="user", first=0, last=2**22 - 1)}, r"must be at most 33554432"),
+        (
+            {"users": IntegerRange(column="user", first=0, last=2**22 - 1)},
+            r"must be at most 33554432",
+        ),
         ({"give": ()}, "give must be one or more"),
         ({"give": ("rate", "rate")}, "none of them twice"),
         ({"give": ("user",), "publish": "items"}, "where only items are published"),

@@ -1,4 +1,6 @@
-"""Attacks on embeddings: last states that make no numbers, and units of privacy that are not the users."""
+"""Attacks on embeddings: last states that make no numbers, and units of privacy that are not the
+users.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptklib.ptks import hpf
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.hpf_events import Events
-from ptklib.ptks.hpf_plan import STEPS
-from ptklib.ptks.keys import IntegerRange
+from ptklib.ptks.embeddings import factorization as hpf
+from ptklib.ptks.embeddings.events import Interactions
+from ptklib.ptks.embeddings.releases import STEPS
+from ptklib.ptks.tables.keys import IntegerRange
 
 
 def make(**options: Any) -> Embeddings:
@@ -21,19 +23,34 @@ def make(**options: Any) -> Embeddings:
         "users": IntegerRange(column="user", first=0, last=4),
         "items": IntegerRange(column="item", first=0, last=4),
     }
-    given: dict[str, Any] = {**keys, "value": "stars", "lower": 0.0, "upper": 5.0, "factors": 3, **options}
+    given: dict[str, Any] = {
+        **keys,
+        "value": "stars",
+        "lower": 0.0,
+        "upper": 5.0,
+        "factors": 3,
+        **options,
+    }
     return Embeddings(**given)
 
 
 def rows(*records: tuple[int, int, float]) -> list[pa.RecordBatch]:
     names = ("user", "item", "stars")
-    return [pa.RecordBatch.from_pydict({name: [one[place] for one in records] for place, name in enumerate(names)})]
+    return [
+        pa.RecordBatch.from_pydict(
+            {name: [one[place] for one in records] for place, name in enumerate(names)}
+        )
+    ]
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e308])
 def test_residuals_and_features_are_bounded_whatever_is_expected(wrong: float) -> None:
-    events = Events.of([(np.array([0, 1]), np.array([0, 1]), np.array([7.0, 9.0]))], 2, 2)
-    for items, users in (([wrong, 0.5], [1.0, 1.0]), ([0.5, 0.5], [1.0, wrong]), ([np.inf, 0.5], [0.0, wrong])):
+    events = Interactions.of([(np.array([0, 1]), np.array([0, 1]), np.array([7.0, 9.0]))], 2, 2)
+    for items, users in (
+        ([wrong, 0.5], [1.0, 1.0]),
+        ([0.5, 0.5], [1.0, wrong]),
+        ([np.inf, 0.5], [0.0, wrong]),
+    ):
         with np.errstate(all="ignore"):
             found = events.residuals(np.array(items), np.array(users), 0.0, 0.4).data
         assert np.all(np.abs(found) <= STEPS)
@@ -45,14 +62,17 @@ def test_residuals_and_features_are_bounded_whatever_is_expected(wrong: float) -
 
 
 def test_a_last_state_of_huge_numbers_is_refused_before_it_tells_which_items_have_records() -> None:
-    # With one huge activity and one of nothing, training failed if and only if the latter item had a record.
+    # With one huge activity and one of nothing, training failed if and only if the latter item had
+    # a record.
     ptk = make()
     previous = dict(ptk.train_dp(rows((0, 2, 1.0)), epsilon=1, delta=1e-6))
     for name in sorted(set(previous) - {"windows"}):
         huge = previous[name].copy()
         huge.flat[-1] = 1e200
         with pytest.raises(InvalidInput, match="PTK_MISMATCH"):
-            ptk.train_dp(rows((4, 4, 5.0)), epsilon="0.001", delta=1e-6, previous={**previous, name: huge})
+            ptk.train_dp(
+                rows((4, 4, 5.0)), epsilon="0.001", delta=1e-6, previous={**previous, name: huge}
+            )
 
 
 def test_losses_and_features_of_the_largest_states_are_numbers() -> None:
@@ -63,7 +83,10 @@ def test_losses_and_features_of_the_largest_states_are_numbers() -> None:
             for size in (2.0**60, 1.0, 0.0):
                 for sign in (-1, 1):
                     weights = name.endswith(("weights", "activity")) or name == "level"
-                    changed = {**arrays, name: np.full_like(arrays[name], size if weights else sign * size)}
+                    changed = {
+                        **arrays,
+                        name: np.full_like(arrays[name], size if weights else sign * size),
+                    }
                     losses = ptk.loss(changed, batches)
                     assert np.all((losses >= 0) & (losses <= 1))
                     found = ptk.features(changed, pa.Table.from_batches(batches))
@@ -77,7 +100,12 @@ def test_values_that_float64_cannot_multiply_are_refused() -> None:
 
 def test_the_user_level_proof_needs_the_users_of_the_unit() -> None:
     assert make(publish="items").unit_column() == "user"
-    # One unit whose records name different users counts many times in one item; those of one user count once.
-    many = Events.pairs([(np.arange(4), np.zeros(4, np.int64), np.full(4, float(STEPS)))], 5, 2).item_totals()
-    once = Events.pairs([(np.zeros(4, np.int64), np.zeros(4, np.int64), np.full(4, float(STEPS)))], 5, 2).item_totals()
+    # One unit whose records name different users counts many times in one item; those of one user
+    # count once.
+    many = Interactions.pairs(
+        [(np.arange(4), np.zeros(4, np.int64), np.full(4, float(STEPS)))], 5, 2
+    ).item_totals()
+    once = Interactions.pairs(
+        [(np.zeros(4, np.int64), np.zeros(4, np.int64), np.full(4, float(STEPS)))], 5, 2
+    ).item_totals()
     assert np.array_equal(many, 4 * once)

@@ -15,11 +15,11 @@ import pytest
 
 from ptklib.errors import InvalidInput
 from ptklib.export import export
-from ptklib.featurize import feature_table
+from ptklib.features import feature_table
 from ptklib.ptk import Arrays
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.ptks.statistics import Statistics
-from ptklib.serving_plans import ServingPlan
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, Key, TimePart
+from ptklib.serving.plan import ServingPlan
 from ptklib.state import State
 
 ALL: tuple[Any, ...] = ("variance", "count", "mean", "sum")
@@ -59,29 +59,46 @@ np.savez("made.npz", **{f"f{number}": one for number, one in enumerate(made.valu
 def state_of(*keys: Key, name: str = "zone speed/1") -> State:
     ptk = Statistics(keys=keys, statistics=ALL, value="fare", lower=-1.7, upper=10.3, prefix="fare")
     rng = np.random.default_rng(7)
-    arrays = {"totals": rng.integers(-(10**8), 10**9, (ptk.cells, 3)), "windows": np.ones(1, np.int64)}
+    arrays = {
+        "totals": rng.integers(-(10**8), 10**9, (ptk.cells, 3)),
+        "windows": np.ones(1, np.int64),
+    }
     return State.make(ptk, arrays, name=name, epsilon="0.5", version=3)
 
 
 def frame_of(rows: int = 4000) -> np.ndarray[Any, Any]:
-    """Values inside and outside the domains, on the edges, and missing ones where a type has them."""
+    """Values inside and outside the domains, on the edges, and missing ones where a type has
+    them.
+    """
     rng = np.random.default_rng(3)
-    frame = np.empty(rows, dtype=[("city", "O"), ("zone", "i8"), ("speed", "f8"), ("time", "M8[us]"), ("other", "f4")])
+    frame = np.empty(
+        rows,
+        dtype=[("city", "O"), ("zone", "i8"), ("speed", "f8"), ("time", "M8[us]"), ("other", "f4")],
+    )
     frame["city"] = rng.choice(np.array([*CITY.values, "zzz", "B", None], dtype=object), rows)
     frame["zone"] = rng.choice(np.array([*range(-8, 24), 2**62, 2**63 - 1, -(2**63)]), rows)
     frame["speed"] = rng.choice(
-        np.concatenate([SPEED.edges, FINE.edges, rng.uniform(-3, 110, 500), [np.nan, np.inf, -np.inf, -0.0]]), rows
+        np.concatenate(
+            [SPEED.edges, FINE.edges, rng.uniform(-3, 110, 500), [np.nan, np.inf, -np.inf, -0.0]]
+        ),
+        rows,
     )
     frame["time"] = rng.integers(-(10**15), 2 * 10**15, rows).astype("M8[us]")
     frame["time"][::7] = np.datetime64("NaT")
     return frame
 
 
-def run_exported(state: State, frame: np.ndarray[Any, Any], folder: Path) -> list[np.ndarray[Any, Any]]:
+def run_exported(
+    state: State, frame: np.ndarray[Any, Any], folder: Path
+) -> list[np.ndarray[Any, Any]]:
     files = export(state, folder)
     np.save(folder / "frame.npy", frame, allow_pickle=True)
     run = subprocess.run(
-        [sys.executable, "-I", "-c", RUNNER, files.module.stem], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-c", RUNNER, files.module.stem],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     with np.load(folder / "made.npz") as made:
@@ -119,7 +136,10 @@ def test_the_files_say_what_they_are(tmp_path: Path) -> None:
     assert "VERSION = 3" in text
     # The same state gives the same bytes.
     again = export(state, tmp_path / "again")
-    assert (again.data.read_bytes(), again.module.read_bytes()) == (files.data.read_bytes(), files.module.read_bytes())
+    assert (again.data.read_bytes(), again.module.read_bytes()) == (
+        files.data.read_bytes(),
+        files.module.read_bytes(),
+    )
 
 
 def test_it_runs_as_a_command(tmp_path: Path) -> None:
@@ -127,20 +147,31 @@ def test_it_runs_as_a_command(tmp_path: Path) -> None:
     files = export(state, tmp_path)
     rows = {"city": ["a", None, "日本"], "zone": [3, 4, None]}
     run = subprocess.run(
-        [sys.executable, "-I", files.module], input=json.dumps(rows), capture_output=True, text=True, check=True
+        [sys.executable, "-I", files.module],
+        input=json.dumps(rows),
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    wanted = feature_table(np.array([("a", 3), (None, 4), ("日本", 99)], dtype=[("city", "O"), ("zone", "i4")]), state)
+    wanted = feature_table(
+        np.array([("a", 3), (None, 4), ("日本", 99)], dtype=[("city", "O"), ("zone", "i4")]), state
+    )
     assert json.loads(run.stdout) == wanted.to_pydict()
 
 
 def test_a_name_cannot_put_code_into_the_module(tmp_path: Path) -> None:
     state = state_of(
-        Categories(column='"""\nraise SystemExit', values=('x\n"""', "y")), name='"""\nraise SystemExit("!")#{}'
+        Categories(column='"""\nraise SystemExit', values=('x\n"""', "y")),
+        name='"""\nraise SystemExit("!")#{}',
     )
     files = export(state, tmp_path)
     rows = {'"""\nraise SystemExit': ['x\n"""', "y"]}
     run = subprocess.run(
-        [sys.executable, "-I", files.module], input=json.dumps(rows), capture_output=True, text=True, check=False
+        [sys.executable, "-I", files.module],
+        input=json.dumps(rows),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     assert len(json.loads(run.stdout)["fare_mean"]) == 2
@@ -150,7 +181,13 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     files = export(state_of(ZONE), tmp_path)
     other = export(state_of(CITY, name="other"), tmp_path)
     shutil.copy(other.data, files.data)
-    run = subprocess.run([sys.executable, "-I", files.module], input="{}", capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-I", files.module],
+        input="{}",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode != 0
     assert "is not the file that this code was exported with" in run.stderr
 
@@ -167,11 +204,13 @@ class Wrong(Statistics):
     kind: ClassVar[str] = "wrong"
 
     def serving(self, arrays: Arrays) -> ServingPlan:
-        from ptklib.serving_plans.keys import tabulated
+        from ptklib.ptks.tables.serving import tabulated
 
         right = tabulated(self, arrays, self.keys)
         tables = {name: table + (name == "table_0") for name, table in right.arrays.items()}
-        return ServingPlan(inputs=right.inputs, steps=right.steps, outputs=right.outputs, arrays=tables)
+        return ServingPlan(
+            inputs=right.inputs, steps=right.steps, outputs=right.outputs, arrays=tables
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +218,7 @@ class Own(Statistics):
     kind: ClassVar[str] = "own"
 
     def serving(self, arrays: Arrays) -> ServingPlan:
-        from ptklib.serving_plans.keys import tabulated
+        from ptklib.ptks.tables.serving import tabulated
 
         return tabulated(self, arrays, self.keys)
 
@@ -191,7 +230,9 @@ def made_of(kind: type[Statistics], *keys: Key) -> State:
 
 
 def test_a_kind_without_a_plan_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="kind 'planless' have no serving plan: use featurize") as caught:
+    with pytest.raises(
+        InvalidInput, match="kind 'planless' have no serving plan: use featurize"
+    ) as caught:
         export(made_of(Planless, ZONE), tmp_path)
     assert caught.value.reason == "EXPORT_UNSUPPORTED"
     assert not list(tmp_path.iterdir())

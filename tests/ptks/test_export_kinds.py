@@ -1,4 +1,6 @@
-"""Exports of every kind that has a serving plan: the file alone gives the features of featurize, bit for bit."""
+"""Exports of every kind that has a serving plan: the file alone gives the features of featurize,
+bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,20 @@ import pytest
 
 from ptklib import registry
 from ptklib.export import export
-from ptklib.featurize import feature_table
+from ptklib.features import feature_table
 from ptklib.ptk import Ptk
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest_codes import Number
-from ptklib.ptks.hashing import Hashed
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.quantiles import Quantiles
-from ptklib.ptks.ranking import Ranking
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.hashing import Hashed
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.ptks.tables.ranking import Ranking
 from ptklib.ptks.vectors import Bounded
 from ptklib.state import State
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -44,21 +46,47 @@ VALUES = (
     Bounded(column="speed", lower=-1, upper=1),
     Bounded(column="tip", lower=0, upper=1000),
 )
-INPUTS = (Number(column="speed", lower=-1, upper=1, bins=7), CITY, ZONE, TimePart(column="time", part="weekday"))
+INPUTS = (
+    Number(column="speed", lower=-1, upper=1, bins=7),
+    CITY,
+    ZONE,
+    TimePart(column="time", part="weekday"),
+)
 
 PTKS: dict[str, Ptk] = {
     "counts": Counts(keys=(CITY, ZONE, TimePart(column="time", part="hour")), label=LABEL),
-    "counts, hashed": Counts(keys=(WORD, SPEED), label=LABEL, statistics=("probability",), prefix="p"),
-    "counts, hashed whole numbers": Counts(keys=(Hashed(column="zone", width=1000),), label=SPEED, cell_bits=32),
-    "counts, hashed twice": Counts(keys=(Hashed(column="word", width=9, rows=2), SPEED), label=LABEL),
-    "counts, hashed often": Counts(keys=(Hashed(column="word", width=9, rows=5), CITY), label=LABEL),
-    "forest": Forest(inputs=INPUTS, label="label", classes=("no", "yes", "maybe"), trees=7, depth=4),
+    "counts, hashed": Counts(
+        keys=(WORD, SPEED), label=LABEL, statistics=("probability",), prefix="p"
+    ),
+    "counts, hashed whole numbers": Counts(
+        keys=(Hashed(column="zone", width=1000),), label=SPEED, cell_bits=32
+    ),
+    "counts, hashed twice": Counts(
+        keys=(Hashed(column="word", width=9, rows=2), SPEED), label=LABEL
+    ),
+    "counts, hashed often": Counts(
+        keys=(Hashed(column="word", width=9, rows=5), CITY), label=LABEL
+    ),
+    "forest": Forest(
+        inputs=INPUTS, label="label", classes=("no", "yes", "maybe"), trees=7, depth=4
+    ),
     "forest, one tree": Forest(inputs=INPUTS, label="fare", lower=-3, upper=70, trees=1, depth=3),
     "forest, leaves": Forest(
-        inputs=INPUTS, label="fare", lower=0, upper=1, trees=3, depth=3, splits="random", output="leaves"
+        inputs=INPUTS,
+        label="fare",
+        lower=0,
+        upper=1,
+        trees=3,
+        depth=3,
+        splits="random",
+        output="leaves",
     ),
-    "forest, one-hot": Forest(inputs=INPUTS, label="label", classes=(0, 1), trees=2, depth=2, output="one_hot"),
-    "quantiles": Quantiles(keys=(ZONE, CITY), value="fare", quantiles=(0.1, 0.5, 0.9), lower=-2, upper=9, bins=32),
+    "forest, one-hot": Forest(
+        inputs=INPUTS, label="label", classes=(0, 1), trees=2, depth=2, output="one_hot"
+    ),
+    "quantiles": Quantiles(
+        keys=(ZONE, CITY), value="fare", quantiles=(0.1, 0.5, 0.9), lower=-2, upper=9, bins=32
+    ),
     "ratios": Ratios(
         keys=(CITY, ZONE),
         numerator="tip",
@@ -71,14 +99,24 @@ PTKS: dict[str, Ptk] = {
         keys=(CITY, ZONE), statistics=("in_top", "rank", "share", "count"), ranking=Ranking(top=5)
     ),
     "covariance": Covariance(values=VALUES, components=2),
-    "covariance, whitened": Covariance(values=VALUES, components=3, output="whitened", scaling="common"),
+    "covariance, whitened": Covariance(
+        values=VALUES, components=3, output="whitened", scaling="common"
+    ),
     "clusters": Clusters(values=VALUES[:2], clusters=4),
     "clusters, many": Clusters(values=VALUES, clusters=9, method="lloyd"),
     "embeddings": Embeddings(users=USERS, items=ITEMS, value="v", lower=0, upper=5),
     "embeddings, everything": Embeddings(
-        users=USERS, items=ITEMS, value="v", lower=1, upper=5, give=("rate", "product", "item", "user"), factors=3
+        users=USERS,
+        items=ITEMS,
+        value="v",
+        lower=1,
+        upper=5,
+        give=("rate", "product", "item", "user"),
+        factors=3,
     ),
-    "embeddings, items": Embeddings(users=USERS, items=ITEMS, value="v", lower=0, upper=5, publish="items"),
+    "embeddings, items": Embeddings(
+        users=USERS, items=ITEMS, value="v", lower=0, upper=5, publish="items"
+    ),
 }
 
 # `export` refuses these, as docs/guides/export.md says.
@@ -151,15 +189,20 @@ def test_it_runs_where_there_is_nothing_but_numpy(kind: str, tmp_path: Path) -> 
 def told_apart(ptk: Ptk) -> State:
     """A state in which every cell has a count of its own."""
     arrays = dict(state_of(ptk).arrays)
-    arrays["cells"] = np.random.default_rng(1).permutation(len(arrays["cells"])).astype(arrays["cells"].dtype)
+    arrays["cells"] = (
+        np.random.default_rng(1).permutation(len(arrays["cells"])).astype(arrays["cells"].dtype)
+    )
     return State.make(ptk, arrays, name="counts", epsilon=1)
 
 
 @pytest.mark.parametrize(
-    "texts", [["", "a", "1234567", "12345678", "123456789", "日本語のテキスト", "x" * 1000, "a\0", None]]
+    "texts",
+    [["", "a", "1234567", "12345678", "123456789", "日本語のテキスト", "x" * 1000, "a\0", None]],
 )
 def test_hashes_of_texts_of_every_length(texts: list[str | None], tmp_path: Path) -> None:
-    state = told_apart(Counts(keys=(Hashed(column="word", width=2**16, salt=2**63 - 1),), label=LABEL))
+    state = told_apart(
+        Counts(keys=(Hashed(column="word", width=2**16, salt=2**63 - 1),), label=LABEL)
+    )
     frame = np.array([(one,) for one in texts], dtype=[("word", "O")])
     made = runpy.run_path(str(export(state, tmp_path).module))["featurize"](frame)
     assert_same(list(made.values()), frame, state)
@@ -168,7 +211,9 @@ def test_hashes_of_texts_of_every_length(texts: list[str | None], tmp_path: Path
 @pytest.mark.parametrize("dtype", ["i1", "i8", "u1", "u8", "?"])
 def test_hashes_of_numbers_of_every_type(dtype: str, tmp_path: Path) -> None:
     state = told_apart(PTKS["counts, hashed whole numbers"])
-    frame = np.array([(one,) for one in np.arange(-100, 100)], dtype=[("zone", "i8")]).astype([("zone", dtype)])
+    frame = np.array([(one,) for one in np.arange(-100, 100)], dtype=[("zone", "i8")]).astype(
+        [("zone", dtype)]
+    )
     made = runpy.run_path(str(export(state, tmp_path).module))["featurize"](frame)
     wanted = feature_table(frame, state)
     assert [one.tolist() for one in made.values()] == [one.to_pylist() for one in wanted.columns]
@@ -176,4 +221,6 @@ def test_hashes_of_numbers_of_every_type(dtype: str, tmp_path: Path) -> None:
 
 def test_every_installed_kind_is_exported_here_or_is_known_to_have_no_plan() -> None:
     assert set(registry.kinds()) - {ptk.kind for ptk in PTKS.values()} <= WITHOUT_A_PLAN
-    assert not [kind for kind in WITHOUT_A_PLAN if importlib.util.find_spec(f"ptklib.serving_plans.{kind}")]
+    assert not [
+        kind for kind in WITHOUT_A_PLAN if importlib.util.find_spec(f"ptklib.serving.plan.{kind}")
+    ]

@@ -1,4 +1,6 @@
-"""featurize: any frame in, the same kind out, nothing changed in place, and errors that say what to do."""
+"""featurize: any frame in, the same kind out, nothing changed in place, and errors that say what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +16,28 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptklib.featurize import feature_table, featurize
+from ptklib.features import feature_table, featurize
 from ptklib.frames import append_columns
 from ptklib.ptk import Arrays, column_of
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.state import State
 
 ZONES = np.array([3, 0, 9, 1])
 CITIES = ["a", "b", "c", "a"]
-TIMES = np.array(["2026-01-01T05", "2026-01-02T06", "2026-01-03T07", "2026-01-04T05"], dtype="datetime64[us]")
+TIMES = np.array(
+    ["2026-01-01T05", "2026-01-02T06", "2026-01-03T07", "2026-01-04T05"], dtype="datetime64[us]"
+)
 
 
 def state_of(*keys: Any, name: str, prefix: str | None = None) -> State:
-    ptk = Statistics(keys=keys, statistics=("mean", "count"), value="speed", lower=0, upper=10, prefix=prefix)
+    ptk = Statistics(
+        keys=keys, statistics=("mean", "count"), value="speed", lower=0, upper=10, prefix=prefix
+    )
     totals = np.arange(ptk.cells * 2).reshape(ptk.cells, 2) * 4096
-    return State.make(ptk, {"totals": totals, "windows": np.ones(1, np.int64)}, name=name, epsilon=1)
+    return State.make(
+        ptk, {"totals": totals, "windows": np.ones(1, np.int64)}, name=name, epsilon=1
+    )
 
 
 STATES = [
@@ -42,7 +50,9 @@ NEW = ["zone_speed_mean", "zone_speed_count", "city_mean", "city_count", "hour_m
 
 
 def structured() -> np.ndarray[Any, Any]:
-    frame = np.empty(4, dtype=[("zone", "i4"), ("city", "U3"), ("time", "M8[us]"), ("other", "f4", (2,))])
+    frame = np.empty(
+        4, dtype=[("zone", "i4"), ("city", "U3"), ("time", "M8[us]"), ("other", "f4", (2,))]
+    )
     frame["zone"], frame["city"], frame["time"], frame["other"] = ZONES, CITIES, TIMES, 0
     return frame
 
@@ -52,9 +62,13 @@ FRAMES: dict[str, Any] = {
     "batch": TABLE.to_batches()[0],
     "chunks": pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)]),
     "pandas": TABLE.to_pandas(),
-    "pandas categories": TABLE.to_pandas().astype({"city": "category"}).set_index("zone", drop=False),
+    "pandas categories": TABLE.to_pandas()
+    .astype({"city": "category"})
+    .set_index("zone", drop=False),
     "polars": pl.from_arrow(TABLE),
-    "polars categories": pl.DataFrame(pl.from_arrow(TABLE)).with_columns(pl.col("city").cast(pl.Categorical)),
+    "polars categories": pl.DataFrame(pl.from_arrow(TABLE)).with_columns(
+        pl.col("city").cast(pl.Categorical)
+    ),
     "numpy": structured(),
 }
 
@@ -62,7 +76,9 @@ FRAMES: dict[str, Any] = {
 def columns(frame: Any) -> list[str]:
     if isinstance(frame, np.ndarray):
         return list(frame.dtype.names or ())
-    return list(frame.schema.names if isinstance(frame, pa.Table | pa.RecordBatch) else frame.columns)
+    return list(
+        frame.schema.names if isinstance(frame, pa.Table | pa.RecordBatch) else frame.columns
+    )
 
 
 def values(frame: Any, name: str) -> list[float]:
@@ -82,7 +98,9 @@ def test_the_same_kind_comes_back_with_the_features_appended(name: str) -> None:
     assert values(made, "city_count") == [1, 5, 0, 1]
     assert values(made, "hour_count") == [21, 25, 29, 21]
     # The unknown zone and city get the mean of all.
-    assert values(made, "zone_speed_mean") == pytest.approx([10 * 7 / 13, 10, 10 * 16 / 28, 10 * 3 / 5])
+    assert values(made, "zone_speed_mean") == pytest.approx(
+        [10 * 7 / 13, 10, 10 * 16 / 28, 10 * 3 / 5]
+    )
 
 
 def test_a_pandas_index_is_kept_and_nothing_is_changed() -> None:
@@ -99,7 +117,8 @@ def test_arrow_metadata_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", [TABLE.slice(0, 0), TABLE.to_pandas().head(0), pl.DataFrame(pl.from_arrow(TABLE)).head(0)]
+    "frame",
+    [TABLE.slice(0, 0), TABLE.to_pandas().head(0), pl.DataFrame(pl.from_arrow(TABLE)).head(0)],
 )
 def test_an_empty_frame_works(frame: Any) -> None:
     assert columns(featurize(frame, STATES))[-6:] == NEW
@@ -112,7 +131,9 @@ def test_no_states_no_features() -> None:
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_missing_column_is_named_with_those_that_are_there(name: str) -> None:
     other = state_of(IntegerRange(column="district", first=0, last=3), name="districts")
-    with pytest.raises(InvalidInput, match=r"'district' must be there once.*'city', 'other', 'time', 'zone'") as caught:
+    with pytest.raises(
+        InvalidInput, match=r"'district' must be there once.*'city', 'other', 'time', 'zone'"
+    ) as caught:
         featurize(FRAMES[name], other)
     assert caught.value.reason == "COLUMN_MISSING"
 
@@ -129,13 +150,24 @@ def test_a_feature_needs_a_new_name() -> None:
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_names_are_those_of_the_configurations_for_every_frame_and_prefixes_are_put_before(name: str) -> None:
+def test_names_are_those_of_the_configurations_for_every_frame_and_prefixes_are_put_before(
+    name: str,
+) -> None:
     named = {"a": STATES[1], "b": STATES[1], "": STATES[0]}
     made = featurize(FRAMES[name], named)
-    expected = ["a_city_mean", "a_city_count", "b_city_mean", "b_city_count", "zone_speed_mean", "zone_speed_count"]
+    expected = [
+        "a_city_mean",
+        "a_city_count",
+        "b_city_mean",
+        "b_city_count",
+        "zone_speed_mean",
+        "zone_speed_count",
+    ]
     assert columns(made)[-6:] == expected
     assert values(made, "a_city_count") == values(made, "b_city_count") == [1, 5, 0, 1]
-    with pytest.raises(InvalidInput, match=r"'city_mean' of state 'cities' must have a new name.*\{prefix: state\}"):
+    with pytest.raises(
+        InvalidInput, match=r"'city_mean' of state 'cities' must have a new name.*\{prefix: state\}"
+    ):
         featurize(FRAMES[name], [STATES[1], STATES[1]])
 
 
@@ -155,7 +187,8 @@ WHOLE = state_of(Categories(column="zone", values=(0, 1, 3)), name="listed", pre
 @pytest.mark.parametrize(
     ("frame", "state", "expected"),
     [
-        # pandas makes floats of whole numbers with gaps; a fraction and an infinity are in no domain.
+        # pandas makes floats of whole numbers with gaps; a fraction and an infinity are in no
+        # domain.
         (pd.DataFrame({"zone": [3, None, 1, 1.5, float("inf")]}), STATES[0], [13, 0, 5, 0, 0]),
         (pd.DataFrame({"zone": [3, None, 1, 1e300, -0.0]}), WHOLE, [9, 0, 5, 0, 1]),
         (pd.DataFrame({"zone": [3, None]}, dtype="Int64"), STATES[0], [13, 0]),
@@ -166,20 +199,29 @@ WHOLE = state_of(Categories(column="zone", values=(0, 1, 3)), name="listed", pre
         (pd.DataFrame({"speed": pd.Categorical([1, 0, 1])}), SPEEDS, [5, 1, 5]),
         (pa.table({"speed": pa.array(["0.5", "1.5"]).cast(pa.decimal128(3, 1))}), SPEEDS, [1, 5]),
         (pa.table({"speed": [True, False]}), SPEEDS, [5, 1]),
-        (pl.DataFrame({"city": ["a", None, "b"]}, schema={"city": pl.Enum(["a", "b"])}), STATES[1], [1, 0, 5]),
+        (
+            pl.DataFrame({"city": ["a", None, "b"]}, schema={"city": pl.Enum(["a", "b"])}),
+            STATES[1],
+            [1, 0, 5],
+        ),
         (pa.table({"city": pa.array(["a", None], pa.string_view())}), STATES[1], [1, 0]),
         (np.array([(3,), (1,)], dtype=[("zone", ">i4")]), STATES[0], [13, 5]),
         (np.array([("2026-01-01T05",)], dtype=[("time", "M8[h]")]), STATES[2], [21]),
     ],
 )
-def test_missing_values_and_other_types_follow_the_stated_rule(frame: Any, state: State, expected: list[int]) -> None:
+def test_missing_values_and_other_types_follow_the_stated_rule(
+    frame: Any, state: State, expected: list[int]
+) -> None:
     made = featurize(frame, state)
     assert values(made, state.ptk.feature_names()[1]) == expected
     assert type(made) is type(frame)
 
 
 def test_chunks_with_dictionaries_of_their_own_are_read_as_one_column() -> None:
-    chunks = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "b", None]).dictionary_encode()]
+    chunks = [
+        pa.array(["a", "b"]).dictionary_encode(),
+        pa.array(["c", "b", None]).dictionary_encode(),
+    ]
     made = featurize(pa.table({"city": pa.chunked_array(chunks)}), STATES[1])
     assert values(made, "city_count") == [1, 5, 0, 5, 0]
 
@@ -198,7 +240,9 @@ class Norm(Statistics):
         return super().features(arrays, pa.table({"vector": norms}))
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pydict({"vector": pa.array([[1.0, 0.0]] * rows, pa.list_(pa.float64()))})
+        return pa.RecordBatch.from_pydict(
+            {"vector": pa.array([[1.0, 0.0]] * rows, pa.list_(pa.float64()))}
+        )
 
 
 VECTORS = [[0.5, 0.0], [3.0, 4.0]]
@@ -275,7 +319,7 @@ def test_wrong_states_and_types_are_refused() -> None:
 def test_neither_pandas_nor_polars_is_imported() -> None:
     code = (
         "import sys, pyarrow as pa\n"
-        "import ptklib.featurize, ptklib.ptks.statistics\n"
+        "import ptklib.features, ptklib.ptks.statistics\n"
         "sys.exit(' '.join({'pandas', 'polars'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,4 +1,6 @@
-"""The Forest PTK: routing, rules for odd values, what it learns in each way of splitting, windows, configurations."""
+"""The Forest PTK: routing, rules for odd values, what it learns in each way of splitting, windows,
+configurations.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest_codes import MAX_BINS, STEPS, Number, feature_codes
-from ptklib.ptks.forest_estimate import from_ancestors, from_expected
-from ptklib.ptks.forest_guided import Tables, expected_leaves, simplex
-from ptklib.ptks.forest_trees import leaves_of, random_splits
-from ptklib.ptks.keys import Categories, IntegerRange
+from ptklib.ptks.forest.codes import MAX_BINS, STEPS, Number, feature_codes
+from ptklib.ptks.forest.estimate import from_ancestors, from_expected
+from ptklib.ptks.forest.guided import Tables, expected_leaves, simplex
+from ptklib.ptks.forest.trees import leaves_of, random_splits
+from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing.noise import SeededSource, planted_noise
 
 AGE = Number(column="age", lower=0, upper=80, bins=8)
@@ -47,9 +49,15 @@ def make(**options: Any) -> Forest:
 
 
 def people(rows: int, *, seed: int = 1) -> pa.Table:
-    """In cities b and d the old say yes, others no; nine of ten keep to it. Pay rises with age in b and d."""
+    """In cities b and d the old say yes, others no; nine of ten keep to it.
+
+    Pay rises with age in b and d.
+    """
     generator = np.random.default_rng(seed)
-    age, city = generator.uniform(0, 80, rows), generator.choice(["a", "b", "c", "d"], rows, p=[0.2, 0.4, 0.1, 0.3])
+    age, city = (
+        generator.uniform(0, 80, rows),
+        generator.choice(["a", "b", "c", "d"], rows, p=[0.2, 0.4, 0.1, 0.3]),
+    )
     yes = (age > 30) & np.isin(city, ["b", "d"])
     kept = generator.uniform(0, 1, rows) < 0.9
     pay = np.where(np.isin(city, ["b", "d"]), 20 + age / 2, 15.0) + generator.normal(0, 1, rows)
@@ -58,10 +66,24 @@ def people(rows: int, *, seed: int = 1) -> pa.Table:
 
 
 def train(
-    ptk: Forest, table: pa.Table, epsilon: Any = 1, delta: Any = "0", *, seed: int = 5, **options: Any
+    ptk: Forest,
+    table: pa.Table,
+    epsilon: Any = 1,
+    delta: Any = "0",
+    *,
+    seed: int = 5,
+    **options: Any,
 ) -> dict[str, Any]:
     with planted_noise():
-        return dict(ptk.train_dp(table.to_batches(), epsilon=epsilon, delta=delta, noise=SeededSource(seed), **options))
+        return dict(
+            ptk.train_dp(
+                table.to_batches(),
+                epsilon=epsilon,
+                delta=delta,
+                noise=SeededSource(seed),
+                **options,
+            )
+        )
 
 
 def test_records_reach_the_leaf_that_the_splits_say() -> None:
@@ -83,9 +105,15 @@ def test_random_splits_follow_from_the_seed_and_waste_no_node() -> None:
     one = random_splits(7, 3, 4, (17, 5, 7))
     assert one[0, :3].tolist() == [[1, 3], [0, 7], [2, 4]]
     assert not np.array_equal(one, random_splits(8, 3, 4, (17, 5, 7)))
-    # Few bins, so that boxes run out: still every record has a leaf, and sides are empty only where nothing is left.
+    # Few bins, so that boxes run out: still every record has a leaf, and sides are empty only where
+    # nothing is left.
     small = random_splits(1, 2, 6, (3, 3))
-    assert np.unique(leaves_of(small, np.array([[0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3], np.uint8), 0)).size == 9
+    assert (
+        np.unique(
+            leaves_of(small, np.array([[0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3], np.uint8), 0)
+        ).size
+        == 9
+    )
 
 
 def test_odd_values_have_the_bins_that_the_rules_say() -> None:
@@ -132,8 +160,12 @@ def test_every_way_of_splitting_learns_a_target(way: dict[str, Any], delta: str)
     fresh = people(2000, seed=9)
     found = ptk.features(arrays, fresh)["pay_hat"].to_numpy()
     truth = fresh["pay"].to_numpy()
-    assert np.var(truth - found) < {"random": 0.6, "margin": 0.5}.get(way["splits"], 0.3) * np.var(truth)
-    assert ptk.eval(arrays, fresh.to_batches()) == pytest.approx(np.mean(np.square((truth - found) / 80)), rel=0.01)
+    assert np.var(truth - found) < {"random": 0.6, "margin": 0.5}.get(way["splits"], 0.3) * np.var(
+        truth
+    )
+    assert ptk.eval(arrays, fresh.to_batches()) == pytest.approx(
+        np.mean(np.square((truth - found) / 80)), rel=0.01
+    )
 
 
 def test_guided_splits_find_the_inputs_that_matter_and_order_categories() -> None:
@@ -143,7 +175,14 @@ def test_guided_splits_find_the_inputs_that_matter_and_order_categories() -> Non
     for one in noise:
         table = table.append_column(one.column, pa.array(generator.uniform(0, 1, len(table))))
     # Pay depends on the city and, within it, on age: both show in the tables.
-    ptk = make(inputs=(AGE, CITY, *noise), label="pay", lower=0, upper=80, splits="guided", features_per_split=8)
+    ptk = make(
+        inputs=(AGE, CITY, *noise),
+        label="pay",
+        lower=0,
+        upper=80,
+        splits="guided",
+        features_per_split=8,
+    )
     arrays = train(ptk, table)
     assert set(arrays["splits"][:, 0, 0].tolist()) <= {0, 1}
     assert np.isin(arrays["splits"][:, :3, 0], [0, 1]).mean() > 0.9
@@ -219,7 +258,10 @@ def test_windows_add_up(splits: Any) -> None:
     arrays = train(ptk, people(1500), "0.1")
     first = ptk.eval(arrays, fresh)
     for window in range(2, 9):
-        before, arrays = arrays, train(ptk, people(1500, seed=window), "0.1", seed=window, previous=arrays)
+        before, arrays = (
+            arrays,
+            train(ptk, people(1500, seed=window), "0.1", seed=window, previous=arrays),
+        )
     assert arrays["windows"].tolist() == [8]
     assert arrays["variance"][0] == pytest.approx(8 / 7 * before["variance"][0])
     assert ptk.eval(arrays, fresh) < first - 0.01
@@ -273,7 +315,11 @@ def test_a_wrong_configuration_is_refused_with_the_field(wrong: dict[str, Any], 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"lower": 80}, "below upper"), ({"bins": 1}, "bins"), ({"lower": -1e308, "upper": 1e308}, "below upper")],
+    [
+        ({"lower": 80}, "below upper"),
+        ({"bins": 1}, "bins"),
+        ({"lower": -1e308, "upper": 1e308}, "below upper"),
+    ],
 )
 def test_a_wrong_input_is_refused(wrong: dict[str, Any], words: str) -> None:
     body: dict[str, Any] = {"column": "age", "lower": 0, "upper": 80, **wrong}

@@ -1,4 +1,6 @@
-"""The Forest PTK: what it claims to spend, the sensitivities behind the claims, and audits that catch half of the noise."""
+"""The Forest PTK: what it claims to spend, the sensitivities behind the claims, and audits that
+catch half of the noise.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,19 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.mechanisms.selection import NoisyMax
-from ptklib.privacy.source import BitSource
+from ptklib.privacy.noise.source import BitSource
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest_codes import STEPS, Number
-from ptklib.ptks.forest_records import count_leaves, count_tables, drawn_trees, read
-from ptklib.ptks.forest_splits import HALF_RANGE_CLASSES, HALF_RANGE_STEPS, class_purity, grow_privately, step_purity
-from ptklib.ptks.forest_target import Classes
-from ptklib.ptks.keys import Categories, IntegerRange
+from ptklib.ptks.forest.codes import STEPS, Number
+from ptklib.ptks.forest.records import count_leaves, count_tables, drawn_trees, read
+from ptklib.ptks.forest.splits import (
+    HALF_RANGE_CLASSES,
+    HALF_RANGE_STEPS,
+    class_purity,
+    grow_privately,
+    step_purity,
+)
+from ptklib.ptks.forest.target import Classes
+from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf
@@ -36,7 +44,14 @@ SPLITS: tuple[Any, ...] = ("guided", "random", "exponential", "margin")
 
 
 def make(**options: Any) -> Forest:
-    body: dict[str, Any] = {"inputs": (A, B), "label": "y", "classes": ("p", "q"), "trees": 2, "depth": 2, **options}
+    body: dict[str, Any] = {
+        "inputs": (A, B),
+        "label": "y",
+        "classes": ("p", "q"),
+        "trees": 2,
+        "depth": 2,
+        **options,
+    }
     if "lower" in body:
         body["classes"] = None
     return Forest(**body)
@@ -45,7 +60,9 @@ def make(**options: Any) -> Forest:
 @pytest.mark.parametrize("records", [1, 5])
 @pytest.mark.parametrize("splits", SPLITS)
 @pytest.mark.parametrize("target", [{}, {"lower": 0, "upper": 1}])
-def test_the_price_is_exactly_epsilon_and_delta(splits: Any, target: dict[str, Any], records: int) -> None:
+def test_the_price_is_exactly_epsilon_and_delta(
+    splits: Any, target: dict[str, Any], records: int
+) -> None:
     delta = Fraction(1, 10**6) if splits == "margin" else Fraction(0)
     ptk = make(splits=splits, split_share=0.3, depth=3, **target)
     assert ptk.cost("0.7", delta, records_per_unit=records).basic() == (Fraction("0.7"), delta)
@@ -60,7 +77,10 @@ def test_each_mechanism_has_the_share_and_the_sensitivity_of_the_proof_note() ->
     assert target.levels == (NoisyMax(epsilon="0.1", sensitivity=4 * STEPS**2 // 2),) * 5
     assert target.leaves == LaplaceRelease(epsilon="0.5", sensitivity=4 * STEPS)
     margin = make(splits="margin", depth=5)._plan(1, "1e-6", 4)
-    assert margin.levels == (LargeMargin(epsilon="0.1", delta="5e-8", sensitivity=4 * HALF_RANGE_CLASSES),) * 5
+    assert (
+        margin.levels
+        == (LargeMargin(epsilon="0.1", delta="5e-8", sensitivity=4 * HALF_RANGE_CLASSES),) * 5
+    )
 
 
 @pytest.mark.parametrize("splits", ["guided", "random"])
@@ -89,19 +109,27 @@ counts = st.lists(st.integers(0, 400), min_size=2, max_size=5)
 
 @settings(max_examples=300, deadline=None)
 @given(counts, st.integers(0, 4))
-def test_a_record_raises_the_impurity_of_classes_by_zero_to_two(side: list[int], place: int) -> None:
+def test_a_record_raises_the_impurity_of_classes_by_zero_to_two(
+    side: list[int], place: int
+) -> None:
     before = np.array(side, dtype=np.int64)
     after = before.copy()
     after[place % len(side)] += 1
     # The impurity in units: those of the records minus the score.
-    rise = (after.sum() - before.sum()) * HALF_RANGE_CLASSES - (class_purity(after) - class_purity(before))
+    rise = (after.sum() - before.sum()) * HALF_RANGE_CLASSES - (
+        class_purity(after) - class_purity(before)
+    )
     assert 0 <= rise <= 2 * HALF_RANGE_CLASSES
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.integers(0, STEPS), max_size=60), st.integers(0, STEPS))
-def test_a_record_raises_the_squared_error_by_zero_to_the_square_of_the_range(side: list[int], added: int) -> None:
-    before, after = (np.array([len(one), sum(one)], dtype=np.int64) for one in (side, [*side, added]))
+def test_a_record_raises_the_squared_error_by_zero_to_the_square_of_the_range(
+    side: list[int], added: int
+) -> None:
+    before, after = (
+        np.array([len(one), sum(one)], dtype=np.int64) for one in (side, [*side, added])
+    )
     rise = added**2 - int(step_purity(after) - step_purity(before))
     assert 0 <= rise <= 2 * HALF_RANGE_STEPS
 
@@ -124,7 +152,9 @@ def test_the_ranges_are_reached_and_purities_are_exact() -> None:
 @pytest.mark.parametrize("target", [{}, {"lower": 0, "upper": 1}])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("odd", [False, True])
-def test_a_record_moves_tables_and_leaves_by_the_sensitivity(target: dict[str, Any], mechanism: Any, odd: bool) -> None:
+def test_a_record_moves_tables_and_leaves_by_the_sensitivity(
+    target: dict[str, Any], mechanism: Any, odd: bool
+) -> None:
     ptk = make(trees=5, splits="random", mechanism=mechanism, **target)
     data = ptk.example(200)
     more = ptk.example(1, seed=7)
@@ -134,7 +164,9 @@ def test_a_record_moves_tables_and_leaves_by_the_sensitivity(target: dict[str, A
     for batches in ([data], [data, more]):
         codes, label = read(ptk.inputs, ptk._target, batches)
         with planted_noise():
-            tree = drawn_trees(codes.shape[1], 5, SeededSource(3)) if mechanism == "laplace" else None
+            tree = (
+                drawn_trees(codes.shape[1], 5, SeededSource(3)) if mechanism == "laplace" else None
+            )
         leaves = count_leaves(ptk._target, ptk._splits({}), codes, label, tree)
         found.append((count_tables(ptk._target, ptk._sizes, codes, label), leaves))
     weight = STEPS if target else 1
@@ -159,13 +191,21 @@ def test_trees_are_drawn_evenly_and_each_record_for_itself() -> None:
 def test_every_cell_has_noise_of_the_stated_scale() -> None:
     ptk = make(trees=60, depth=10, splits="guided", split_share=0.5)
     arrays = ptk.train_dp([], epsilon="0.2", records_per_unit=2)
-    check_scale(lambda count: arrays["leaves"].ravel()[:count], discrete_laplace_cdf, 20, count=100_000)
-    wide = make(inputs=tuple(IntegerRange(column=f"c{n}", first=0, last=3999) for n in range(10)), depth=1, trees=1)
+    check_scale(
+        lambda count: arrays["leaves"].ravel()[:count], discrete_laplace_cdf, 20, count=100_000
+    )
+    wide = make(
+        inputs=tuple(IntegerRange(column=f"c{n}", first=0, last=3999) for n in range(10)),
+        depth=1,
+        trees=1,
+    )
     noisy = replace(wide, splits="guided").train_dp([], epsilon=1)["tables"]
     check_scale(lambda count: noisy.ravel()[:count], discrete_laplace_cdf, 20, count=80_000)
 
 
-def release_runs(release: LaplaceRelease, pair: tuple[NDArray[Any], NDArray[Any]], noise: BitSource) -> Any:
+def release_runs(
+    release: LaplaceRelease, pair: tuple[NDArray[Any], NDArray[Any]], noise: BitSource
+) -> Any:
     """Runs of a release of the first or second vector, as the log-likelihood ratio of the two."""
 
     def runs(side: int, count: int) -> NDArray[np.float64]:
@@ -177,7 +217,9 @@ def release_runs(release: LaplaceRelease, pair: tuple[NDArray[Any], NDArray[Any]
 
 
 @pytest.mark.parametrize("part", ["tables", "leaves"])
-def test_releases_are_no_more_telling_than_they_claim_and_half_the_noise_is_caught(part: str) -> None:
+def test_releases_are_no_more_telling_than_they_claim_and_half_the_noise_is_caught(
+    part: str,
+) -> None:
     ptk = make(splits="guided", trees=3, inputs=(A, B, IntegerRange(column="c", first=0, last=1)))
     plan = ptk._plan(2, 0, 1)
     data, more = ptk.example(30), ptk.example(1, seed=4)
@@ -202,21 +244,36 @@ def test_releases_are_no_more_telling_than_they_claim_and_half_the_noise_is_caug
 
 @pytest.mark.parametrize(("share", "caught"), [(1, False), (4, True)])
 def test_chosen_splits_are_no_more_telling_than_they_claim(share: int, caught: bool) -> None:
-    """The record is impure on one side of the first input and pure on that of the second: their scores part by the range."""
+    """The record is impure on one side of the first input and pure on that of the second: their
+    scores part by the range.
+    """
     codes = np.array([[1] * 300 + [0] * 10, [0] * 299 + [1] * 11], np.uint8)
     label = np.array([0] * 300 + [1] * 10, np.int32)
-    pair = [(codes, label), (np.column_stack([codes, [1, 1]]), np.append(label, 1).astype(np.int32))]
-    # Noisy max with a quarter of the sensitivity has a quarter of the noise: the mistake that must show.
+    pair = [
+        (codes, label),
+        (np.column_stack([codes, [1, 1]]), np.append(label, 1).astype(np.int32)),
+    ]
+    # Noisy max with a quarter of the sensitivity has a quarter of the noise: the mistake that must
+    # show.
     level = NoisyMax(epsilon=1, sensitivity=HALF_RANGE_CLASSES // share)
     source = SeededSource(2)
 
     def runs(side: int, count: int) -> NDArray[np.int64]:
         mine, classes = pair[side]
-        options: dict[str, Any] = {"trees": 1, "sizes": np.array([2, 2]), "count": 2, "seed": 0, "noise": source}
+        options: dict[str, Any] = {
+            "trees": 1,
+            "sizes": np.array([2, 2]),
+            "count": 2,
+            "seed": 0,
+            "noise": source,
+        }
         tree = np.zeros(mine.shape[1], np.intp)
         learned = Classes("y", ("p", "q"))
         return np.array(
-            [grow_privately([level], learned, mine, classes, tree, **options)[0, 0, 0] for _ in range(count)]
+            [
+                grow_privately([level], learned, mine, classes, tree, **options)[0, 0, 0]
+                for _ in range(count)
+            ]
         )
 
     with planted_noise():
@@ -236,6 +293,8 @@ def test_chosen_splits_are_no_more_telling_than_they_claim(share: int, caught: b
         ({"splits": "guided", "mechanism": "gaussian", "depth": 1}, 200),
     ],
 )
-def test_the_contract_is_kept(options: dict[str, Any], runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_contract_is_kept(
+    options: dict[str, Any], runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ptk_privacy_checks, "_RUNS", runs)
     check_ptk(make(**options))

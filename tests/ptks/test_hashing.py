@@ -1,4 +1,6 @@
-"""Hashed keys: the same value has the same cell whatever holds it, cells are even, rows and salts are independent."""
+"""Hashed keys: the same value has the same cell whatever holds it, cells are even, rows and salts
+are independent.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,20 @@ import pytest
 from scipy import stats
 
 from ptklib.errors import InvalidInput
-from ptklib.ptks.hashing import Hashed, hash_values
+from ptklib.ptks.tables.hashing import Hashed, hash_values
 
-TEXTS = ["", "a", "abcdefg", "abcdefgh", "abcdefghi", "straße", "x" * 8, "x" * 16, "x" * 17, "long text " * 30]
+TEXTS = [
+    "",
+    "a",
+    "abcdefg",
+    "abcdefgh",
+    "abcdefghi",
+    "straße",
+    "x" * 8,
+    "x" * 16,
+    "x" * 17,
+    "long text " * 30,
+]
 GOLDEN_TEXTS = ["0x0", "0x551199a6fe732342", "0x9a0edb7f1fc8a4bf"]
 GOLDEN_NUMBERS = ["0x35a98f4d286a90b9", "0xee71a19360e3270d", "0xa880e0fb35366244"]
 GOLDEN_CELLS = [[278262, 1048576], [877519, 1048576]]
@@ -39,7 +52,9 @@ def test_a_text_has_the_same_cell_in_every_form() -> None:
         plain.cast(pa.string_view()),
         plain.dictionary_encode(),
         pa.array(["zz", *TEXTS, "z"]).slice(1, len(TEXTS)),
-        pa.DictionaryArray.from_arrays(list(range(len(TEXTS))), pa.array([*TEXTS, *"bcdefghijklm"])),
+        pa.DictionaryArray.from_arrays(
+            list(range(len(TEXTS))), pa.array([*TEXTS, *"bcdefghijklm"])
+        ),
     ]
     for form in forms:
         assert cells(form, rows=2) == wanted
@@ -56,7 +71,9 @@ def test_a_whole_number_has_the_same_cell_in_every_width() -> None:
     assert cells(pa.array(["-3", "0", "1", "100"])) != wanted
 
 
-@pytest.mark.parametrize("column", [pa.array(["a", None, "b"]), pa.array([1, None, 2]), pa.array([True, None, False])])
+@pytest.mark.parametrize(
+    "column", [pa.array(["a", None, "b"]), pa.array([1, None, 2]), pa.array([True, None, False])]
+)
 def test_a_null_has_the_last_cell(column: pa.Array) -> None:
     for form in (column, column.dictionary_encode(), column.slice(1)):
         place = 0 if len(form) == 2 else 1
@@ -68,10 +85,16 @@ def test_a_null_has_the_last_cell(column: pa.Array) -> None:
 @pytest.mark.parametrize("width", [16, 1000])
 @pytest.mark.parametrize("kind", ["numbers", "spaced", "texts"])
 def test_cells_are_even_and_rows_and_salts_are_independent(width: int, kind: str) -> None:
-    """Consecutive, spaced and printed numbers are hard for weak hashes; the right law passes and a lopsided one does not."""
+    """Consecutive, spaced and printed numbers are hard for weak hashes; the right law passes and a
+    lopsided one does not.
+    """
     count = 200_000
     values: Any = np.arange(count) * (2**32 if kind == "spaced" else 1)
-    column = pa.array([f"user-{one}" for one in values.tolist()]) if kind == "texts" else pa.array(values)
+    column = (
+        pa.array([f"user-{one}" for one in values.tolist()])
+        if kind == "texts"
+        else pa.array(values)
+    )
     first, second = Hashed(column="a", width=width, rows=2).row_codes(column)
     (salted,) = Hashed(column="a", width=width, salt=1).row_codes(column)
     for codes in (first, second, salted):
@@ -108,5 +131,9 @@ def test_other_types_are_refused_by_type_alone() -> None:
 
 
 def test_no_values_have_no_cells() -> None:
-    for column in (pa.array([], pa.string()), pa.array([], pa.int32()), pa.array([], pa.string()).dictionary_encode()):
+    for column in (
+        pa.array([], pa.string()),
+        pa.array([], pa.int32()),
+        pa.array([], pa.string()).dictionary_encode(),
+    ):
         assert cells(column, rows=2) == [[], []]

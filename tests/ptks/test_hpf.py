@@ -1,4 +1,6 @@
-"""The mathematics of embeddings: information from noisy sums, features, exact sums over events, and what they may move."""
+"""The mathematics of embeddings: information from noisy sums, features, exact sums over events, and
+what they may move.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ptklib.ptks import hpf
-from ptklib.ptks.hpf_events import Events
-from ptklib.ptks.hpf_plan import COUNT_UNITS, SQUARE_UNITS, STEPS, Plan, plan_of
-from ptklib.ptks.hpf_side import Side
-from ptklib.ptks.hpf_training import Training
+from ptklib.ptks.embeddings import factorization as hpf
+from ptklib.ptks.embeddings.events import Interactions
+from ptklib.ptks.embeddings.releases import (
+    COUNT_UNITS,
+    SQUARE_UNITS,
+    STEPS,
+    EmbeddingReleases,
+    plan_of,
+)
+from ptklib.ptks.embeddings.side import Side
+from ptklib.ptks.embeddings.training import Training
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 
@@ -26,9 +34,9 @@ USERS, ITEMS = 3, 4
 START = 5
 
 
-def events(records: Records, *, pairs: bool = False) -> Events:
+def events(records: Records, *, pairs: bool = False) -> Interactions:
     columns = np.array(records, dtype=np.int64).reshape(-1, 3).T
-    make = Events.pairs if pairs else Events.of
+    make = Interactions.pairs if pairs else Interactions.of
     return make([(columns[0], columns[1], columns[2].astype(np.float64))], USERS, ITEMS)
 
 
@@ -86,7 +94,9 @@ def test_products_by_pieces_are_the_products() -> None:
     assert np.allclose(hpf.times(vectors, matrix), vectors @ matrix)
     weights = generator.uniform(-1, 1, 20_000)
     share = np.maximum(weights, 0)
-    assert np.allclose(hpf.moment_of(vectors, weights), (vectors * share[:, None]).T @ vectors / share.sum())
+    assert np.allclose(
+        hpf.moment_of(vectors, weights), (vectors * share[:, None]).T @ vectors / share.sum()
+    )
 
 
 def test_the_balance_cuts_strong_directions_to_the_mean() -> None:
@@ -111,31 +121,55 @@ def test_events_are_sorted_by_user_and_none_is_lost() -> None:
     found = events(records)
     assert found.starts.tolist() == [0, 2, 2, 5]
     users = np.repeat(np.arange(USERS), np.diff(found.starts))
-    assert sorted(zip(users.tolist(), found.items.tolist(), found.steps.tolist(), strict=True)) == sorted(records)
-    many = Events.of([(np.array([1]), np.array([2**18 + 5]), np.array([4096.0]))], 2, 2**18 + 9)
+    assert sorted(
+        zip(users.tolist(), found.items.tolist(), found.steps.tolist(), strict=True)
+    ) == sorted(records)
+    many = Interactions.of(
+        [(np.array([1]), np.array([2**18 + 5]), np.array([4096.0]))], 2, 2**18 + 9
+    )
     assert (many.items.tolist(), many.steps.tolist()) == ([2**18 + 5], [4096])
     assert events([]).starts.tolist() == [0, 0, 0, 0]
 
 
 def test_pairs_count_once_with_the_mean_of_their_values() -> None:
     found = events([(1, 2, 10), (1, 2, 20), (1, 0, 7), (2, 2, 1)], pairs=True)
-    assert (found.items.tolist(), found.steps.tolist(), found.starts.tolist()) == ([0, 2, 2], [7, 15, 1], [0, 0, 2, 3])
+    assert (found.items.tolist(), found.steps.tolist(), found.starts.tolist()) == (
+        [0, 2, 2],
+        [7, 15, 1],
+        [0, 0, 2, 3],
+    )
 
 
 def test_totals_and_residuals_are_exact() -> None:
     found = events([(0, 0, 4096), (0, 1, 0), (2, 1, 2048)])
-    assert found.item_totals().tolist() == [[COUNT_UNITS, STEPS], [2 * COUNT_UNITS, -STEPS], [0, 0], [0, 0]]
+    assert found.item_totals().tolist() == [
+        [COUNT_UNITS, STEPS],
+        [2 * COUNT_UNITS, -STEPS],
+        [0, 0],
+        [0, 0],
+    ]
     made = found.residuals(np.full(ITEMS, 0.5), np.array([1.0, 1.0, 0.5]), 0.0, 0.4)
     # 1 and 0 are clipped at 0.4 around 0.5; 0.5 is 0.25 above 0.5 * 0.5.
-    assert made.toarray().tolist() == [[STEPS, -STEPS, 0, 0], [0] * 4, [0, STEPS * 0.25 / 0.4, 0, 0]]
+    assert made.toarray().tolist() == [
+        [STEPS, -STEPS, 0, 0],
+        [0] * 4,
+        [0, STEPS * 0.25 / 0.4, 0, 0],
+    ]
     half = round(STEPS * 0.25 / 0.4)
     square = (2 * STEPS**2 + half**2) * SQUARE_UNITS // STEPS**2
-    assert found.user_totals(made).tolist() == [[2 * COUNT_UNITS, 0], [0, 0], [COUNT_UNITS, half], [0, square]]
+    assert found.user_totals(made).tolist() == [
+        [2 * COUNT_UNITS, 0],
+        [0, 0],
+        [COUNT_UNITS, half],
+        [0, square],
+    ]
 
 
 @pytest.mark.parametrize("records", [1, 2, 7])
 @pytest.mark.parametrize(("share", "rounds"), [(0.5, 2), (0.05, 1), (0.8, 5)])
-def test_the_plan_costs_what_was_asked_and_not_less(records: int, share: float, rounds: int) -> None:
+def test_the_plan_costs_what_was_asked_and_not_less(
+    records: int, share: float, rounds: int
+) -> None:
     plan = plan_of("0.7", "1e-6", records, share=share, rounds=rounds)
     assert 0.7 * (1 - 1e-6) < plan.cost.epsilon("1e-6") <= 0.7
     assert plan.cost.mu_squared() is not None
@@ -146,15 +180,31 @@ def test_the_plan_costs_what_was_asked_and_not_less(records: int, share: float, 
 
 
 class Recorder:
-    """A release that notes what goes in and comes out; with ``replay`` it gives those outputs again."""
+    """A release that notes what goes in and comes out; with ``replay`` it gives those outputs
+    again.
+    """
 
-    def __init__(self, release: Any, log: Log, noise: SeededSource, replay: Iterator[Any] | None, wrong: float) -> None:
-        self._release, self._log, self._noise, self._replay, self._wrong = release, log, noise, replay, wrong
+    def __init__(
+        self,
+        release: Any,
+        log: Log,
+        noise: SeededSource,
+        replay: Iterator[Any] | None,
+        wrong: float,
+    ) -> None:
+        self._release, self._log, self._noise, self._replay, self._wrong = (
+            release,
+            log,
+            noise,
+            replay,
+            wrong,
+        )
         self.sigma, self.sensitivity = release.sigma, release.sensitivity
 
     def release(self, values: NDArray[Any], *, source: Any) -> Any:
         if self._replay is None:
-            # Noise of its own: the source of the training is the same in every run, for its first features.
+            # Noise of its own: the source of the training is the same in every run, for its first
+            # features.
             noisy = self._release.release(values, source=self._noise).values
             noisy = values + np.rint((noisy - values) * self._wrong).astype(np.int64)
         else:
@@ -163,29 +213,46 @@ class Recorder:
         return type("Released", (), {"values": noisy})
 
 
-def run(data: Events, plan: Plan, noise: SeededSource, *, replay: list[Any] | None = None, wrong: float = 1.0) -> Log:
+def run(
+    data: Interactions,
+    plan: EmbeddingReleases,
+    noise: SeededSource,
+    *,
+    replay: list[Any] | None = None,
+    wrong: float = 1.0,
+) -> Log:
     """Train, and give (sigma, what was summed, what came out) of every release."""
     log: Log = []
     outputs = None if replay is None else iter(replay)
     parts = (Recorder(one, log, noise, outputs, wrong) for one in (plan.activity, plan.tastes))
-    noted = Plan(next(parts), plan.activities, next(parts), plan.updates, plan.records)  # type: ignore[arg-type]
+    noted = EmbeddingReleases(next(parts), plan.activities, next(parts), plan.updates, plan.records)  # type: ignore[arg-type]
     rounds = plan.updates // 2 if plan.records == 1 else plan.updates
     Training(data, noted, 0.4, rounds, 1, 0.25, SeededSource(START)).run(None)
     return log
 
 
-RECORD = st.tuples(st.integers(0, USERS - 1), st.integers(0, ITEMS - 1), st.sampled_from([0, 1, 1000, 2048, 4096]))
+RECORD = st.tuples(
+    st.integers(0, USERS - 1), st.integers(0, ITEMS - 1), st.sampled_from([0, 1, 1000, 2048, 4096])
+)
 
 
 @settings(max_examples=60, deadline=None)
-@given(base=st.lists(RECORD, max_size=12), added=RECORD, epsilon=st.sampled_from(["0.1", "3", "300"]))
-def test_a_record_moves_no_release_by_more_than_its_sensitivity(base: Records, added: Any, epsilon: str) -> None:
-    """Given the same outputs so far: then all releases together are what the plan says, whatever was chosen in between."""
+@given(
+    base=st.lists(RECORD, max_size=12), added=RECORD, epsilon=st.sampled_from(["0.1", "3", "300"])
+)
+def test_a_record_moves_no_release_by_more_than_its_sensitivity(
+    base: Records, added: Any, epsilon: str
+) -> None:
+    """Given the same outputs so far: then all releases together are what the plan says, whatever
+    was chosen in between.
+    """
     plan = plan_of(epsilon, "1e-5", 1, share=0.5, rounds=2)
     with planted_noise():
         first = run(events(base), plan, SeededSource(7))
         assert len(first) == plan.activities + plan.updates
-        second = run(events([*base, added]), plan, SeededSource(7), replay=[one[2] for one in first])
+        second = run(
+            events([*base, added]), plan, SeededSource(7), replay=[one[2] for one in first]
+        )
     spent = 0.0
     for (sigma, one, _), (_, other, _), release in zip(
         first, second, [plan.activity] * 2 + [plan.tastes] * plan.updates, strict=True
@@ -202,26 +269,39 @@ def test_a_record_moves_no_release_by_more_than_its_sensitivity(base: Records, a
     added=st.lists(RECORD, min_size=1, max_size=5),
     epsilon=st.sampled_from(["0.1", "3", "300"]),
 )
-def test_a_user_moves_no_release_by_more_than_its_sensitivity(base: Records, added: Records, epsilon: str) -> None:
+def test_a_user_moves_no_release_by_more_than_its_sensitivity(
+    base: Records, added: Records, epsilon: str
+) -> None:
     plan = plan_of(epsilon, "1e-5", 5, share=0.5, rounds=2)
     user = [(0, item, value) for _, item, value in added]
     with planted_noise():
         first = run(events(base, pairs=True), plan, SeededSource(7))
-        second = run(events([*base, *user], pairs=True), plan, SeededSource(7), replay=[one[2] for one in first])
-    for (_, one, _), (_, other, _), release in zip(first, second, [plan.activity, *[plan.tastes] * 2], strict=True):
+        second = run(
+            events([*base, *user], pairs=True),
+            plan,
+            SeededSource(7),
+            replay=[one[2] for one in first],
+        )
+    for (_, one, _), (_, other, _), release in zip(
+        first, second, [plan.activity, *[plan.tastes] * 2], strict=True
+    ):
         assert int(np.square(one - other).sum()) <= release.sensitivity**2
 
 
-def ratios(sides: tuple[Events, Events], plan: Plan, wrong: float) -> Any:
-    """The log-likelihood ratio of all outputs of a run: nothing tells the two sides apart better."""
+def ratios(sides: tuple[Interactions, Interactions], plan: EmbeddingReleases, wrong: float) -> Any:
+    """The log-likelihood ratio of all outputs of a run: nothing tells the two sides apart
+    better.
+    """
     noise = SeededSource(13)
 
     def one(side: int) -> float:
         log = run(sides[side], plan, noise, wrong=wrong)
-        # Nothing is summed where there is nobody; what the one unit would have summed is found by a replay.
+        # Nothing is summed where there is nobody; what the one unit would have summed is found by a
+        # replay.
         added = log if side else run(sides[1], plan, noise, replay=[noisy for _, _, noisy in log])
         return sum(
-            float((np.square(noisy).sum() - np.square(noisy - b).sum()) / (2 * sigma**2)) for sigma, b, noisy in added
+            float((np.square(noisy).sum() - np.square(noisy - b).sum()) / (2 * sigma**2))
+            for sigma, b, noisy in added
         )
 
     return lambda side, count: np.array([one(side) for _ in range(count)])
@@ -229,11 +309,16 @@ def ratios(sides: tuple[Events, Events], plan: Plan, wrong: float) -> Any:
 
 @pytest.mark.parametrize("records", [1, 3], ids=["event", "user"])
 def test_the_best_test_there_is_finds_no_more_than_the_price(records: int) -> None:
-    """And it finds half of the noise. Nobody else is in the data; values are extreme, on the side of the first features."""
+    """And it finds half of the noise.
+
+    Nobody else is in the data; values are extreme, on the side of the first features.
+    """
     plan = plan_of(2, "0.05", records, share=0.8, rounds=1)
     pairs = records > 1
     with planted_noise():
-        start = Training(events([]), plan, 0.4, 1, 1, 0.25, SeededSource(START))._start({}, ITEMS)[:, 0]
+        start = Training(events([]), plan, 0.4, 1, 1, 0.25, SeededSource(START))._start({}, ITEMS)[
+            :, 0
+        ]
         strongest = np.argsort(-np.abs(start))[:records]
         added = [(0, int(item), 4096 if start[item] > 0 else 0) for item in strongest]
         sides = events([], pairs=pairs), events(added, pairs=pairs)

@@ -1,4 +1,6 @@
-"""Key domains: every fast path gives what a plain loop gives, and what is not in a domain is unknown."""
+"""Key domains: every fast path gives what a plain loop gives, and what is not in a domain is
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
@@ -31,7 +33,9 @@ def test_integer_ranges(values: list[int | None], first: int, offset: int) -> No
     assert key.codes(column).tolist() == wanted
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.int32(), pa.uint64(), pa.int64()])
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.int32(), pa.uint64(), pa.int64()]
+)
 def test_integer_ranges_of_every_width(kind: pa.DataType) -> None:
     key = IntegerRange(column="k", first=-1, last=3)
     column = pa.array([0, 3, 4, None, 100], kind)
@@ -46,7 +50,9 @@ def test_a_large_unsigned_number_is_not_minus_one() -> None:
 
 
 def test_booleans_are_zero_and_one() -> None:
-    assert IntegerRange(column="k", first=0, last=1).codes(pa.array([True, False, None])).tolist() == [1, 0, 2]
+    assert IntegerRange(column="k", first=0, last=1).codes(
+        pa.array([True, False, None])
+    ).tolist() == [1, 0, 2]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
@@ -61,7 +67,8 @@ def test_categories(kind: pa.DataType) -> None:
         assert key.codes(coded.slice(2)).tolist() == wanted[2:]
 
 
-# Few edges, many even ones, many that are nearly even, many that are not, and even ones too near to divide by.
+# Few edges, many even ones, many that are nearly even, many that are not, and even ones too near to
+# divide by.
 EDGES = [
     (-1.0, 0.0, 2.5, 10.0),
     tuple(np.linspace(-1, 10, 60).tolist()),
@@ -72,7 +79,11 @@ EDGES = [
 
 
 @pytest.mark.parametrize("edges", EDGES)
-@given(values=st.lists(st.one_of(st.none(), st.floats(), st.floats(-2, 11), st.sampled_from(sum(EDGES, ())))))
+@given(
+    values=st.lists(
+        st.one_of(st.none(), st.floats(), st.floats(-2, 11), st.sampled_from(sum(EDGES, ())))
+    )
+)
 @settings(max_examples=80, deadline=None)
 def test_bins(edges: tuple[float, ...], values: list[float | None]) -> None:
     key = Bins(column="k", edges=edges)
@@ -86,7 +97,11 @@ def test_bins(edges: tuple[float, ...], values: list[float | None]) -> None:
 
 
 @given(
-    values=st.lists(st.one_of(st.none(), st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1))))
+    values=st.lists(
+        st.one_of(
+            st.none(), st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1))
+        )
+    )
 )
 @settings(max_examples=60, deadline=None)
 def test_time_parts(values: list[datetime.datetime | None]) -> None:
@@ -96,11 +111,15 @@ def test_time_parts(values: list[datetime.datetime | None]) -> None:
     for unit in ("s", "ms", "us", "ns"):
         column = pa.array(values, pa.timestamp("us")).cast(pa.timestamp(unit), safe=False)
         assert hour.codes(column).tolist() == [24 if one is None else one.hour for one in values]
-        assert weekday.codes(column).tolist() == [7 if one is None else one.weekday() for one in values]
+        assert weekday.codes(column).tolist() == [
+            7 if one is None else one.weekday() for one in values
+        ]
 
 
 def test_a_time_zone_does_not_move_the_hour_from_utc() -> None:
-    column = pa.array([datetime.datetime(2026, 1, 1, 23)], pa.timestamp("s")).cast(pa.timestamp("s", "UTC"))
+    column = pa.array([datetime.datetime(2026, 1, 1, 23)], pa.timestamp("s")).cast(
+        pa.timestamp("s", "UTC")
+    )
     there = column.cast(pa.timestamp("s", "+05:00"))
     assert TimePart(column="t", part="hour").codes(there).tolist() == [23]
     days = pa.array([datetime.date(2026, 11, 16), None])

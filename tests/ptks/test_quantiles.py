@@ -1,4 +1,6 @@
-"""The Quantiles PTK: exact counts, the sensitivity it claims, the price it pays, and the rules it states."""
+"""The Quantiles PTK: exact counts, the sensitivity it claims, the price it pays, and the rules it
+states.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost, DiscreteLaplaceCost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
-from ptklib.ptks import quantiles as quantiles_module
-from ptklib.ptks.fewest import fewest
-from ptklib.ptks.keys import Bins, IntegerRange
 from ptklib.ptks.quantiles import Quantiles
-from ptklib.ptks.quantiles_tree import Tree, default_branching, spread, tails
+from ptklib.ptks.quantiles import ptk as quantiles_module
+from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
+from ptklib.ptks.tables.fewest import fewest
+from ptklib.ptks.tables.keys import Bins, IntegerRange
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -30,7 +32,13 @@ ZONES = IntegerRange(column="zone", first=0, last=2)
 
 
 def make(**options: Any) -> Quantiles:
-    given: dict[str, Any] = {"keys": (ZONES,), "value": "fare", "quantiles": (0.1, 0.5, 0.9), "prefix": "", **options}
+    given: dict[str, Any] = {
+        "keys": (ZONES,),
+        "value": "fare",
+        "quantiles": (0.1, 0.5, 0.9),
+        "prefix": "",
+        **options,
+    }
     if "edges" not in options:
         given = {"lower": 0, "upper": 100, **given}
     return Quantiles(**given)
@@ -38,7 +46,11 @@ def make(**options: Any) -> Quantiles:
 
 def rows(*records: tuple[int | None, float | None]) -> list[pa.RecordBatch]:
     zones = pa.array([one for one, _ in records], pa.int64())
-    return [pa.RecordBatch.from_pydict({"zone": zones, "fare": pa.array([one for _, one in records], pa.float64())})]
+    return [
+        pa.RecordBatch.from_pydict(
+            {"zone": zones, "fare": pa.array([one for _, one in records], pa.float64())}
+        )
+    ]
 
 
 def rides(count: int, seed: int = 1) -> pa.Table:
@@ -54,7 +66,12 @@ def read(ptk: Quantiles, arrays: Any, zones: list[int | None]) -> np.ndarray[Any
 
 def test_exact_counts_give_the_plain_quantiles_to_a_bin() -> None:
     table = rides(20_000)
-    for options in ({}, {"bins": 33}, {"bins": 600, "branching": 7}, {"edges": tuple(np.geomspace(1, 101, 200) - 1)}):
+    for options in (
+        {},
+        {"bins": 33},
+        {"bins": 600, "branching": 7},
+        {"edges": tuple(np.geomspace(1, 101, 200) - 1)},
+    ):
         ptk = make(**options)
         found = read(ptk, ptk.exact(table.to_batches(max_chunksize=3001)), [0, 1, 2])
         for zone in range(3):
@@ -86,13 +103,18 @@ def test_the_fit_is_least_squares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "bins", "rivals"), [("laplace", 256, (2, 4, 64, 256)), ("gaussian", 256, (16, 256))]
+    ("mechanism", "bins", "rivals"),
+    [("laplace", 256, (2, 4, 64, 256)), ("gaussian", 256, (16, 256))],
 )
-def test_the_default_branching_has_less_error_than_others(mechanism: str, bins: int, rivals: tuple[int, ...]) -> None:
+def test_the_default_branching_has_less_error_than_others(
+    mechanism: str, bins: int, rivals: tuple[int, ...]
+) -> None:
     def error(branching: int) -> float:
         tree = Tree(bins, branching)
         reach = tree.levels**2 if mechanism == "laplace" else tree.levels
-        return reach * float(np.mean([spread(tree, share)[0][int(share * bins)] for share in (0.1, 0.25, 0.5, 0.75)]))
+        return reach * float(
+            np.mean([spread(tree, share)[0][int(share * bins)] for share in (0.1, 0.25, 0.5, 0.75)])
+        )
 
     best = error(default_branching(mechanism, bins))
     assert all(best < error(one) for one in rivals)
@@ -118,7 +140,9 @@ def test_whole_numbers_and_nulls_are_read_too() -> None:
     ptk = make()
     values = pa.array([3, None, 70], pa.int32())
     batch = pa.RecordBatch.from_pydict({"zone": [0, 0, 1], "fare": values})
-    assert np.array_equal(ptk.exact([batch])["totals"], ptk.exact(rows((0, 3.0), (1, 70.0)))["totals"])
+    assert np.array_equal(
+        ptk.exact([batch])["totals"], ptk.exact(rows((0, 3.0), (1, 70.0)))["totals"]
+    )
     with pytest.raises(InvalidInput, match="COLUMN_TYPE"):
         ptk.exact([pa.RecordBatch.from_pydict({"zone": [0], "fare": ["secret"]})])
 
@@ -140,14 +164,21 @@ def test_noise_never_takes_quantiles_out_of_the_grid_or_out_of_order() -> None:
 
 def test_sums_that_fall_are_sorted_before_they_are_read() -> None:
     """Bins of 10, -4, 6 and 8: sums 0, 10, 6, 12, 20, sorted 0, 6, 10, 12, 20."""
-    ptk = make(keys=(IntegerRange(column="zone", first=0, last=0),), bins=4, upper=4, quantiles=(0.25, 0.5, 0.9))
+    ptk = make(
+        keys=(IntegerRange(column="zone", first=0, last=0),),
+        bins=4,
+        upper=4,
+        quantiles=(0.25, 0.5, 0.9),
+    )
     arrays = {"totals": np.array([[10, -4, 6, 8]]), "windows": np.ones(1, np.int64)}
     assert np.allclose(read(ptk, arrays, [0]), [[5 / 6, 2, 3.75]])
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    zone=st.integers(-2, 5), fare=st.floats(allow_nan=True, allow_infinity=True), shape=st.sampled_from([2, 40, 257])
+    zone=st.integers(-2, 5),
+    fare=st.floats(allow_nan=True, allow_infinity=True),
+    shape=st.sampled_from([2, 40, 257]),
 )
 def test_a_record_moves_one_node_of_each_level_or_none(zone: int, fare: float, shape: int) -> None:
     ptk = make(bins=shape)
@@ -162,7 +193,9 @@ def test_a_record_moves_one_node_of_each_level_or_none(zone: int, fare: float, s
 @pytest.mark.parametrize("records", [1, 5])
 def test_the_price_is_one_release_and_exactly_epsilon(bins: int, levels: int, records: int) -> None:
     cost = make(bins=bins, quantiles=(0.01, 0.5, 0.6, 0.7)).cost("0.3", records_per_unit=records)
-    assert cost == DiscreteLaplaceCost(scale=records * levels / Fraction("0.3"), sensitivity=records * levels)
+    assert cost == DiscreteLaplaceCost(
+        scale=records * levels / Fraction("0.3"), sensitivity=records * levels
+    )
     assert cost.basic() == (Fraction("0.3"), Fraction(0))
 
 
@@ -196,7 +229,9 @@ def test_windows_add_up_and_more_of_them_are_better() -> None:
         source = SeededSource(5)
         state = None
         for window in range(16):
-            state = ptk.train_dp(rides(2000, seed=window).to_batches(), epsilon="0.2", previous=state, noise=source)
+            state = ptk.train_dp(
+                rides(2000, seed=window).to_batches(), epsilon="0.2", previous=state, noise=source
+            )
             errors.append(float(np.abs(read(ptk, state, [0, 1, 2]) - exact).mean()))
     assert state is not None
     assert state["windows"].tolist() == [16]
@@ -205,8 +240,15 @@ def test_windows_add_up_and_more_of_them_are_better() -> None:
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_the_profile_is_kept(mechanism: Any) -> None:
-    """A key with the promised number of records: every quantile within the target, nearly always, whatever the values."""
-    ptk = make(keys=(IntegerRange(column="zone", first=0, last=199),), mechanism=mechanism, bins=64, min_share=1)
+    """A key with the promised number of records: every quantile within the target, nearly always,
+    whatever the values.
+    """
+    ptk = make(
+        keys=(IntegerRange(column="zone", first=0, last=199),),
+        mechanism=mechanism,
+        bins=64,
+        min_share=1,
+    )
     delta = 0 if mechanism == "laplace" else "1e-6"
     target = 0.1
     (needed,) = ptk.analytic_profile(target, ["1"], delta)
@@ -216,7 +258,11 @@ def test_the_profile_is_kept(mechanism: Any) -> None:
     counts = np.bincount(bins, minlength=64)
     hundredths = 100 / 64 * (bins + generator.uniform(0, 1, needed))
     table = pa.table({"zone": np.repeat(np.arange(200), needed), "fare": np.tile(hundredths, 200)})
-    found = read(ptk, ptk.train_dp(table.to_batches(), epsilon=1, delta=delta), list(range(200))) * 64 / 100
+    found = (
+        read(ptk, ptk.train_dp(table.to_batches(), epsilon=1, delta=delta), list(range(200)))
+        * 64
+        / 100
+    )
     below = np.interp(found, np.arange(65), np.append(0, np.cumsum(counts)) / needed)
     errors = np.abs(below - ptk.quantiles).max(axis=1)
     assert np.mean(errors <= target) >= 0.95
@@ -249,7 +295,10 @@ def test_the_profile_says_what_cannot_be_reached() -> None:
         ({"edges": (0.0, 1.0, 2.0), "lower": 0}, "must be left out"),
         ({"branching": 1}, "branching must be at least 2"),
         ({"min_share": 0}, "min_share must be above 0"),
-        ({"keys": (IntegerRange(column="zone", first=0, last=20_000),)}, "at most 15420 cells of 272 numbers"),
+        (
+            {"keys": (IntegerRange(column="zone", first=0, last=20_000),)},
+            "at most 15420 cells of 272 numbers",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_the_field(wrong: dict[str, Any], words: str) -> None:
@@ -259,7 +308,11 @@ def test_a_wrong_configuration_is_refused_with_the_field(wrong: dict[str, Any], 
 
 def test_a_state_of_another_configuration_is_refused() -> None:
     arrays = make().exact([])
-    for other in (make(bins=128), make(branching=8), make(keys=(ZONES, IntegerRange(column="hour", first=0, last=2)))):
+    for other in (
+        make(bins=128),
+        make(branching=8),
+        make(keys=(ZONES, IntegerRange(column="hour", first=0, last=2))),
+    ):
         with pytest.raises(InvalidInput, match="PTK_MISMATCH"):
             other.validate(arrays)
     with pytest.raises(InvalidInput, match="PTK_MISMATCH"):
@@ -287,7 +340,11 @@ class HalfNoise(Quantiles):
     "ptk",
     [
         make(bins=16, branching=4, keys=(IntegerRange(column="zone", first=0, last=1),)),
-        make(edges=(0.0, 1.0, 5.0, 20.0), quantiles=(0.5,), keys=(Bins(column="age", edges=(0, 18, 99)),)),
+        make(
+            edges=(0.0, 1.0, 5.0, 20.0),
+            quantiles=(0.5,),
+            keys=(Bins(column="age", edges=(0, 18, 99)),),
+        ),
         make(bins=8, branching=2, mechanism="gaussian"),
     ],
     ids=["tree", "edges", "gaussian"],
@@ -299,7 +356,9 @@ def test_it_keeps_the_contract(ptk: Quantiles) -> None:
 
 @pytest.mark.parametrize(("kind", "caught"), [(Quantiles, False), (HalfNoise, True)])
 def test_an_audit_over_all_levels(kind: type[Quantiles], caught: bool) -> None:
-    """One record more moves a node of both levels: their sum tells all that the release tells. 2000 keys are 2000 runs."""
+    """One record more moves a node of both levels: their sum tells all that the release tells. 2000
+    keys are 2000 runs.
+    """
     runs = 2000
     keys = (IntegerRange(column="zone", first=0, last=runs - 1),)
     ptk = kind(keys=keys, value="fare", quantiles=(0.5,), lower=0, upper=16, bins=16, branching=4)
@@ -315,7 +374,9 @@ def test_an_audit_over_all_levels(kind: type[Quantiles], caught: bool) -> None:
     assert result.lower_bound > 0.6
 
 
-@pytest.mark.parametrize(("bins", "branching"), [(1, 2), (5, 5), (7, 2), (16, 4), (30, 4), (64, 8), (65, 8), (100, 5)])
+@pytest.mark.parametrize(
+    ("bins", "branching"), [(1, 2), (5, 5), (7, 2), (16, 4), (30, 4), (64, 8), (65, 8), (100, 5)]
+)
 def test_noise_by_blocks_is_the_noise_of_all_nodes(bins: int, branching: int) -> None:
     tree = Tree(bins, branching)
     for share in (0.0, 0.1, 0.5, 0.93, 1.0):
@@ -328,7 +389,9 @@ def test_noise_by_blocks_is_the_noise_of_all_nodes(bins: int, branching: int) ->
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_a_profile_on_the_largest_grid_takes_few_looks(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_on_the_largest_grid_takes_few_looks(
+    mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = []
     real = tails
 
@@ -346,9 +409,12 @@ def test_a_profile_on_the_largest_grid_takes_few_looks(mechanism: str, monkeypat
         bins=quantiles_module.MAX_BINS,
         mechanism=mechanism,  # type: ignore[arg-type]
     )
-    found = made.analytic_profile(0.05, ["0.1", "0.2", "0.5", "1", "2"], 1e-7 if mechanism == "gaussian" else 0)
+    found = made.analytic_profile(
+        0.05, ["0.1", "0.2", "0.5", "1", "2"], 1e-7 if mechanism == "gaussian" else 0
+    )
     assert None not in found
-    # Two kinds of noise in every look; halving from the largest number on took fifty looks for every level.
+    # Two kinds of noise in every look; halving from the largest number on took fifty looks for
+    # every level.
     assert len(looks) / 2 < 100
 
 

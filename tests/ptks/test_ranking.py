@@ -1,4 +1,6 @@
-"""Shares, ranks and the top keys: post-processing of noisy totals, as good as what a mechanism for them alone would give."""
+"""Shares, ranks and the top keys: post-processing of noisy totals, as good as what a mechanism for
+them alone would give.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, TimePart
-from ptklib.ptks.ranking import Ranking, ranks, shares
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
+from ptklib.ptks.tables.ranking import Ranking, ranks, shares
 from ptklib.state import State
 from ptklib.testing.ptk_checks import check_ptk
 
@@ -42,7 +44,9 @@ def rides(**counts: int) -> list[pa.RecordBatch]:
 
 
 def read(ptk: Statistics, arrays: Any) -> list[dict[str, float]]:
-    found: list[dict[str, float]] = ptk.features(arrays, pa.table({"city": ["a", "b", "c", "d", "x"]})).to_pylist()
+    found: list[dict[str, float]] = ptk.features(
+        arrays, pa.table({"city": ["a", "b", "c", "d", "x"]})
+    ).to_pylist()
     return found
 
 
@@ -61,7 +65,13 @@ def test_sums_are_ranked_and_shared() -> None:
 
 def test_sums_with_a_lower_bound_below_zero_have_ranks_and_no_shares() -> None:
     ptk = by_sum(statistics=("rank",), lower=-10)
-    assert [one["rank"] for one in read(ptk, ptk.exact(rides(a=10, b=30, c=13, d=40)))] == [3, 2, 1, 4, 5]
+    assert [one["rank"] for one in read(ptk, ptk.exact(rides(a=10, b=30, c=13, d=40)))] == [
+        3,
+        2,
+        1,
+        4,
+        5,
+    ]
     with pytest.raises(InvalidInput, match="lower must not be negative for a share"):
         by_sum(lower=-10)
 
@@ -103,14 +113,25 @@ def test_keys_of_all_kinds_are_named_in_a_report() -> None:
         IntegerRange(column="zone", first=5, last=6),
     )
     ptk = make(keys=keys)
-    batch = pa.RecordBatch.from_pydict({"at": pa.array([86400], pa.timestamp("s")), "age": [65.0], "zone": [6]})
+    batch = pa.RecordBatch.from_pydict(
+        {"at": pa.array([86400], pa.timestamp("s")), "age": [65.0], "zone": [6]}
+    )
     (best,) = ptk.top(ptk.exact([batch]), 1).to_pylist()
-    assert best == {"rank": 1, "at_weekday": 4, "age": "[18.0, 65.0]", "zone": 6, "total": 1.0, "share": 1.0}
+    assert best == {
+        "rank": 1,
+        "at_weekday": 4,
+        "age": "[18.0, 65.0]",
+        "zone": 6,
+        "total": 1.0,
+        "share": 1.0,
+    }
 
 
 def test_a_ranking_goes_with_ranked_statistics_only() -> None:
     for wrong in ({"ranking": None}, {"statistics": ("count",)}):
-        with pytest.raises(InvalidInput, match="ranking must be given for share, rank or in_top, and only for them"):
+        with pytest.raises(
+            InvalidInput, match="ranking must be given for share, rank or in_top, and only for them"
+        ):
             make(**wrong)
     with pytest.raises(InvalidInput, match="top must be at least 1"):
         Ranking(top=0)
@@ -130,11 +151,15 @@ def test_a_configuration_without_a_ranking_is_written_as_before() -> None:
 def test_the_price_is_that_of_the_counts_for_any_top() -> None:
     plain = Statistics(keys=(CITIES,), statistics=("count",))
     for top in (1, 3):
-        assert make(ranking=Ranking(top=top)).cost(1, records_per_unit=4) == plain.cost(1, records_per_unit=4)
+        assert make(ranking=Ranking(top=top)).cost(1, records_per_unit=4) == plain.cost(
+            1, records_per_unit=4
+        )
 
 
 def test_the_top_of_the_table_is_better_than_choosing_one_after_the_other() -> None:
-    """Peeling (the noisy maximum, k times, at epsilon/k) finds fewer of the true top k; for k = 1 it finds a few more."""
+    """Peeling (the noisy maximum, k times, at epsilon/k) finds fewer of the true top k; for k = 1
+    it finds a few more.
+    """
     generator = np.random.default_rng(4)
     epsilon, cells, runs = 0.2, 60, 400
     true = np.sort(generator.uniform(0, 300, cells))[::-1]
@@ -146,7 +171,8 @@ def test_the_top_of_the_table_is_better_than_choosing_one_after_the_other() -> N
         for _ in range(runs):
             left = true.copy()
             for _ in range(top):
-                # Counts rise together when a record is added, so one-sided noise of scale k/epsilon is enough.
+                # Counts rise together when a record is added, so one-sided noise of scale k/epsilon
+                # is enough.
                 left[np.argmax(left + generator.exponential(top / epsilon, cells))] = -np.inf
             peeled.append(np.mean(np.isinf(left[:top])))
         found[top] = (float(np.mean(once < top)), float(np.mean(peeled)))

@@ -1,4 +1,6 @@
-"""The Ratios PTK: exact totals, the reach of its forms, the price it pays, and the rules it states."""
+"""The Ratios PTK: exact totals, the reach of its forms, the price it pays, and the rules it
+states.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost, DiscreteLaplaceCost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
-from ptklib.ptks.keys import IntegerRange
 from ptklib.ptks.ratios import STEPS, Ratios
-from ptklib.ptks.ratios_forms import best_forms
+from ptklib.ptks.ratios.forms import best_forms
+from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_checks import check_ptk
@@ -48,18 +50,30 @@ def make(**options: Any) -> Ratios:
 
 def rows(*records: tuple[Any, Any, Any]) -> list[pa.RecordBatch]:
     zones, tips, fares = zip(*records, strict=True)
-    kinds = {"zone": (zones, pa.int64()), "tip": (tips, pa.float64()), "fare": (fares, pa.float64())}
-    return [pa.RecordBatch.from_pydict({name: pa.array(values, kind) for name, (values, kind) in kinds.items()})]
+    kinds = {
+        "zone": (zones, pa.int64()),
+        "tip": (tips, pa.float64()),
+        "fare": (fares, pa.float64()),
+    }
+    return [
+        pa.RecordBatch.from_pydict(
+            {name: pa.array(values, kind) for name, (values, kind) in kinds.items()}
+        )
+    ]
 
 
 def rides(count: int, seed: int = 1) -> pa.Table:
     generator = np.random.default_rng(seed)
     zone, fare = generator.integers(0, 4, count), np.minimum(generator.gamma(2, 10, count), 99)
-    return pa.table({"zone": zone, "tip": fare * generator.beta(2 + zone, 10, count) / 2, "fare": fare})
+    return pa.table(
+        {"zone": zone, "tip": fare * generator.beta(2 + zone, 10, count) / 2, "fare": fare}
+    )
 
 
 def read(ptk: Ratios, arrays: Any, zones: list[int | None]) -> list[dict[str, float]]:
-    found: list[dict[str, float]] = ptk.features(arrays, pa.table({"zone": pa.array(zones, pa.int64())})).to_pylist()
+    found: list[dict[str, float]] = ptk.features(
+        arrays, pa.table({"zone": pa.array(zones, pa.int64())})
+    ).to_pylist()
     return found
 
 
@@ -80,7 +94,15 @@ def test_exact_totals_give_the_plain_ratios_and_sums(name: str) -> None:
 def test_a_record_without_key_or_numbers_contributes_nothing() -> None:
     ptk = make()
     good = rows((0, 1, 10), (2, 5, 20))
-    bad = rows((None, 1, 10), (4, 1, 10), (0, None, 10), (0, 1, None), (0, math.nan, 10), (0, 1, math.nan), (0, 5, 0))
+    bad = rows(
+        (None, 1, 10),
+        (4, 1, 10),
+        (0, None, 10),
+        (0, 1, None),
+        (0, math.nan, 10),
+        (0, 1, math.nan),
+        (0, 5, 0),
+    )
     assert np.array_equal(ptk.exact([*good, *bad])["totals"], ptk.exact(good)["totals"])
     assert ptk.loss(ptk.exact(good), bad).tolist() == [0.0] * 7
 
@@ -88,7 +110,9 @@ def test_a_record_without_key_or_numbers_contributes_nothing() -> None:
 def test_values_and_ratios_beyond_the_bounds_are_clipped() -> None:
     ptk = make(numerator_upper=20)
     clipped = ptk.exact(rows((0, 20, 100), (1, 6.25, 12.5), (2, 0, 100), (3, 20, 100)))["totals"]
-    wild = ptk.exact(rows((0, 1e300, 1e300), (1, 9, 12.5), (2, -math.inf, math.inf), (3, math.inf, 1e9)))["totals"]
+    wild = ptk.exact(
+        rows((0, 1e300, 1e300), (1, 9, 12.5), (2, -math.inf, math.inf), (3, math.inf, 1e9))
+    )["totals"]
     assert np.array_equal(wild, clipped)
     assert np.array_equal(ptk.exact(rows((0, 3, -5)))["totals"], ptk.exact([])["totals"])
 
@@ -117,7 +141,9 @@ def test_noise_never_takes_a_feature_out_of_its_range() -> None:
     tip=st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 60),
     fare=st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 110),
 )
-def test_a_record_moves_the_totals_by_the_reach_at_most(name: str, zone: int, tip: float, fare: float) -> None:
+def test_a_record_moves_the_totals_by_the_reach_at_most(
+    name: str, zone: int, tip: float, fare: float
+) -> None:
     ptk = make(**VARIANTS[name])
     moved = [int(one) for one in ptk.exact(rows((zone, tip, fare)))["totals"].ravel()]
     assert sum(map(abs, moved)) <= ptk._forms.l1
@@ -126,7 +152,9 @@ def test_a_record_moves_the_totals_by_the_reach_at_most(name: str, zone: int, ti
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_reach_is_reached_to_a_step_and_holds_everywhere(name: str) -> None:
-    """Over all (u, v) that a record can have, in steps: no more than claimed, and nearly as much."""
+    """Over all (u, v) that a record can have, in steps: no more than claimed, and nearly as
+    much.
+    """
     ptk = make(**VARIANTS[name])
     v = np.arange(STEPS + 1)
     most = np.minimum(STEPS, v * ptk._slope.numerator // ptk._slope.denominator)
@@ -148,23 +176,42 @@ def test_the_forms_read_back_what_they_were_made_of() -> None:
 
 @pytest.mark.parametrize(
     ("slope", "low", "high", "at_most"),
-    [(1, 0, 1, 1.0), (1, "1/4", "3/4", 0.63), (2, 0, 2, 4.0), ("5/2", "3/8", "9/8", 1.41), (5, "1/5", "3/5", 1.2)],
+    [
+        (1, 0, 1, 1.0),
+        (1, "1/4", "3/4", 0.63),
+        (2, 0, 2, 4.0),
+        ("5/2", "3/8", "9/8", 1.41),
+        (5, "1/5", "3/5", 1.2),
+    ],
 )
-def test_the_forms_have_far_less_variance_than_the_best_split(slope: Any, low: Any, high: Any, at_most: float) -> None:
-    """In units of 2/epsilon^2, for the worst of the ratios; the split between u and v knows them too."""
+def test_the_forms_have_far_less_variance_than_the_best_split(
+    slope: Any, low: Any, high: Any, at_most: float
+) -> None:
+    """In units of 2/epsilon^2, for the worst of the ratios; the split between u and v knows them
+    too.
+    """
     forms = best_forms(STEPS, Fraction(slope), Fraction(low), Fraction(high), False)
     inverse = np.linalg.inv(forms.matrix)
     ratios = [float(Fraction(low)), float(Fraction(high))]
-    worst = max((forms.l1 / STEPS) ** 2 * float(np.square(np.array([1, -ratio]) @ inverse).sum()) for ratio in ratios)
+    worst = max(
+        (forms.l1 / STEPS) ** 2 * float(np.square(np.array([1, -ratio]) @ inverse).sum())
+        for ratio in ratios
+    )
     shares = np.linspace(0.01, 0.99, 99)
-    split = min(max(1 / share**2 + (ratio / (1 - share)) ** 2 for ratio in ratios) for share in shares)
+    split = min(
+        max(1 / share**2 + (ratio / (1 - share)) ** 2 for ratio in ratios) for share in shares
+    )
     assert worst <= at_most
     assert worst < split / 4
 
 
 def test_measured_errors_are_less_than_half_of_the_best_split() -> None:
     cells, generator = 2000, np.random.default_rng(5)
-    ptk = make(keys=(IntegerRange(column="zone", first=0, last=cells - 1),), numerator_upper=20, expected=0.17)
+    ptk = make(
+        keys=(IntegerRange(column="zone", first=0, last=cells - 1),),
+        numerator_upper=20,
+        expected=0.17,
+    )
     zone = np.repeat(np.arange(cells), 40)
     fare = np.minimum(generator.gamma(2, 8, len(zone)), 99)
     table = pa.table({"zone": zone, "tip": np.minimum(0.17 * fare, 20), "fare": fare})
@@ -177,7 +224,9 @@ def test_measured_errors_are_less_than_half_of_the_best_split() -> None:
     for share in (0.4, 0.5, 0.6):
         top = tips + generator.laplace(0, 20 / (5 * share), cells)
         below = fares + generator.laplace(0, 100 / (5 * (1 - share)), cells)
-        splits.append(float(np.sqrt(np.mean(np.square(np.clip(top / below, 0, 0.5) - tips / fares)))))
+        splits.append(
+            float(np.sqrt(np.mean(np.square(np.clip(top / below, 0, 0.5) - tips / fares))))
+        )
     assert ours < 0.5 * min(splits)
 
 
@@ -203,12 +252,19 @@ def test_gaussian_noise_is_calibrated_and_needs_a_delta() -> None:
 
 def test_windows_add_up_and_more_of_them_are_better() -> None:
     ptk = make(expected=0.1)
-    wanted = np.array([one["ratio"] for one in read(ptk, ptk.exact(rides(80_000, seed=99).to_batches()), [0, 1, 2, 3])])
+    wanted = np.array(
+        [
+            one["ratio"]
+            for one in read(ptk, ptk.exact(rides(80_000, seed=99).to_batches()), [0, 1, 2, 3])
+        ]
+    )
     errors, state = [], None
     with planted_noise():
         source = SeededSource(2)
         for window in range(20):
-            state = ptk.train_dp(rides(500, seed=window).to_batches(), epsilon="0.2", previous=state, noise=source)
+            state = ptk.train_dp(
+                rides(500, seed=window).to_batches(), epsilon="0.2", previous=state, noise=source
+            )
             found = np.array([one["ratio"] for one in read(ptk, state, [0, 1, 2, 3])])
             errors.append(float(np.abs(found - wanted).mean()))
     assert state is not None
@@ -238,7 +294,10 @@ def test_a_wrong_configuration_is_refused_with_the_field(wrong: dict[str, Any], 
 
 def test_a_state_of_another_configuration_is_refused() -> None:
     arrays = make().exact([])
-    for other in (make(keys=(ZONES, IntegerRange(column="hour", first=0, last=3))), make(numerator_upper=20)):
+    for other in (
+        make(keys=(ZONES, IntegerRange(column="hour", first=0, last=3))),
+        make(numerator_upper=20),
+    ):
         with pytest.raises(InvalidInput, match="PTK_MISMATCH"):
             other.validate(arrays)
     for wrong in ({"windows": np.zeros(1, np.int64)}, {"forms": arrays["forms"].astype(np.int32)}):
@@ -266,8 +325,12 @@ class HalfNoise(Ratios):
 
 @pytest.mark.parametrize(("kind", "caught"), [(Ratios, False), (HalfNoise, True)])
 @pytest.mark.parametrize("worst", [(0.0, 100.0), (20.0, 100.0), (20.0, 40.0)])
-def test_an_audit_at_every_corner_of_the_region(kind: type[Ratios], caught: bool, worst: tuple[float, float]) -> None:
-    """One record more, at each corner; the likelihood ratio of both totals tells all there is. 4000 keys are 4000 runs."""
+def test_an_audit_at_every_corner_of_the_region(
+    kind: type[Ratios], caught: bool, worst: tuple[float, float]
+) -> None:
+    """One record more, at each corner; the likelihood ratio of both totals tells all there is. 4000
+    keys are 4000 runs.
+    """
     runs = 4000
     keys = (IntegerRange(column="zone", first=0, last=runs - 1),)
     ptk = kind(
@@ -280,11 +343,17 @@ def test_an_audit_at_every_corner_of_the_region(kind: type[Ratios], caught: bool
         expected=0.2,
     )
     tip, fare = worst
-    added = [pa.RecordBatch.from_pydict({"zone": np.arange(runs), "tip": [tip] * runs, "fare": [fare] * runs})]
+    added = [
+        pa.RecordBatch.from_pydict(
+            {"zone": np.arange(runs), "tip": [tip] * runs, "fare": [fare] * runs}
+        )
+    ]
     shift = ptk.exact(added)["totals"][0]
 
     def trained(data: list[pa.RecordBatch], count: int) -> np.ndarray[Any, Any]:
-        totals = np.concatenate([ptk.train_dp(data, epsilon=1)["totals"] for _ in range(count // runs)])
+        totals = np.concatenate(
+            [ptk.train_dp(data, epsilon=1)["totals"] for _ in range(count // runs)]
+        )
         ratio = (np.abs(totals) - np.abs(totals - shift)).sum(axis=1) / ptk._forms.l1
         return np.asarray(ratio.round(2))
 

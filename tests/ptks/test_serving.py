@@ -1,4 +1,6 @@
-"""The interpreter of serving plans: every form that NumPy holds a column in, the same as featurize; NumPy alone."""
+"""The interpreter of serving plans: every form that NumPy holds a column in, the same as featurize;
+NumPy alone.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ptklib import serving, serving_columns, serving_steps
-from ptklib.featurize import feature_table
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, Key, TimePart
+from ptklib.features import feature_table
 from ptklib.ptks.statistics import Statistics
-from ptklib.serving_plans import plan_of
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, Key, TimePart
+from ptklib.serving import columns as serving_columns
+from ptklib.serving import runner as serving
+from ptklib.serving import steps as serving_steps
+from ptklib.serving.plan import plan_of
 from ptklib.state import State
 
 ZONE = IntegerRange(column="x", first=-1, last=3)
@@ -27,7 +31,9 @@ HOUR, WEEKDAY = TimePart(column="x", part="hour"), TimePart(column="x", part="we
 
 
 def state_of(key: Key) -> State:
-    ptk = Statistics(keys=(key,), statistics=("mean", "count"), value="fare", lower=0, upper=10, prefix="f")
+    ptk = Statistics(
+        keys=(key,), statistics=("mean", "count"), value="fare", lower=0, upper=10, prefix="f"
+    )
     totals = (np.arange(2 * ptk.cells).reshape(ptk.cells, 2) + 1) * 4096
     return State.make(ptk, {"totals": totals, "windows": np.ones(1, np.int64)}, name="s", epsilon=1)
 
@@ -35,7 +41,9 @@ def state_of(key: Key) -> State:
 def served(key: Key, column: Any) -> list[list[float]]:
     state = state_of(key)
     plan = plan_of(state.ptk, state.arrays)
-    return [one.tolist() for one in serving.run(plan.as_json(), plan.arrays, {"x": column}).values()]
+    return [
+        one.tolist() for one in serving.run(plan.as_json(), plan.arrays, {"x": column}).values()
+    ]
 
 
 def featurized(key: Key, column: Any) -> list[list[float]]:
@@ -48,7 +56,9 @@ NUMBERS = [-2, -1, 0, 1, 3, 4, 100]
 
 
 @pytest.mark.parametrize("key", [ZONE, LISTED, BINS], ids=lambda key: key.kind)
-@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", ">i4", "u1", "u8", "f2", "f4", "f8", ">f8", "?", "O"])
+@pytest.mark.parametrize(
+    "dtype", ["i1", "i2", "i4", "i8", ">i4", "u1", "u8", "f2", "f4", "f8", ">f8", "?", "O"]
+)
 def test_numbers_of_every_type(key: Key, dtype: str) -> None:
     column = np.array(NUMBERS).astype(dtype)
     assert served(key, column) == featurized(key, column)
@@ -87,7 +97,13 @@ def test_texts(column: np.ndarray[Any, Any]) -> None:
 @pytest.mark.parametrize("key", [HOUR, WEEKDAY], ids=lambda key: key.part)
 @pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
 def test_times_of_every_unit(key: Key, unit: str) -> None:
-    times = ["1969-12-31T23:59:59", "1970-01-01T00:00:00", "2026-01-02T05:06:07", "1901-02-03T04:05:06", "NaT"]
+    times = [
+        "1969-12-31T23:59:59",
+        "1970-01-01T00:00:00",
+        "2026-01-02T05:06:07",
+        "1901-02-03T04:05:06",
+        "NaT",
+    ]
     column = np.array(times, dtype="M8[s]").astype(f"M8[{unit}]")
     assert served(key, column) == featurized(key, column)
 
@@ -132,12 +148,16 @@ def test_missing_columns_and_columns_of_other_lengths_are_refused() -> None:
         serving.run(plan.as_json(), plan.arrays, {"x": [1], "y": [0, 1]})
 
 
-@pytest.mark.parametrize("module", [serving, serving_columns, serving_steps], ids=lambda module: str(module.__name__))
+@pytest.mark.parametrize(
+    "module", [serving, serving_columns, serving_steps], ids=lambda module: str(module.__name__)
+)
 def test_the_interpreter_imports_numpy_and_the_standard_library_alone(module: ModuleType) -> None:
     found = set()
     for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
         if isinstance(node, ast.Import):
             found |= {one.name.split(".")[0] for one in node.names}
-        elif isinstance(node, ast.ImportFrom) and not str(node.module).startswith("ptklib.serving_"):
+        elif isinstance(node, ast.ImportFrom) and not str(node.module).startswith(
+            "ptklib.serving."
+        ):
             found.add(str(node.module).split(".")[0])
     assert found - set(sys.stdlib_module_names) == {"numpy"}

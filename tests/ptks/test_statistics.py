@@ -1,4 +1,6 @@
-"""The Statistics PTK: exact totals, the sensitivity it claims, the price it pays, and the rules it states."""
+"""The Statistics PTK: exact totals, the sensitivity it claims, the price it pays, and the rules it
+states.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from hypothesis import strategies as st
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import DiscreteLaplaceCost
 from ptklib.privacy.fixed_point import FixedPoint
-from ptklib.privacy.sampler import discrete_laplace, rounded_gaussian
-from ptklib.ptks import statistics
-from ptklib.ptks.keys import Categories, IntegerRange
+from ptklib.privacy.noise.sampler import discrete_laplace, rounded_gaussian
 from ptklib.ptks.statistics import STEPS, Statistics
+from ptklib.ptks.statistics import ptk as statistics
+from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf
 
 ZONES = IntegerRange(column="zone", first=0, last=3)
@@ -41,10 +43,16 @@ def make(**options: Any) -> Statistics:
 
 def rows(*records: tuple[int | None, float | None]) -> list[pa.RecordBatch]:
     zones = pa.array([one for one, _ in records], pa.int64())
-    return [pa.RecordBatch.from_pydict({"zone": zones, "speed": pa.array([one for _, one in records], pa.float64())})]
+    return [
+        pa.RecordBatch.from_pydict(
+            {"zone": zones, "speed": pa.array([one for _, one in records], pa.float64())}
+        )
+    ]
 
 
-def exact_features(ptk: Statistics, batches: list[pa.RecordBatch], zones: list[int | None]) -> list[dict[str, float]]:
+def exact_features(
+    ptk: Statistics, batches: list[pa.RecordBatch], zones: list[int | None]
+) -> list[dict[str, float]]:
     table = pa.table({"zone": pa.array(zones, pa.int64())})
     found: list[dict[str, float]] = ptk.features(ptk.exact(batches), table).to_pylist()
     return found
@@ -76,7 +84,9 @@ def test_two_keys_are_a_product_and_agree_with_arrow() -> None:
     ptk = make(keys=(ZONES, CITY), statistics=("count", "sum"), resolution=1, prefix="")
     wanted = {
         (one["zone"], one["city"]): (one["speed_count"], one["speed_sum"])
-        for one in table.group_by(["zone", "city"]).aggregate([("speed", "count"), ("speed", "sum")]).to_pylist()
+        for one in table.group_by(["zone", "city"])
+        .aggregate([("speed", "count"), ("speed", "sum")])
+        .to_pylist()
     }
     cells = list(product(range(4), "ab"))
     keys = pa.table({"zone": [zone for zone, _ in cells], "city": [city for _, city in cells]})
@@ -96,20 +106,26 @@ def test_a_record_without_key_or_value_contributes_nothing() -> None:
 def test_values_beyond_the_bounds_are_clipped() -> None:
     ptk = make()
     clipped = ptk.exact(rows((0, 60.0), (0, -20.0), (1, 60.0)))["totals"]
-    assert np.array_equal(ptk.exact(rows((0, 1e300), (0, -math.inf), (1, math.inf)))["totals"], clipped)
+    assert np.array_equal(
+        ptk.exact(rows((0, 1e300), (0, -math.inf), (1, math.inf)))["totals"], clipped
+    )
 
 
 @pytest.mark.parametrize("far", [1.7e308, -1.7e308])
 def test_values_at_the_end_of_float64_are_clipped_without_a_warning(far: float) -> None:
     near = 60.0 if far > 0 else -20.0
-    assert np.array_equal(make().exact(rows((0, far)))["totals"], make().exact(rows((0, near)))["totals"])
+    assert np.array_equal(
+        make().exact(rows((0, far)))["totals"], make().exact(rows((0, near)))["totals"]
+    )
 
 
 def test_totals_stop_at_the_limit_instead_of_wrapping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "_ROWS_IN_INT64", 3)
     monkeypatch.setattr(statistics, "LIMIT", 4 * STEPS**2)
     ptk = make()
-    found = ptk.exact([batch for _ in range(4) for batch in rows((0, 60.0), (0, 60.0), (1, 60.0))])["totals"]
+    found = ptk.exact([batch for _ in range(4) for batch in rows((0, 60.0), (0, 60.0), (1, 60.0))])[
+        "totals"
+    ]
     assert found[:, 2].tolist() == [4 * STEPS**2, 4 * STEPS**2, 0, 0]
 
 
@@ -120,7 +136,9 @@ def test_unknown_keys_and_empty_cells_get_the_mean_of_all() -> None:
     assert [empty["count"], empty["sum"], empty["mean"]] == [0, 0, one["mean"]]
     assert unknown == empty
     (nothing,) = exact_features(ptk, [], [0])
-    assert [nothing["count"], nothing["mean"], nothing["variance"]] == pytest.approx([0, 20, 80**2 / 12])
+    assert [nothing["count"], nothing["mean"], nothing["variance"]] == pytest.approx(
+        [0, 20, 80**2 / 12]
+    )
 
 
 def test_noise_never_takes_a_feature_out_of_its_range() -> None:
@@ -135,12 +153,16 @@ def test_noise_never_takes_a_feature_out_of_its_range() -> None:
 @pytest.mark.parametrize(("asked", "power"), [(("count",), 0), (("mean",), 1), (("variance",), 2)])
 @settings(max_examples=60, deadline=None)
 @given(
-    zone=st.integers(-2, 5), speed=st.floats(allow_nan=True, allow_infinity=True), steps=st.sampled_from([1, 7, 4096])
+    zone=st.integers(-2, 5),
+    speed=st.floats(allow_nan=True, allow_infinity=True),
+    steps=st.sampled_from([1, 7, 4096]),
 )
 def test_a_record_moves_the_totals_by_exactly_the_sensitivity_or_not_at_all(
     asked: Any, power: int, zone: int, speed: float, steps: int
 ) -> None:
-    value: dict[str, Any] = {"value": None, "lower": None, "upper": None} if power == 0 else {"resolution": 80 / steps}
+    value: dict[str, Any] = (
+        {"value": None, "lower": None, "upper": None} if power == 0 else {"resolution": 80 / steps}
+    )
     ptk = make(statistics=asked, **value)
     base = rows((0, 3.0), (3, 50.0))
     moved = ptk.exact([*base, *rows((zone, speed))])["totals"] - ptk.exact(base)["totals"]
@@ -157,7 +179,9 @@ def test_quantising_is_that_of_fixed_point() -> None:
     assert abs(int(ptk.exact([batch])["totals"][0, 1]) - total) <= 2
 
 
-@pytest.mark.parametrize(("asked", "power"), [(("count",), 0), (("mean", "count"), 1), (("variance", "sum"), 2)])
+@pytest.mark.parametrize(
+    ("asked", "power"), [(("count",), 0), (("mean", "count"), 1), (("variance", "sum"), 2)]
+)
 @pytest.mark.parametrize("records", [1, 5])
 def test_the_price_is_one_release_and_exactly_epsilon(asked: Any, power: int, records: int) -> None:
     ptk = make(statistics=asked, **({} if power else {"value": None, "lower": None, "upper": None}))
@@ -199,8 +223,12 @@ def test_windows_add_up() -> None:
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize(("asked", "power"), [(("count",), 0), (("mean",), 1), (("variance",), 2)])
 @pytest.mark.parametrize("target", [0.02, 0.1])
-def test_the_profile_is_kept_and_not_wasteful(mechanism: Any, asked: Any, power: int, target: float) -> None:
-    """Simulate the worst mean at the promised number of records: at least 95% succeed, and fewer do with a third less."""
+def test_the_profile_is_kept_and_not_wasteful(
+    mechanism: Any, asked: Any, power: int, target: float
+) -> None:
+    """Simulate the worst mean at the promised number of records: at least 95% succeed, and fewer do
+    with a third less.
+    """
     value: dict[str, Any] = {"value": None, "lower": None, "upper": None} if power == 0 else {}
     ptk = make(statistics=asked, mechanism=mechanism, min_share=0.1, **value)
     delta = 0 if mechanism == "laplace" else "1e-6"
@@ -222,7 +250,9 @@ def test_the_profile_is_kept_and_not_wasteful(mechanism: Any, asked: Any, power:
         shares = []
         for mean in (0.0, 0.5, 1 - target, 1.0):
             # All values on the bounds: the noisy corners of a key with this mean.
-            corners = np.array([1 - mean, *([0.0] * (power - 1)), mean])[:, None] * count + noise / weight
+            corners = (
+                np.array([1 - mean, *([0.0] * (power - 1)), mean])[:, None] * count + noise / weight
+            )
             total = corners.sum(axis=0)
             found = np.linspace(0, 1, power + 1) @ corners / np.where(total > 0, total, 1)
             shares.append(np.mean((total > 0) & (np.abs(np.clip(found, 0, 1) - mean) <= target)))

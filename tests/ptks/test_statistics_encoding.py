@@ -1,4 +1,6 @@
-"""Corners against every split of the budget between a sum and a count: the analysis of `corners`, and a measurement."""
+"""Corners against every split of the budget between a sum and a count: the analysis of `corners`,
+and a measurement.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptklib.privacy.sampler import discrete_laplace
-from ptklib.ptks.corners import moments, weights
+from ptklib.privacy.noise.sampler import discrete_laplace
 from ptklib.ptks.statistics import STEPS
+from ptklib.ptks.tables.corners import moments, weights
 from ptklib.testing.noise import SeededSource, planted_noise
 
 SPLITS = np.linspace(0.05, 0.95, 19)
@@ -32,21 +34,27 @@ def plain_variance(mean: float, share: float) -> float:
 def test_corners_have_half_the_worst_variance_of_the_best_split() -> None:
     worst = max(map(corner_variance, MEANS))
     assert worst == 1
-    assert min(max(centred_variance(mean, share) for mean in MEANS) for share in SPLITS) == pytest.approx(2)
+    assert min(
+        max(centred_variance(mean, share) for mean in MEANS) for share in SPLITS
+    ) == pytest.approx(2)
     assert min(max(plain_variance(mean, share) for mean in MEANS) for share in SPLITS) > 7.9
 
 
 def test_a_split_that_knows_the_mean_wins_near_the_middle_alone() -> None:
     shares = np.linspace(0.01, 0.999, 500)
     for distance in (0.071, 0.1, 0.2, 0.5):
-        assert min(centred_variance(0.5 + distance, share) for share in shares) > corner_variance(0.5 + distance)
+        assert min(centred_variance(0.5 + distance, share) for share in shares) > corner_variance(
+            0.5 + distance
+        )
     for distance in (0, 0.03, 0.068):
         known = min(centred_variance(0.5 + distance, share) for share in shares)
         assert 0.499 * corner_variance(0.5 + distance) < known < corner_variance(0.5 + distance)
 
 
 def noisy(mean: float, count: int, epsilon: float, source: SeededSource) -> NDArray[np.float64]:
-    """Means read back from corners with noise, of records that all have the value ``mean``, a whole number of steps."""
+    """Means read back from corners with noise, of records that all have the value ``mean``, a whole
+    number of steps.
+    """
     step = round(mean * STEPS)
     exact = weights(np.array([[count], [count * step]]), STEPS)
     with planted_noise():
@@ -68,7 +76,9 @@ def test_measured_errors_agree_with_the_analysis(epsilon: float, count: int) -> 
         worst["corners"] = max(worst["corners"], error)
         worst["centred"] = max(worst["centred"], float(np.sqrt(np.mean(np.square(centred - mean)))))
         if epsilon * count >= 1000 and 0 < mean < 1:
-            assert error == pytest.approx(np.sqrt(2 * corner_variance(mean)) / (epsilon * count), rel=0.06)
+            assert error == pytest.approx(
+                np.sqrt(2 * corner_variance(mean)) / (epsilon * count), rel=0.06
+            )
     assert worst["corners"] < (0.75 if epsilon * count >= 100 else 0.9) * worst["centred"]
 
 

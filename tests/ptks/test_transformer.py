@@ -1,4 +1,6 @@
-"""PtkTransformer: a scikit-learn transformer like any other, whose features are those of featurize."""
+"""PtkTransformer: a scikit-learn transformer like any other, whose features are those of
+featurize.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,21 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ptklib.errors import InvalidInput
-from ptklib.featurize import featurize
-from ptklib.ptks.keys import Bins, Categories, IntegerRange, Key
+from ptklib.features import featurize
 from ptklib.ptks.statistics import Statistics
+from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, Key
 from ptklib.sklearn import PtkTransformer
 from ptklib.state import State
 
 
 def state_of(key: Key, *, name: str) -> State:
-    ptk = Statistics(keys=(key,), statistics=("mean", "count"), value="fare", lower=0, upper=10, prefix=name)
+    ptk = Statistics(
+        keys=(key,), statistics=("mean", "count"), value="fare", lower=0, upper=10, prefix=name
+    )
     totals = (np.arange(ptk.cells * 2).reshape(ptk.cells, 2) + 1) * 4096
-    return State.make(ptk, {"totals": totals, "windows": np.ones(1, np.int64)}, name=name, epsilon=1)
+    return State.make(
+        ptk, {"totals": totals, "windows": np.ones(1, np.int64)}, name=name, epsilon=1
+    )
 
 
 ZONES = state_of(IntegerRange(column="zone", first=0, last=3), name="zone")
@@ -40,7 +46,8 @@ SPEEDS = state_of(Bins(column="speed", edges=(-2, -1, 0, 1, 2)), name="speed")
 STATES = [ZONES, CITIES]
 NAMES = ["zone_mean", "zone_count", "city_mean", "city_count"]
 FRAME = pd.DataFrame(
-    {"zone": [3, 0, 9, 1], "city": ["a", "b", "c", None], "other": [1.5, 2.5, 3.5, 4.5]}, index=[4, 4, 2, 0]
+    {"zone": [3, 0, 9, 1], "city": ["a", "b", "c", None], "other": [1.5, 2.5, 3.5, 4.5]},
+    index=[4, 4, 2, 0],
 )
 FARES = np.array([1.0, 2.0, 3.0, 4.0])
 
@@ -99,7 +106,9 @@ def test_a_frame_may_have_other_names() -> None:
 @pytest.mark.parametrize("passthrough", [False, True])
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_set_output(container: str, passthrough: bool) -> None:
-    step = PtkTransformer({"a": ZONES, "b": ZONES}, passthrough=passthrough).set_output(transform=container)
+    step = PtkTransformer({"a": ZONES, "b": ZONES}, passthrough=passthrough).set_output(
+        transform=container
+    )
     made: Any = step.fit_transform(FRAME)
     names = ["a_zone_mean", "a_zone_count", "b_zone_mean", "b_zone_count"]
     expected = [*(FRAME.columns if passthrough else []), *names]
@@ -113,7 +122,11 @@ def test_set_output(container: str, passthrough: bool) -> None:
 def test_fit_learns_nothing_from_the_values() -> None:
     first = PtkTransformer(STATES).fit(FRAME, FARES)
     second = PtkTransformer(STATES).fit(FRAME.assign(zone=-1, city="x", other=0.0).iloc[:2])
-    assert vars(first).keys() == vars(second).keys() == {*first.get_params(), "n_features_in_", "feature_names_in_"}
+    assert (
+        vars(first).keys()
+        == vars(second).keys()
+        == {*first.get_params(), "n_features_in_", "feature_names_in_"}
+    )
     assert pickle.dumps(first) == pickle.dumps(second)
 
 
@@ -127,7 +140,10 @@ def test_it_is_a_step_like_any_other() -> None:
         cv=2,
     )
     search.fit(rides, fares)
-    assert [one.manifest.name for one in search.best_params_["ptktransformer__states"]] == ["zone", "city"]
+    assert [one.manifest.name for one in search.best_params_["ptktransformer__states"]] == [
+        "zone",
+        "city",
+    ]
     assert search.predict(rides).shape == (40,)
     mixed = ColumnTransformer(
         [("ptk", PtkTransformer(STATES), ["zone", "city"]), ("scale", StandardScaler(), ["other"])]
@@ -152,7 +168,10 @@ def test_clones_and_pickles_give_the_same_features_also_in_another_process() -> 
         "assert step.transform(frame).equals(expected)"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps((step, FRAME, expected)), capture_output=True, check=False
+        [sys.executable, "-c", code],
+        input=pickle.dumps((step, FRAME, expected)),
+        capture_output=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
 
@@ -161,17 +180,34 @@ def test_clones_and_pickles_give_the_same_features_also_in_another_process() -> 
     ("step", "data", "reason", "words"),
     [
         (PtkTransformer(["zones"]), FRAME, "STATES_INVALID", "must be State objects"),  # type: ignore[list-item]
-        (PtkTransformer(STATES), FRAME[["zone"]], "COLUMN_MISSING", r"'city' must be in the input.*\['zone'\]"),
-        (PtkTransformer(STATES), FRAME.to_numpy(), "COLUMN_MISSING", "3 columns without names: say where"),
+        (
+            PtkTransformer(STATES),
+            FRAME[["zone"]],
+            "COLUMN_MISSING",
+            r"'city' must be in the input.*\['zone'\]",
+        ),
+        (
+            PtkTransformer(STATES),
+            FRAME.to_numpy(),
+            "COLUMN_MISSING",
+            "3 columns without names: say where",
+        ),
         (PtkTransformer([ZONES], columns={"zone": 3}), FRAME, "COLUMN_MISSING", "got 3"),
         (PtkTransformer([ZONES], columns={"zone": -1}), FRAME, "COLUMN_MISSING", "got -1"),
-        (PtkTransformer([ZONES], columns={"zone": True}), FRAME, "CONFIG_INVALID", "a mapping of names"),
+        (
+            PtkTransformer([ZONES], columns={"zone": True}),
+            FRAME,
+            "CONFIG_INVALID",
+            "a mapping of names",
+        ),
         (PtkTransformer([ZONES], columns=["zone"]), FRAME, "CONFIG_INVALID", "a mapping of names"),  # type: ignore[arg-type]
         (PtkTransformer([ZONES, ZONES]), FRAME, "COLUMN_EXISTS", "a feature of state 'zone'"),
         (PtkTransformer([ZONES]), FRAME.iloc[:0], "FRAME_UNSUPPORTED", "at least one row"),
     ],
 )
-def test_fit_refuses_what_transform_could_not_do(step: PtkTransformer, data: Any, reason: str, words: str) -> None:
+def test_fit_refuses_what_transform_could_not_do(
+    step: PtkTransformer, data: Any, reason: str, words: str
+) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
         step.fit(data)
     assert caught.value.reason == reason

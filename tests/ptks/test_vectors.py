@@ -1,4 +1,6 @@
-"""Vectors of whole numbers: inside their bounds whatever the values are, and each from its own record alone."""
+"""Vectors of whole numbers: inside their bounds whatever the values are, and each from its own
+record alone.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
-from ptklib.ptks import vectors
 from ptklib.ptks.vectors import STEPS, Bounded, space_of
+from ptklib.ptks.vectors import space as vectors
 
 A, B, C = (
     Bounded(column="a", lower=-1, upper=1),
@@ -30,7 +32,9 @@ def batch(rows: list[list[Any]]) -> pa.RecordBatch:
 
 
 def matrix(space: vectors.Space, batches: Any) -> np.ndarray[Any, Any]:
-    return np.hstack([np.zeros((space.size, 0)), *(piece.vectors.copy() for piece in space.pieces(batches))])
+    return np.hstack(
+        [np.zeros((space.size, 0)), *(piece.vectors.copy() for piece in space.pieces(batches))]
+    )
 
 
 def test_values_are_steps_from_the_middle_of_their_bounds() -> None:
@@ -48,7 +52,12 @@ def test_a_common_scale_keeps_the_proportions() -> None:
 
 
 def test_missing_values_leave_out_the_record_and_outliers_are_clipped() -> None:
-    rows: list[list[Any]] = [[None, 1, 1], [0, math.nan, 1], [math.inf, -math.inf, 1e308], [0.5, 5, -1]]
+    rows: list[list[Any]] = [
+        [None, 1, 1],
+        [0, math.nan, 1],
+        [math.inf, -math.inf, 1e308],
+        [0.5, 5, -1],
+    ]
     (piece,) = space_of((A, B, C)).pieces([batch(rows)])
     assert piece.missing is not None
     assert piece.missing.tolist() == [True, True, False, False]
@@ -70,12 +79,18 @@ def test_all_kinds_of_numbers_are_read(kind: pa.DataType) -> None:
     assert found.tolist() == [[STEPS, 0, 0]]
 
 
-numbers = st.floats(allow_nan=False, allow_infinity=True) | st.sampled_from([-1.0, 1.0, 0.0, 10.0, -5.0])
+numbers = st.floats(allow_nan=False, allow_infinity=True) | st.sampled_from(
+    [-1.0, 1.0, 0.0, 10.0, -5.0]
+)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=6), st.floats(1 / STEPS, 2))
-def test_no_vector_is_longer_than_its_norm_by_any_rounding(rows: list[tuple[float, ...]], norm: float) -> None:
+@given(
+    st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=6), st.floats(1 / STEPS, 2)
+)
+def test_no_vector_is_longer_than_its_norm_by_any_rounding(
+    rows: list[tuple[float, ...]], norm: float
+) -> None:
     space = space_of((A, B, C), "range", norm)
     assert space.limit <= (norm * STEPS) ** 2 * (1 + 1e-12)
     for vector in matrix(space, [batch([list(row) for row in rows])]).T:
@@ -100,7 +115,9 @@ def test_a_vector_is_the_same_wherever_its_record_stands() -> None:
     space = space_of((A, B, C), "range", 0.8)
     whole = matrix(space, table.to_batches())
     order = generator.permutation(table.num_rows)
-    assert np.array_equal(matrix(space, table.take(order).to_batches(max_chunksize=777)), whole[:, order])
+    assert np.array_equal(
+        matrix(space, table.take(order).to_batches(max_chunksize=777)), whole[:, order]
+    )
     assert whole.sum(axis=1).tolist() == sum(piece.sums for piece in space.pieces(table)).tolist()  # type: ignore[union-attr]
 
 
@@ -113,13 +130,17 @@ def test_a_vector_is_the_same_wherever_its_record_stands() -> None:
         ((A,), 2000.0, "norm must be from 1/1024"),
     ],
 )
-def test_spaces_that_are_none_are_refused(values: tuple[Bounded, ...], norm: float | None, words: str) -> None:
+def test_spaces_that_are_none_are_refused(
+    values: tuple[Bounded, ...], norm: float | None, words: str
+) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
         space_of(values, "range", norm)
     assert caught.value.reason == "CONFIG_INVALID"
 
 
-@pytest.mark.parametrize(("lower", "upper"), [(1, 1), (2, 1), (-1e308, 1e308), (1e9, 1e9 + 1e-7), (0, 1e-310)])
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(1, 1), (2, 1), (-1e308, 1e308), (1e9, 1e9 + 1e-7), (0, 1e-310)]
+)
 def test_bounds_that_are_none_are_refused(lower: float, upper: float) -> None:
     with pytest.raises(InvalidInput, match="CONFIG_INVALID"):
         Bounded(column="a", lower=lower, upper=upper)

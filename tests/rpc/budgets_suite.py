@@ -1,4 +1,7 @@
-"""Budgets in every store: what is left, blocks, and the ledger in pages, searched and as a map. See `tests.rpc.store_suite`."""
+"""Budgets in every store: what is left, blocks, and the ledger in pages, searched and as a map.
+
+See `tests.rpc.store_suite`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 import pytest
 
 from ptklib.errors import InvalidInput, Refused
-from ptkstore.client import Store
-from ptkstore.public_time import public_entry
+from ptkstore import Store
+from ptkstore.api.times import public_entry
 from tests.engine.small import DAY_MS, FIRST_MS
 from tests.rpc.store_suite import filled, reason
 
@@ -24,7 +27,10 @@ class BudgetsSuite:
         after = store.budget_summary("rides")
         assert after == twin.budget_summary("rides")
         held = [one.left for one in store.blocks("rides").blocks if one.status != "expired"]
-        assert (after.least_left, after.most_left) == (min(held, default=None), max(held, default=None))
+        assert (after.least_left, after.most_left) == (
+            min(held, default=None),
+            max(held, default=None),
+        )
 
     def test_blocks_and_charges_in_pages(self, store: Store, twin: Store) -> None:
         filled(store, 3)
@@ -42,17 +48,27 @@ class BudgetsSuite:
                     break
             assert tuple(found) == whole
             assert reason(InvalidInput, lambda read=read: read("rides", limit=-5)) == "PAGE_INVALID"
-            assert reason(InvalidInput, lambda read=read: read("rides", page_token="x")) == "PAGE_TOKEN_INVALID"
+            assert (
+                reason(InvalidInput, lambda read=read: read("rides", page_token="x"))
+                == "PAGE_TOKEN_INVALID"
+            )
             assert reason(Refused, lambda read=read: read("nowhere")) == "STREAM_UNKNOWN"
         assert store.blocks("rides").blocks == store.budget("rides").blocks
         summary = store.budget_summary("rides")
         assert (summary.blocks_alive, summary.blocks_retired) == (0, 6)
         assert summary == twin.budget_summary("rides")
-        entries = list(twin.home.ledger.history())
+        entries = list(twin.parts.ledger.history())
         charges = store.charges("rides").charges
-        assert [one.entry for one in charges] == [public_entry(entries[one.number - 1]) for one in charges]
-        assert len(charges) == sum(one["kind"] in ("reserve", "spend", "release", "retire") for one in entries)
-        assert {one.key.partition("/")[2] for one in charges if one.kind == "spend"} == {"count", "hour-speed"}
+        assert [one.entry for one in charges] == [
+            public_entry(entries[one.number - 1]) for one in charges
+        ]
+        assert len(charges) == sum(
+            one["kind"] in ("reserve", "spend", "release", "retire") for one in entries
+        )
+        assert {one.key.partition("/")[2] for one in charges if one.kind == "spend"} == {
+            "count",
+            "hour-speed",
+        }
 
     def test_the_ledger_is_searched(self, store: Store, twin: Store) -> None:
         filled(store, 2)
@@ -71,16 +87,25 @@ class BudgetsSuite:
                     return found
 
         assert numbers(newest_first=True) == [one.number for one in reversed(every)]
-        assert numbers(find="hour-speed") == [one.number for one in reversed(every) if "hour-speed" in one.key]
+        assert numbers(find="hour-speed") == [
+            one.number for one in reversed(every) if "hour-speed" in one.key
+        ]
         block = store.blocks("rides").blocks[0].name
         about = [one.number for one in reversed(every) if _about(one.entry, 0)]
         assert about
         assert numbers(blocks=block) == about
-        assert numbers(blocks="2") == [one.number for one in reversed(every) if one.kind in ("reserve", "retire")]
-        assert numbers(blocks=block, find="count") == [one for one in about if one in numbers(find="/count")]
+        assert numbers(blocks="2") == [
+            one.number for one in reversed(every) if one.kind in ("reserve", "retire")
+        ]
+        assert numbers(blocks=block, find="count") == [
+            one for one in about if one in numbers(find="/count")
+        ]
         assert numbers(find="%") == numbers(find="nobody") == numbers(blocks="none") == []
         token = twin.charges("rides", limit=1, newest_first=True).next_page_token
-        assert reason(InvalidInput, lambda: twin.charges("rides", page_token=token, find="x")) == "PAGE_TOKEN_INVALID"
+        assert (
+            reason(InvalidInput, lambda: twin.charges("rides", page_token=token, find="x"))
+            == "PAGE_TOKEN_INVALID"
+        )
 
     def test_the_map_of_the_ledger(self, store: Store, twin: Store) -> None:
         filled(store, 2)
@@ -89,14 +114,23 @@ class BudgetsSuite:
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
         found = twin.ledger_map("rides")
         assert found == store.ledger_map("rides")
-        assert (found.begin, found.count, found.blocks) == (0, len(found.columns), len(store.blocks("rides").blocks))
-        assert sum(one.retired for one in found.columns) == store.budget_summary("rides").blocks_retired
+        assert (found.begin, found.count, found.blocks) == (
+            0,
+            len(found.columns),
+            len(store.blocks("rides").blocks),
+        )
+        assert (
+            sum(one.retired for one in found.columns)
+            == store.budget_summary("rides").blocks_retired
+        )
         for one in found.columns:
             assert all(0 <= share <= 1 for share in one.shares)
             assert min(one.shares) <= one.mean <= max(one.shares)
             # Put together again from the journal: some tags have more on them than others.
             assert not one.flat
-        assert max(max(one.shares) for one in found.columns) > min(min(one.shares) for one in found.columns)
+        assert max(max(one.shares) for one in found.columns) > min(
+            min(one.shares) for one in found.columns
+        )
         assert {one.who for one in found.spenders} >= {"counts of blocks", "hour-speed"}
         assert sum(one.part for one in found.spenders) == pytest.approx(1, abs=1e-4)
         assert {one.purpose for one in found.purposes} == {"count", "training"}
@@ -107,7 +141,10 @@ class BudgetsSuite:
         assert part.columns[0] == found.columns[1]
         assert twin.ledger_map("rides", begin=10**9).columns == ()
         for bad in ({"count": 0}, {"count": 2001}, {"begin": -1}):
-            assert reason(InvalidInput, lambda bad=bad: twin.ledger_map("rides", **bad)) == "PAGE_INVALID"
+            assert (
+                reason(InvalidInput, lambda bad=bad: twin.ledger_map("rides", **bad))
+                == "PAGE_INVALID"
+            )
         assert reason(Refused, lambda: twin.ledger_map("nowhere")) == "STREAM_UNKNOWN"
 
 

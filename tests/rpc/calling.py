@@ -8,11 +8,11 @@ from typing import Any
 import grpc
 from google.protobuf.message_factory import GetMessageClass
 
-from ptkstore.client import Store
-from ptkstore.rpc.callers import make_token
-from ptkstore.rpc.faults import error_of
+from ptkstore import Store
+from ptkstore.engine.access.tokens import make_token
 from ptkstore.server import Server
 from ptkstore.v1 import budget_pb2, operation_pb2, plan_pb2, ptk_pb2, stream_pb2
+from ptkstore.wire.faults import error_of
 
 __all__ = ["DENIED", "ROOT", "RPCS", "SERVED", "Clients"]
 
@@ -35,8 +35,8 @@ class Clients:
         self.server, self.store, self.channel = server, store, channel
 
     def token(self, name: str, *roles: str, **limits: Any) -> str:
-        home = self.store.home
-        return make_token(home.metadata, name, roles=roles, now_ms=home.now_ms(), **limits)[0]
+        parts = self.store.parts
+        return make_token(parts.metadata, name, roles=roles, now_ms=parts.now_ms(), **limits)[0]
 
     def call(self, method: str, token: str | None, request: Any = None) -> str:
         """The code and reason of a call with an empty or given request; OK where there is none."""
@@ -50,7 +50,9 @@ class Clients:
         metadata = () if token is None else (("authorization", f"Bearer {token}"),)
         try:
             if rpc.client_streaming:
-                found = b"".join(self.channel.stream_stream(method)(iter([body]), metadata=metadata, timeout=5))
+                found = b"".join(
+                    self.channel.stream_stream(method)(iter([body]), metadata=metadata, timeout=5)
+                )
             elif rpc.server_streaming:
                 call = self.channel.unary_stream(method)(body, metadata=metadata, timeout=5)
                 found = next(call, b"")
@@ -63,6 +65,9 @@ class Clients:
 
     def audit(self) -> list[tuple[str, str, str, str]]:
         self.server._auditor.flush()
-        with self.store.home.metadata.read() as tx:
+        with self.store.parts.metadata.read() as tx:
             tx.audit.verify()
-            return [(one.who, one.what.rpartition("/")[2], one.subject, one.outcome) for one in tx.audit.list()]
+            return [
+                (one.who, one.what.rpartition("/")[2], one.subject, one.outcome)
+                for one in tx.audit.list()
+            ]

@@ -1,8 +1,10 @@
-"""The service under load while its server, Redis, S3 server and PostgreSQL are killed (SIGKILL) in turn.
+"""The service under load while its server, Redis, S3 server and PostgreSQL are killed (SIGKILL) in
+turn.
 
-`chaos` runs everything: real servers, ``sage serve`` as a process, two producers, subscribers of both kinds, windows that are
-closed, states that are read; one victim after the other is killed and started again a moment later on the same port and data.
-Afterwards everything is stopped, and `tests.rpc.chaos_verdict` compares what the store holds with what was acknowledged.
+`chaos` runs everything: real servers, ``sage serve`` as a process, two producers, subscribers of
+both kinds, windows that are closed, states that are read; one victim after the other is killed and
+started again a moment later on the same port and data. Afterwards everything is stopped, and
+`tests.rpc.chaos_verdict` compares what the store holds with what was acknowledged.
 """
 
 from __future__ import annotations
@@ -18,14 +20,21 @@ from typing import Any
 
 import grpc
 
-from ptkstore.client import Store
-from ptkstore.rpc.faults import error_of
-from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2, ptk_pb2_grpc, stream_pb2, stream_pb2_grpc
+from devtools.servers.running import LocalServer
+from ptkstore import Store
+from ptkstore.v1 import (
+    operation_pb2,
+    operation_pb2_grpc,
+    ptk_pb2,
+    ptk_pb2_grpc,
+    stream_pb2,
+    stream_pb2_grpc,
+)
+from ptkstore.wire.faults import error_of
 from tests.rpc.chaos_backends import Backends, sage_server, troubles_in_log
 from tests.rpc.chaos_child import PATIENCE_SECONDS, Child
 from tests.rpc.chaos_load import ARCHIVE, DAY_MS, FIRST_MS, RIDES, is_unavailable
 from tests.rpc.chaos_told import LATE_PTK, PTKS, Told
-from tests.servers.running import Server
 
 __all__ = ["ENDPOINTS", "FOLLOWERS", "VICTIMS", "chaos"]
 
@@ -48,7 +57,10 @@ def chaos(
     victims: Sequence[str] = VICTIMS,
     window_seconds: float = 0.8,
 ) -> Told:
-    """Run it all for so many seconds, and at least one round of kills; what everybody saw. The server is stopped then."""
+    """Run it all for so many seconds, and at least one round of kills; what everybody saw.
+
+    The server is stopped then.
+    """
     told = Told()
     sage = sage_server(folder, backends)
     with ExitStack() as stack:
@@ -60,7 +72,9 @@ def chaos(
             store.create_stream(spec)
         for name, config in PTKS.items():
             store.register(name, stream="rides", kind="statistics", config=config, target=0.1)
-        listeners = Child("subscribers", "subscribers", address, ",".join(PTKS), str(FOLLOWERS), str(ENDPOINTS))
+        listeners = Child(
+            "subscribers", "subscribers", address, ",".join(PTKS), str(FOLLOWERS), str(ENDPOINTS)
+        )
         stack.callback(listeners.close)
         run = _Run(told, address, sage, backends, chosen=victims, rng=random.Random(seed), say=say)
         stack.callback(run.close)
@@ -84,7 +98,7 @@ class _Run:
         self,
         told: Told,
         address: str,
-        sage: Server,
+        sage: LocalServer,
         backends: Backends,
         *,
         chosen: Sequence[str],
@@ -127,14 +141,18 @@ class _Run:
             self._change(ptk)
         for number in range(FOLLOWERS):
             who = f"follower-{number}"
-            self._told.follows[who] = listeners.wait_for(lambda line, who=who: line.get("who") == who)["ptk"]  # type: ignore[misc]
+            self._told.follows[who] = listeners.wait_for(
+                lambda line, who=who: line.get("who") == who  # type: ignore[misc]
+            )["ptk"]
 
     def go(self, seconds: float, window_seconds: float, producers: list[Child]) -> None:
         """Load and kills, from the moment at which records flow."""
         for one in producers:
             one.wait_for(lambda line: line.get("day") == 0)
         threads = [
-            threading.Thread(target=self._guarded, args=(self._close_windows, window_seconds, producers)),
+            threading.Thread(
+                target=self._guarded, args=(self._close_windows, window_seconds, producers)
+            ),
             threading.Thread(target=self._guarded, args=(self._read_states,)),
             threading.Thread(target=self._guarded, args=(self._register,)),
         ]
@@ -157,7 +175,11 @@ class _Run:
             for line in listeners.lines():
                 if line.get("version"):
                     told.heard[line["who"]].append(line["version"])
-            late = [who for who, ptk in told.follows.items() if told.heard[who][-1:] != [told.newest[ptk]]]
+            late = [
+                who
+                for who, ptk in told.follows.items()
+                if told.heard[who][-1:] != [told.newest[ptk]]
+            ]
             if not late or time.monotonic() > deadline:
                 return
             time.sleep(0.1)
@@ -197,7 +219,9 @@ class _Run:
             except grpc.RpcError as failure:
                 self._check(failure, f"after {victim} was back")
             if time.monotonic() > up + PATIENCE_SECONDS:
-                self._told.wrong.append(f"no service {PATIENCE_SECONDS:g} s after {victim} was back")
+                self._told.wrong.append(
+                    f"no service {PATIENCE_SECONDS:g} s after {victim} was back"
+                )
                 break
             time.sleep(0.05)
         now = time.monotonic()
@@ -233,10 +257,19 @@ class _Run:
         self._over.wait(self._late_seconds)
         config = json.dumps(PTKS["hour-rides"])
         request = ptk_pb2.RegisterPtkRequest(
-            request_id="late", name=LATE_PTK, stream="rides", kind="statistics", config_json=config, target=0.1
+            request_id="late",
+            name=LATE_PTK,
+            stream="rides",
+            kind="statistics",
+            config_json=config,
+            target=0.1,
         )
-        answer = self._until_answered(lambda: self._ptks.RegisterPtk(request, timeout=_CALL_SECONDS), "registering")
-        again = self._until_answered(lambda: self._ptks.RegisterPtk(request, timeout=_CALL_SECONDS), "registering")
+        answer = self._until_answered(
+            lambda: self._ptks.RegisterPtk(request, timeout=_CALL_SECONDS), "registering"
+        )
+        again = self._until_answered(
+            lambda: self._ptks.RegisterPtk(request, timeout=_CALL_SECONDS), "registering"
+        )
         if answer != again:
             self._told.wrong.append("the same registration was answered in two ways")
 
@@ -256,10 +289,14 @@ class _Run:
             one.tell("stop")
         for one in producers:
             last = one.wait_for(lambda line: "rows" in line)
-            self._told.rows_by_day.update({int(number): rows for number, rows in last["rows"].items()})
+            self._told.rows_by_day.update(
+                {int(number): rows for number, rows in last["rows"].items()}
+            )
             self._told.archived.append(last["archived"])
             self._told.batches += last["batches"]
-            self._told.refused.update({f"push {reason}": count for reason, count in last["refused"].items()})
+            self._told.refused.update(
+                {f"push {reason}": count for reason, count in last["refused"].items()}
+            )
         for operation in (*running, self._close_window(day)):
             self._await(operation)
 
@@ -282,13 +319,16 @@ class _Run:
         asked = operation_pb2.GetOperationRequest(id=number)
         while True:
             operation = self._until_answered(
-                lambda: self._operations.GetOperation(asked, timeout=_CALL_SECONDS).operation, "watching a window"
+                lambda: self._operations.GetOperation(asked, timeout=_CALL_SECONDS).operation,
+                "watching a window",
             )
             if operation.status != operation_pb2.OPERATION_STATUS_RUNNING:
                 break
             time.sleep(0.1)
         if operation.status != operation_pb2.OPERATION_STATUS_DONE:
-            self._told.wrong.append(f"operation {number} failed: {operation.reason} {operation.message:.200}")
+            self._told.wrong.append(
+                f"operation {number} failed: {operation.reason} {operation.message:.200}"
+            )
         self._told.windows += 1
 
     def _until_answered(self, call: Callable[[], Any], what: str) -> Any:
@@ -307,7 +347,9 @@ class _Run:
         error = error_of(failure)
         self._told.refused[error.reason] += 1
         if not is_unavailable(error) or failure.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
-            self._told.wrong.append(f"{what}: {failure.code().name} {error.reason} {error.message:.200}")
+            self._told.wrong.append(
+                f"{what}: {failure.code().name} {error.reason} {error.message:.200}"
+            )
 
     def _guarded(self, work: Callable[..., None], *arguments: Any) -> None:
         try:

@@ -12,13 +12,13 @@ from pathlib import Path
 import grpc
 import yaml
 
+from devtools.servers.postgres import Postgres, start_postgres
+from devtools.servers.redis import Redis, start_redis
+from devtools.servers.running import LocalServer, free_port
+from devtools.servers.s3 import S3, start_minio
+from devtools.servers.settings import sage_yaml
 from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
 from tests.cli.sage import environment
-from tests.servers.postgres import Postgres, start_postgres
-from tests.servers.redis import Redis, start_redis
-from tests.servers.running import Server, free_port
-from tests.servers.s3 import S3, start_minio
-from tests.servers.settings import sage_yaml
 
 __all__ = ["BUCKET", "Backends", "own_backends", "sage_server", "troubles_in_log"]
 
@@ -55,35 +55,60 @@ def own_backends(say: Callable[[str], None]) -> Iterator[Backends]:
         yield Backends(postgres, minio, redis)
 
 
-def sage_server(folder: Path, backends: Backends) -> Server:
-    """``sage serve`` on these backends. Its store is ``folder/store``; its settings and log are elsewhere."""
+def sage_server(folder: Path, backends: Backends) -> LocalServer:
+    """``sage serve`` on these backends.
+
+    Its store is ``folder/store``; its settings and log are elsewhere.
+    """
     port = free_port()
-    home = folder / "server"
-    home.mkdir()
+    parts = folder / "server"
+    parts.mkdir()
     sections = yaml.safe_load(
-        sage_yaml(backends.postgres, backends.minio, backends.redis, database=backends.database, bucket=BUCKET)
+        sage_yaml(
+            backends.postgres,
+            backends.minio,
+            backends.redis,
+            database=backends.database,
+            bucket=BUCKET,
+        )
     )
-    sections["server"] = {"address": f"127.0.0.1:{port}", "threads": 64, "watchers": 32, "drain_seconds": 5}
+    sections["server"] = {
+        "address": f"127.0.0.1:{port}",
+        "threads": 64,
+        "watchers": 32,
+        "drain_seconds": 5,
+    }
     sections["workers"] = {"processes": 1}
     sections["ledger"]["key_file"] = str(folder / "ledger.key")
     (folder / "sage.yaml").write_text(yaml.safe_dump(sections))
 
     def answers() -> None:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            ptk_pb2_grpc.PtkServiceStub(channel).ListPtkKinds(ptk_pb2.ListPtkKindsRequest(), timeout=5)
+            ptk_pb2_grpc.PtkServiceStub(channel).ListPtkKinds(
+                ptk_pb2.ListPtkKindsRequest(), timeout=5
+            )
 
     serve = "from ptkstore.cli import main; main()"
-    return Server(
+    return LocalServer(
         "sage",
         port,
-        home,
-        [sys.executable, "-c", serve, "serve", "--config", str(folder / "sage.yaml"), "--store", str(folder / "store")],
+        parts,
+        [
+            sys.executable,
+            "-c",
+            serve,
+            "serve",
+            "--config",
+            str(folder / "sage.yaml"),
+            "--store",
+            str(folder / "store"),
+        ],
         answers,
         environment={**environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
     )
 
 
-def troubles_in_log(sage: Server) -> list[str]:
+def troubles_in_log(sage: LocalServer) -> list[str]:
     """Lines of the server's log that tell of errors that are not ours."""
     wrong = []
     for line in sage.log.read_text(errors="replace").splitlines():

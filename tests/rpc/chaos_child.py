@@ -39,7 +39,9 @@ class Child:
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
-    def wait_for(self, holds: Callable[[dict[str, Any]], bool], seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
+    def wait_for(
+        self, holds: Callable[[dict[str, Any]], bool], seconds: float = PATIENCE_SECONDS
+    ) -> dict[str, Any]:
         """The first line that fits."""
         deadline = time.monotonic() + seconds
         with self._changed:
@@ -49,7 +51,9 @@ class Child:
                     return found
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._thread.is_alive():
-                    raise AssertionError(f"{self.name} did not say what was waited for; it said {self._lines[-3:]}")
+                    raise AssertionError(
+                        f"{self.name} did not say what was waited for; it said {self._lines[-3:]}"
+                    )
                 self._changed.wait(min(left, 0.5))
 
     def lines(self) -> list[dict[str, Any]]:

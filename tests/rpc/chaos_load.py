@@ -1,9 +1,12 @@
-"""The load of the chaos test, as processes of their own: ``python -m tests.rpc.chaos_load ROLE ADDRESS …``.
+"""The load of the chaos test, as processes of their own: ``python -m tests.rpc.chaos_load ROLE
+ADDRESS …``.
 
-A producer pushes small batches for ever, to the stream whose windows are closed and to one that keeps everything. Every record
-has a number of its own, counted from the producer's first, and a batch that was not acknowledged is sent again under the same
-sequence number; so what was acknowledged is told by counts. Lines on its input move it to the next day, or end it; it answers
-once nothing of the days before is on its way. The subscribers say on their output whatever they are told.
+A producer pushes small batches for ever, to the stream whose windows are closed and to one that
+keeps everything. Every record has a number of its own, counted from the producer's first, and a
+batch that was not acknowledged is sent again under the same sequence number; so what was
+acknowledged is told by counts. Lines on its input move it to the next day, or end it; it answers
+once nothing of the days before is on its way. The subscribers say on their output whatever they are
+told.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ import pyarrow as pa
 
 from ptklib.errors import SageError
 from ptklib.ledger.policy import Policy
-from ptkstore.client import Store
-from ptkstore.remote_channel import Connection
-from ptkstore.remote_push import Push
-from ptkstore.rpc.faults import code_of
-from ptkstore.streams import Column, StreamSpec
+from ptkstore import Store
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.client.channel import Connection
+from ptkstore.client.push import Push
 from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc, stream_pb2
+from ptkstore.wire.faults import code_of
 
 __all__ = ["ARCHIVE", "DAY_MS", "FIRST_MS", "RIDES", "is_unavailable", "numbers_of"]
 
@@ -77,7 +81,9 @@ def numbers_of(producer: int, count: int) -> range:
 
 
 class _Line:
-    """One stream of records of a producer: numbered without a gap, in batches with sequence numbers."""
+    """One stream of records of a producer: numbered without a gap, in batches with sequence
+    numbers.
+    """
 
     def __init__(self, spec: StreamSpec, producer: int) -> None:
         self.spec = spec
@@ -92,7 +98,9 @@ class _Line:
         at = self._random.integers(0, DAY_MS, ROWS) + FIRST_MS + day * DAY_MS
         hour = (at // 3_600_000 % 24).astype(np.int32)
         columns = [pa.array(at, pa.timestamp("ms")), hour, 20.0 + hour, numbers]
-        return pa.RecordBatch.from_arrays([pa.array(one) for one in columns], schema=self.spec.schema)
+        return pa.RecordBatch.from_arrays(
+            [pa.array(one) for one in columns], schema=self.spec.schema
+        )
 
     def taken(self, batches: int) -> None:
         """So many batches were acknowledged."""
@@ -101,7 +109,10 @@ class _Line:
 
 
 class Producer:
-    """Pushes until told to stop. One that ``streams`` sends many batches over one connection, the other one at a time."""
+    """Pushes until told to stop.
+
+    One that ``streams`` sends many batches over one connection, the other one at a time.
+    """
 
     def __init__(self, address: str, number: int, *, streams: bool) -> None:
         self._store = Store(address)
@@ -163,10 +174,14 @@ class Producer:
 
     def _opening(self, line: _Line) -> stream_pb2.AppendOpen:
         return stream_pb2.AppendOpen(
-            stream=line.spec.name, producer=f"p{self._number}", schema_fingerprint=line.spec.fingerprint
+            stream=line.spec.name,
+            producer=f"p{self._number}",
+            schema_fingerprint=line.spec.fingerprint,
         )
 
-    def _slowly(self, batches: list[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def _slowly(
+        self, batches: list[tuple[int, pa.RecordBatch]]
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
         for one in batches:
             yield one
             time.sleep(_PAUSE_SECONDS)
@@ -184,7 +199,9 @@ class Endpoint(ptk_pb2_grpc.SubscriberServiceServicer):
 
 
 def subscribers(address: str, ptks: list[str], followers: int, endpoints: int) -> None:
-    """Followers by the SDK and endpoints to be called, spread over the PTKs, until the input ends."""
+    """Followers by the SDK and endpoints to be called, spread over the PTKs, until the input
+    ends.
+    """
     servers = []
     for number in range(endpoints):
         server = grpc.server(ThreadPoolExecutor(2), options=[("grpc.so_reuseport", 0)])
@@ -196,7 +213,10 @@ def subscribers(address: str, ptks: list[str], followers: int, endpoints: int) -
     store = Store(address)
     for number in range(followers):
         who, ptk = f"follower-{number}", ptks[number % len(ptks)]
-        store.subscribe(ptk, lambda view, who=who: _say(who=who, ptk=view.name, version=view.version))  # type: ignore[misc]
+        store.subscribe(
+            ptk,
+            lambda view, who=who: _say(who=who, ptk=view.name, version=view.version),  # type: ignore[misc]
+        )
         _say(who=who, ptk=ptk, version=0)
     sys.stdin.read()
     for server in servers:

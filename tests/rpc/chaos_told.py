@@ -11,7 +11,13 @@ __all__ = ["LATE_PTK", "PTKS", "Told"]
 
 _KEYS = [{"kind": "integers", "column": "hour", "first": 0, "last": 23}]
 PTKS: Mapping[str, dict[str, Any]] = {
-    "hour-speed": {"keys": _KEYS, "statistics": ["mean"], "value": "speed", "lower": 0.0, "upper": 60.0},
+    "hour-speed": {
+        "keys": _KEYS,
+        "statistics": ["mean"],
+        "value": "speed",
+        "lower": 0.0,
+        "upper": 60.0,
+    },
     "hour-rides": {"keys": _KEYS, "statistics": ["count"]},
 }
 # Registered while things are being killed.

@@ -1,4 +1,6 @@
-"""A server on a free port, with stubs; one that wants credentials, with two streams; and certificates."""
+"""A server on a free port, with stubs; one that wants credentials, with two streams; and
+certificates.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from tests.rpc.store_suite import filled
 
 @pytest.fixture
 def clients(tmp_path: Path) -> Iterator[Clients]:
-    with serving(tmp_path, auth={"required": True}) as (server, store), channel_to(server) as channel:
+    with (
+        serving(tmp_path, auth={"required": True}) as (server, store),
+        channel_to(server) as channel,
+    ):
         filled(store)
         store.create_stream(spec(name="other"))
         store.register("foreign", stream="other", kind="statistics", config=config(), target=0.3)
@@ -36,7 +41,9 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 
     request = ("req", "-newkey", "rsa:2048", "-nodes")
-    openssl(*request, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2")
+    openssl(
+        *request, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2"
+    )
     for name in ("server", "depot", "stranger"):
         openssl(*request, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         (folder / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")

@@ -1,8 +1,8 @@
 """A server in a process of its own that dies right after the n-th durable write of one call.
 
-What counts as a write: a committed transaction of the metadata, a commit of the ledger, a watermark that moved, a batch that
-was made durable; the first three only in the thread that serves the call. `first_try` runs in a child of
-`tests.rpc.test_crashes`.
+What counts as a write: a committed transaction of the metadata, a commit of the ledger, a watermark
+that moved, a batch that was made durable; the first three only in the thread that serves the call.
+`first_try` runs in a child of `tests.rpc.test_crashes`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import grpc
 
 from ptkstore.ledger.writer import Writer
 from ptkstore.metadata import Metadata
-from ptkstore.rpc.repeats import Repeats
+from ptkstore.rpc.gate.idempotency import Repeats
 from ptkstore.streams import StreamWriter
 from tests.rpc.small import channel_to, serving
 
@@ -38,8 +38,12 @@ def call(channel: grpc.Channel, method: str, requests: list[bytes]) -> bytes:
     return bytes(last)
 
 
-def first_try(path: Path, method: str, requests: list[bytes], writes: int, answers: Connection) -> None:
-    """Serve the store, make the call, and die after so many writes; send the answer where it was given before that."""
+def first_try(
+    path: Path, method: str, requests: list[bytes], writes: int, answers: Connection
+) -> None:
+    """Serve the store, make the call, and die after so many writes; send the answer where it was
+    given before that.
+    """
     _arm(writes)
     with serving(path, **SECTIONS) as (server, _), channel_to(server) as channel:
         answers.send(call(channel, method, requests))
@@ -56,7 +60,9 @@ def _arm(writes: int) -> None:
             if left[0] == 0:
                 os._exit(CRASHED)
 
-    def replaced(kind: type, name: str, before: Callable[[], None], after: Callable[[], None]) -> None:
+    def replaced(
+        kind: type, name: str, before: Callable[[], None], after: Callable[[], None]
+    ) -> None:
         real: Callable[..., Any] = getattr(kind, name)
 
         def then(*given: Any, **named: Any) -> Any:

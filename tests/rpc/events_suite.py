@@ -1,4 +1,7 @@
-"""What happened in every store: events, cycles, operations, deliveries and the audit log. See `tests.rpc.store_suite`."""
+"""What happened in every store: events, cycles, operations, deliveries and the audit log.
+
+See `tests.rpc.store_suite`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 import pytest
 
 from ptklib.errors import InvalidInput, Refused
-from ptkstore.client import Store
-from ptkstore.metadata.audit import Decision
+from ptkstore import Store
+from ptkstore.metadata.access.audit import Decision
 from tests.engine.small import DAY_MS, FIRST_MS, config
 from tests.rpc.store_suite import filled, reason
 
@@ -42,9 +45,14 @@ class EventsSuite:
         assert store.newest_events(find="100%_").events == ()
         assert reason(InvalidInput, lambda: store.newest_events(limit=-1)) == "PAGE_INVALID"
         first = store.newest_events(limit=1).next_page_token
-        assert reason(InvalidInput, lambda: store.newest_events(find="a", page_token=first)) == "PAGE_TOKEN_INVALID"
+        assert (
+            reason(InvalidInput, lambda: store.newest_events(find="a", page_token=first))
+            == "PAGE_TOKEN_INVALID"
+        )
 
-    def test_a_search_goes_back_step_by_step(self, store: Store, twin: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_search_goes_back_step_by_step(
+        self, store: Store, twin: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         filled(store, 2)
         store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
         monkeypatch.setattr("ptkstore.metadata.searching.MOST_LOOKED_AT", 2)
@@ -61,22 +69,36 @@ class EventsSuite:
 
     def test_operations_deliveries_and_the_audit_log(self, store: Store, twin: Store) -> None:
         filled(store)
-        home = twin.home
-        with home.metadata.write() as tx:
+        parts = twin.parts
+        with parts.metadata.write() as tx:
             ptk = tx.ptks.named("hour-speed").id
             subscription = tx.subscriptions.add(ptk, "127.0.0.1:9")
-            tx.notifications.put(subscription.id, 1, attempts=4, status="DEAD", reason="UNAVAILABLE", due_ms=5)
-            tx.notifications.put(subscription.id, 2, attempts=1, status="LATE", reason="INTERNAL", due_ms=2**40)
+            tx.notifications.put(
+                subscription.id, 1, attempts=4, status="DEAD", reason="UNAVAILABLE", due_ms=5
+            )
+            tx.notifications.put(
+                subscription.id, 2, attempts=1, status="LATE", reason="INTERNAL", due_ms=2**40
+            )
             done = tx.operations.start("CloseWindow", "rides", at_ms=7)
             tx.operations.end(done.id, "FAILED", reason="X", message="m", at_ms=9)
             tx.audit.add_all(
                 Decision(5, who, f"/ptkstore.v1.StreamService/{what}", "rides", "ALLOWED")
-                for who, what in (("ann", "GetStream"), ("bob", "CloseWindow"), ("ann", "CreateStream"))
+                for who, what in (
+                    ("ann", "GetStream"),
+                    ("bob", "CloseWindow"),
+                    ("ann", "CreateStream"),
+                )
             )
         operations = store.operations("rides").operations
         assert operations == twin.operations().operations
         last = operations[-1]
-        assert (last.status, last.reason, last.message, last.created_ms, last.ended_ms) == ("FAILED", "X", "m", 7, 9)
+        assert (last.status, last.reason, last.message, last.created_ms, last.ended_ms) == (
+            "FAILED",
+            "X",
+            "m",
+            7,
+            9,
+        )
         assert store.operations("nowhere").operations == ()
         late = store.deliveries()
         assert late == twin.deliveries()
@@ -103,7 +125,9 @@ class EventsSuite:
     def test_cycles_tell_of_some_ptks_and_count_the_others(self, store: Store, twin: Store) -> None:
         filled(store, 2)
         for name in ("a", "b"):
-            store.register(name, stream="rides", kind="statistics", config=config("count"), target=0.9)
+            store.register(
+                name, stream="rides", kind="statistics", config=config("count"), target=0.9
+            )
         store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
         whole = store.cycles("rides", newest=2)
         assert whole == store.cycles("rides") == twin.cycles("rides", newest=2)

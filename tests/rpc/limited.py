@@ -1,7 +1,9 @@
-"""A ``sage serve`` process whose room on disk and whose descriptors can be taken away and given back while it runs.
+"""A ``sage serve`` process whose room on disk and whose descriptors can be taken away and given
+back while it runs.
 
-The kernel refuses to let its files grow (RLIMIT_FSIZE: every write fails with EFBIG, as one on a full disk does with ENOSPC)
-and to open another descriptor (RLIMIT_NOFILE: EMFILE). Neither needs a privilege.
+The kernel refuses to let its files grow (RLIMIT_FSIZE: every write fails with EFBIG, as one on a
+full disk does with ENOSPC) and to open another descriptor (RLIMIT_NOFILE: EMFILE). Neither needs a
+privilege.
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ def limited(folder: Path, *, descriptors: int | None = None, **settings: str) ->
     log = folder / "log"
     with (
         # Through a pipe: the log must not grow as a file of the limited process.
-        subprocess.Popen(["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as tee,
+        subprocess.Popen(
+            ["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        ) as tee,
         subprocess.Popen(
             command,
             cwd=_ROOT,

@@ -1,4 +1,7 @@
-"""PTKs in every store: registrations, profiles, states, configurations, searches. See `tests.rpc.store_suite`."""
+"""PTKs in every store: registrations, profiles, states, configurations, searches.
+
+See `tests.rpc.store_suite`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from ptklib.errors import InvalidInput, Refused
-from ptkstore.client import Store
-from ptkstore.views import StateView
+from ptkstore import Store
+from ptkstore.api.views import StateView
 from tests.engine.small import DAY_MS, FIRST_MS, config, spec
 from tests.rpc.store_suite import filled, reason
 
@@ -26,9 +29,13 @@ class PtksSuite:
         assert refused.status == "REJECTED"
         assert refused.reason
         assert reason(Refused, lambda: store.register("a", target=0.3, **ask)) == "PTK_EXISTS"
-        assert reason(Refused, lambda: store.register("c", target=0.3, **ask | {"stream": "x"})) == "STREAM_UNKNOWN"
         assert (
-            reason(InvalidInput, lambda: store.register("c", target=0.3, **ask | {"kind": "x"})) == "PTK_KIND_UNKNOWN"
+            reason(Refused, lambda: store.register("c", target=0.3, **ask | {"stream": "x"}))
+            == "STREAM_UNKNOWN"
+        )
+        assert (
+            reason(InvalidInput, lambda: store.register("c", target=0.3, **ask | {"kind": "x"}))
+            == "PTK_KIND_UNKNOWN"
         )
         wrong = ask | {"config": {"keys": 3}}
         assert reason(InvalidInput, lambda: store.register("c", target=0.3, **wrong)) == reason(
@@ -55,6 +62,14 @@ class PtksSuite:
         found = store.ptk("b")
         assert (found.nearest_target, found.changes) == (refused.nearest_target, refused.changes)
         assert found.nearest_target is not None
+        assert found.remedies == refused.remedies
+        assert [remedy.text for remedy in found.remedies] == list(found.changes)
+        assert {remedy.kind for remedy in found.remedies} <= {
+            "n_max",
+            "target",
+            "remove",
+            "epsilon",
+        }
         assert found == twin.ptk("b") == store.ptks()[0] == twin.ptks()[0]
 
     def test_profiles(self, store: Store, twin: Store) -> None:
@@ -63,8 +78,13 @@ class PtksSuite:
         levels = ("0.5", "1")
         assert store.profile("hour-speed", levels).levels == levels
         assert store.renew_profile("hour-speed") == twin.profile("hour-speed")
-        groups = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 2}
-        answer = store.register("groups", stream="rides", kind="clusters", config=groups, target=0.5)
+        groups = {
+            "values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}],
+            "clusters": 2,
+        }
+        answer = store.register(
+            "groups", stream="rides", kind="clusters", config=groups, target=0.5
+        )
         assert answer.status == "WAITING"
         assert store.profile("groups") == twin.profile("groups")
         assert reason(Refused, lambda: store.profile("nobody")) == "PTK_UNKNOWN"
@@ -76,12 +96,18 @@ class PtksSuite:
         first, second = store.states("hour-speed")
         assert store.get_state("hour-speed@v2").manifest.version == 2
         assert store.get_state("hour-speed", as_of_ms=second.created_ms).manifest.version == 2
-        assert reason(Refused, lambda: store.get_state("hour-speed", as_of_ms=first.created_ms - 1)) == "STATE_UNKNOWN"
+        assert (
+            reason(Refused, lambda: store.get_state("hour-speed", as_of_ms=first.created_ms - 1))
+            == "STATE_UNKNOWN"
+        )
         assert reason(Refused, lambda: store.get_state("hour-speed@v3")) == "STATE_UNKNOWN"
         assert reason(Refused, lambda: store.get_state("hour-speed@v0")) == "STATE_UNKNOWN"
         assert reason(Refused, lambda: store.get_state("nobody")) == "PTK_UNKNOWN"
         for wrong in ("hour-speed@7", "a@b@c", "", f"hour-speed@v{10**50}"):
-            assert reason(InvalidInput, lambda wrong=wrong: store.get_state(wrong)) == "REFERENCE_INVALID"
+            assert (
+                reason(InvalidInput, lambda wrong=wrong: store.get_state(wrong))
+                == "REFERENCE_INVALID"
+            )
 
     def test_who_subscribes_is_told_of_every_new_state(self, store: Store) -> None:
         filled(store, 3)
@@ -119,7 +145,11 @@ class PtksSuite:
         for name, target in (("a", 0.3), ("b", 0.0001), ("c", 0.4), ("d", 0.0002)):
             store.register(name, stream="rides", kind="statistics", config=config(), target=target)
         assert [one.name for one in store.ptks("rides", status="REJECTED")] == ["b", "d"]
-        assert store.ptks(status="REJECTED", limit=1) == twin.ptks(status="REJECTED", limit=1) == [twin.ptk("b")]
+        assert (
+            store.ptks(status="REJECTED", limit=1)
+            == twin.ptks(status="REJECTED", limit=1)
+            == [twin.ptk("b")]
+        )
         assert [one.name for one in store.ptks(limit=3)] == ["a", "b", "c"]
         assert store.ptks("rides", status="WAITING") == []
         assert reason(InvalidInput, lambda: store.ptks(status="NONSENSE")) == "VALUE_INVALID"
@@ -130,7 +160,12 @@ class PtksSuite:
 
     def test_ptks_are_searched_and_sorted(self, store: Store, twin: Store) -> None:
         store.create_stream(spec(n_max=1000))
-        for name, target in (("beta", 0.3), ("alpha", 0.0001), ("gamma-ray", 0.4), ("gamma", 0.0002)):
+        for name, target in (
+            ("beta", 0.3),
+            ("alpha", 0.0001),
+            ("gamma-ray", 0.4),
+            ("gamma", 0.0002),
+        ):
             store.register(name, stream="rides", kind="statistics", config=config(), target=target)
 
         def names(**asked: Any) -> list[str]:
@@ -141,7 +176,11 @@ class PtksSuite:
         assert names() == ["alpha", "beta", "gamma", "gamma-ray"]
         assert names(sort="-name", find="GAM") == ["gamma-ray", "gamma"]
         assert names(find="gamma stat ray rides") == ["gamma-ray"]
-        assert names(sort="target", size=2, page=2) == names(sort="target", size=2, page=9) == ["beta", "gamma-ray"]
+        assert (
+            names(sort="target", size=2, page=2)
+            == names(sort="target", size=2, page=9)
+            == ["beta", "gamma-ray"]
+        )
         assert names(status="REJECTED", sort="-target") == ["gamma", "alpha"]
         assert names(stream="nowhere") == []
         found = twin.search_ptks("rides", find="gamma", size=1, page=7)
@@ -161,11 +200,17 @@ class PtksSuite:
         store.update_config("p", config("count"))
         found = twin.ptk_configs("p")
         assert found == store.ptk_configs("p")
-        assert [(one.version, one.config) for one in found] == [(2, store.ptk("p").config), (1, first)]
+        assert [(one.version, one.config) for one in found] == [
+            (2, store.ptk("p").config),
+            (1, first),
+        ]
         assert twin.ptk_configs("p", limit=1) == found[:1]
         assert reason(Refused, lambda: twin.ptk_configs("nobody")) == "PTK_UNKNOWN"
         for limit in (0, 101):
-            assert reason(InvalidInput, lambda limit=limit: twin.ptk_configs("p", limit=limit)) == "PAGE_INVALID"
+            assert (
+                reason(InvalidInput, lambda limit=limit: twin.ptk_configs("p", limit=limit))
+                == "PAGE_INVALID"
+            )
 
     def test_the_kinds(self, store: Store, twin: Store) -> None:
         assert store.kinds() == twin.kinds()

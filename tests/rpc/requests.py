@@ -11,8 +11,8 @@ import grpc
 import pyarrow as pa
 import pytest
 
-from ptkstore.rpc.faults import error_of
 from ptkstore.v1 import ptk_pb2, stream_pb2
+from ptkstore.wire.faults import error_of
 from tests.engine.small import config, spec
 
 __all__ = ["append", "create", "ipc", "refusal", "registration", "until"]
@@ -26,12 +26,16 @@ def refusal(act: Any) -> str:
 
 
 def create(streams: Any, request_id: str = "", **changes: Any) -> stream_pb2.CreateStreamResponse:
-    request = stream_pb2.CreateStreamRequest(request_id=request_id, spec_json=spec(**changes).to_json_text())
+    request = stream_pb2.CreateStreamRequest(
+        request_id=request_id, spec_json=spec(**changes).to_json_text()
+    )
     made: stream_pb2.CreateStreamResponse = streams.CreateStream(request)
     return made
 
 
-def registration(name: str = "a", request_id: str = "", target: float = 0.3) -> ptk_pb2.RegisterPtkRequest:
+def registration(
+    name: str = "a", request_id: str = "", target: float = 0.3
+) -> ptk_pb2.RegisterPtkRequest:
     return ptk_pb2.RegisterPtkRequest(
         request_id=request_id,
         name=name,
@@ -50,10 +54,14 @@ def ipc(table: pa.Table, **options: Any) -> bytes:
     return data
 
 
-def append(streams: Any, *batches: bytes, producer: str = "p", fingerprint: str = "", first: int = 0) -> list[int]:
+def append(
+    streams: Any, *batches: bytes, producer: str = "p", fingerprint: str = "", first: int = 0
+) -> list[int]:
     def requests() -> Iterator[stream_pb2.AppendRequest]:
         yield stream_pb2.AppendRequest(
-            open=stream_pb2.AppendOpen(stream="rides", producer=producer, schema_fingerprint=fingerprint)
+            open=stream_pb2.AppendOpen(
+                stream="rides", producer=producer, schema_fingerprint=fingerprint
+            )
         )
         for seq, data in enumerate(batches, first):
             yield stream_pb2.AppendRequest(batch=stream_pb2.AppendBatch(seq=seq, arrow_ipc=data))

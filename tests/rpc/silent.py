@@ -1,7 +1,8 @@
-"""Calls that send their headers and never a message: raw HTTP/2, because no gRPC client would do such a thing.
+"""Calls that send their headers and never a message: raw HTTP/2, because no gRPC client would do
+such a thing.
 
-Headers are literals without indexing, so that nothing of HPACK's state is needed to write them; what the server answers is not
-read further than that it ended a stream, and how.
+Headers are literals without indexing, so that nothing of HPACK's state is needed to write them;
+what the server answers is not read further than that it ended a stream, and how.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class SilentConnection:
     """One connection on which many calls are begun and none says anything."""
 
     def __init__(self, address: str, *, window: int | None = None) -> None:
-        """``window`` is how many bytes the server may send on a call before it is told that they were read; it never is."""
+        """``window`` is how many bytes the server may send on a call before it is told that they
+        were read; it never is.
+        """
         host, _, port = address.rpartition(":")
         self._authority = address
         self._socket = socket.create_connection((host, int(port)), timeout=60)
@@ -40,8 +43,12 @@ class SilentConnection:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def call(self, method: str, count: int, *, token: str | None = None, message: bytes = b"") -> list[int]:
-        """Begin so many calls and leave them open; ``message`` is sent on each, framed as one message of gRPC."""
+    def call(
+        self, method: str, count: int, *, token: str | None = None, message: bytes = b""
+    ) -> list[int]:
+        """Begin so many calls and leave them open; ``message`` is sent on each, framed as one
+        message of gRPC.
+        """
         fields = [
             (":method", "POST"),
             (":scheme", "http"),
@@ -83,7 +90,10 @@ class SilentConnection:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

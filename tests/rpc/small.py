@@ -9,15 +9,21 @@ from typing import Any
 
 import grpc
 
-from ptkstore.client import Store
-from ptkstore.rpc.delivering import Pace
+from ptkstore import Store
+from ptkstore.backoff import Backoff
+from ptkstore.rpc.feeds.delivering import Pace
 from ptkstore.server import Server
 from ptkstore.settings import Settings
 
 __all__ = ["PACE", "channel_to", "serving", "settings_of"]
 
 # Deliveries in milliseconds rather than minutes.
-PACE = Pace(first_delay_seconds=0.02, longest_delay_seconds=0.1, deadline_seconds=2.0, poll_seconds=0.2, attempts=4)
+PACE = Pace(
+    backoff=Backoff(first_seconds=0.02, longest_seconds=0.1),
+    deadline_seconds=2.0,
+    poll_seconds=0.2,
+    attempts=4,
+)
 
 
 def settings_of(**sections: Any) -> Settings:
@@ -27,7 +33,10 @@ def settings_of(**sections: Any) -> Settings:
 
 @contextmanager
 def serving(path: Path, *, pace: Pace = PACE, **sections: Any) -> Iterator[tuple[Server, Store]]:
-    with Store(path, workers=0) as store, Server(store, settings_of(**sections), pace=pace) as server:
+    with (
+        Store(path, workers=0) as store,
+        Server(store, settings_of(**sections), pace=pace) as server,
+    ):
         yield server, store
 
 

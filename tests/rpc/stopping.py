@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 from ptklib.errors import SageError
-from ptkstore.client import Store
+from ptkstore import Store
 from tests.engine.small import day, spec
 from tests.rpc.two_servers import ServerProcess
 
@@ -18,8 +18,12 @@ __all__ = ["waits_while_stopped"]
 _CALLERS = 3
 
 
-def waits_while_stopped(leader: ServerProcess, follower: ServerProcess, *, stops: int, seed: int) -> list[float]:
-    """The seconds that a push and a change at the leader took, for each time that the follower was stopped at some moment."""
+def waits_while_stopped(
+    leader: ServerProcess, follower: ServerProcess, *, stops: int, seed: int
+) -> list[float]:
+    """The seconds that a push and a change at the leader took, for each time that the follower was
+    stopped at some moment.
+    """
     over = threading.Event()
 
     def load(caller: int) -> None:
@@ -29,7 +33,13 @@ def waits_while_stopped(leader: ServerProcess, follower: ServerProcess, *, stops
                 number += 1
                 # Refusals of a server that was stopped are what is expected.
                 with suppress(SageError):
-                    store.register(f"p-{caller}-{number}", stream="rides", kind="statistics", config={}, target=1.0)
+                    store.register(
+                        f"p-{caller}-{number}",
+                        stream="rides",
+                        kind="statistics",
+                        config={},
+                        target=1.0,
+                    )
                 with suppress(SageError):
                     store.create_stream(spec(name=f"busy-{caller}-{number % 8}"))
 

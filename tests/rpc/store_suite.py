@@ -1,4 +1,5 @@
-"""What every store must do, in a directory or behind a server. Subclass it, with a fixture ``store`` of an empty one.
+"""What every store must do, in a directory or behind a server. Subclass it, with a fixture
+``store`` of an empty one.
 
 ``twin`` is the same store embedded: what it says is what the other must say.
 """
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput, Refused, SageError
-from ptklib.featurize import featurize
-from ptkstore.client import Store
+from ptklib.features import featurize
+from ptkstore import LocalStore, Store
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
 
 
-def filled(store: Store, days: int = 1) -> None:
+def filled(store: LocalStore, days: int = 1) -> None:
     """A stream, a PTK and some days of data."""
     store.create_stream(spec())
     store.register("hour-speed", stream="rides", kind="statistics", config=config(), target=0.2)
@@ -34,7 +35,10 @@ def reason(kind: type[SageError], act: Any) -> str:
 
 
 class StoreSuite:
-    """The contract of `Store`: streams, records, windows. PTKs, plans, budgets and events have suites of their own."""
+    """The contract of `Store`: streams, records, windows.
+
+    PTKs, plans, budgets and events have suites of their own.
+    """
 
     def test_streams(self, store: Store) -> None:
         assert store.streams() == []
@@ -58,7 +62,10 @@ class StoreSuite:
         assert featurize(frame, [state]).num_columns == 2
         assert store.cycles("rides") == twin.cycles("rides") == [cycle]
         assert store.states("hour-speed") == twin.states("hour-speed")
-        assert store.get_state("hour-speed@v1").to_bytes() == twin.get_state("hour-speed@latest").to_bytes()
+        assert (
+            store.get_state("hour-speed@v1").to_bytes()
+            == twin.get_state("hour-speed@latest").to_bytes()
+        )
         assert store.plan("rides") == twin.plan("rides")
         assert store.plan_picture("rides") == twin.plan_picture("rides")
         assert store.budget("rides") == twin.budget("rides")
@@ -76,9 +83,14 @@ class StoreSuite:
     def test_a_push_that_is_wrong(self, store: Store) -> None:
         store.create_stream(spec(out_of_bounds="refuse"))
         assert reason(Refused, lambda: store.push("nowhere", day(0))) == "STREAM_UNKNOWN"
-        assert reason(InvalidInput, lambda: store.push("rides", day(0).drop_columns(["hour"]))) == "COLUMN_MISSING"
+        assert (
+            reason(InvalidInput, lambda: store.push("rides", day(0).drop_columns(["hour"])))
+            == "COLUMN_MISSING"
+        )
         assert reason(InvalidInput, lambda: store.push("rides", day(0), seq=-1)) == "SEQ_INVALID"
-        assert reason(InvalidInput, lambda: store.push("rides", day(0), producer="")) == "NAME_INVALID"
+        assert (
+            reason(InvalidInput, lambda: store.push("rides", day(0), producer="")) == "NAME_INVALID"
+        )
         words = day(0).set_column(1, "hour", pa.array(["secret-word"] * 4000))
         with pytest.raises(InvalidInput) as refusal:
             store.push("rides", words)
@@ -88,26 +100,46 @@ class StoreSuite:
         with pytest.raises(Refused) as refused_push:
             store.push("rides", fast)
         refused = {"column": "speed", "reason": "OUT_OF_BOUNDS", "records": 4000, "first_row": 0}
-        assert (refused_push.value.reason, refused_push.value.details) == ("RECORDS_REFUSED", {"refused": [refused]})
+        assert (refused_push.value.reason, refused_push.value.details) == (
+            "RECORDS_REFUSED",
+            {"refused": [refused]},
+        )
         assert "61" not in str(refused_push.value)
 
     def test_records_that_cannot_be_in_the_stream_are_left_out_and_told(self, store: Store) -> None:
-        """Of 3,000 records every fifth is too fast and every seventh has no hour: all others are there, once."""
+        """Of 3,000 records every fifth is too fast and every seventh has no hour: all others are
+        there, once.
+        """
         store.create_stream(spec(out_of_bounds="refuse"))
         table = day(0, 3000)
         speeds = [61.5 if k % 5 == 4 else one for k, one in enumerate(table["speed"].to_pylist())]
         hours = [None if k % 7 == 3 else one for k, one in enumerate(table["hour"].to_pylist())]
-        table = table.set_column(2, "speed", pa.array(speeds)).set_column(1, "hour", pa.array(hours, pa.int32()))
+        table = table.set_column(2, "speed", pa.array(speeds)).set_column(
+            1, "hour", pa.array(hours, pa.int32())
+        )
         without_hour = [k for k in range(3000) if k % 7 == 3]
         too_fast = [k for k in range(3000) if k % 5 == 4 and k % 7 != 3]
         expected = [
-            {"column": "hour", "reason": "NULL_VALUE", "records": len(without_hour), "first_row": 3},
-            {"column": "speed", "reason": "OUT_OF_BOUNDS", "records": len(too_fast), "first_row": 4},
+            {
+                "column": "hour",
+                "reason": "NULL_VALUE",
+                "records": len(without_hour),
+                "first_row": 3,
+            },
+            {
+                "column": "speed",
+                "reason": "OUT_OF_BOUNDS",
+                "records": len(too_fast),
+                "first_row": 4,
+            },
         ]
         for _ in range(2):
             with pytest.raises(Refused) as refusal:
                 store.push("rides", table, producer="depot", seq=0)
-            assert (refusal.value.reason, refusal.value.details) == ("RECORDS_REFUSED", {"refused": expected})
+            assert (refusal.value.reason, refusal.value.details) == (
+                "RECORDS_REFUSED",
+                {"refused": expected},
+            )
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert abs(cycle.dp_records - (3000 - len(without_hour) - len(too_fast))) < 200
 
@@ -121,12 +153,17 @@ class StoreSuite:
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert abs(cycle.dp_records) < 1500
 
-    def test_event_times_too_far_ahead_are_refused_until_the_watermark_has_moved(self, store: Store) -> None:
+    def test_event_times_too_far_ahead_are_refused_until_the_watermark_has_moved(
+        self, store: Store
+    ) -> None:
         store.create_stream(spec(horizon_blocks=4))
         store.push("rides", day(1, 100), producer="depot", seq=0)
         with pytest.raises(Refused) as refusal:
             store.push("rides", day(2, 100), producer="depot", seq=1)
-        assert (refusal.value.reason, refusal.value.details) == ("EVENT_TOO_FAR", {"before": "2026-01-03T00:00Z"})
+        assert (refusal.value.reason, refusal.value.details) == (
+            "EVENT_TOO_FAR",
+            {"before": "2026-01-03T00:00Z"},
+        )
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
         store.push("rides", day(2, 100), producer="depot", seq=1)
 
@@ -146,7 +183,9 @@ class StoreSuite:
         found = store.doctor([CANARY, b"\xff" * 40])
         assert "ERROR" not in {one.level for one in found}
         assert "OK" in {one.level for one in found if one.what == "canaries"}
-        assert "ERROR" in {one.level for one in store.doctor(["hour-speed"]) if one.what == "canaries"}
+        assert "ERROR" in {
+            one.level for one in store.doctor(["hour-speed"]) if one.what == "canaries"
+        }
 
     def test_who_calls(self, store: Store) -> None:
         who = store.caller()

@@ -1,4 +1,7 @@
-"""What the tables of the service must do, on any database. Subclass it, with a fixture ``url`` of an empty database."""
+"""What the tables of the service must do, on any database.
+
+Subclass it, with a fixture ``url`` of an empty database.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import sqlalchemy as sa
 
 from ptklib.errors import SageError
 from ptkstore.metadata import Metadata, MetadataDamaged
-from ptkstore.metadata.audit import Decision
-from ptkstore.metadata.requests import Begun
+from ptkstore.metadata.access.audit import Decision
+from ptkstore.metadata.access.requests import Begun
 from ptkstore.metadata.tables import audit
 
 
@@ -24,7 +27,9 @@ def service(url: str) -> Iterator[Metadata]:
 
 
 def decisions(*outcomes: str) -> list[Decision]:
-    return [Decision(5, "ann", "/ptkstore.v1.PtkService/GetPtk", "p", outcome) for outcome in outcomes]
+    return [
+        Decision(5, "ann", "/ptkstore.v1.PtkService/GetPtk", "p", outcome) for outcome in outcomes
+    ]
 
 
 class ServiceTablesSuite:
@@ -65,7 +70,9 @@ class ServiceTablesSuite:
             assert tx.requests.keep("ann", "r1", "M", "d", b"\x00first", at_ms=2)
             assert not tx.requests.keep("ann", "r1", "M", "d", b"second", at_ms=2)
             tx.requests.forget("ann", "r1")
-            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=2) == Begun({"from_ms": 1}, b"\x00first")
+            assert tx.requests.begin("ann", "r1", "M", "d", at_ms=2) == Begun(
+                {"from_ms": 1}, b"\x00first"
+            )
             assert tx.requests.answer("ann", "r1") == b"\x00first"
             # One that was forgotten meanwhile is written again with its answer.
             assert tx.requests.keep("eve", "r1", "M", "d", b"only", at_ms=1)
@@ -87,7 +94,9 @@ class ServiceTablesSuite:
 
     def test_a_token_lives_until_it_expires_or_is_revoked(self, service: Metadata) -> None:
         with service.write() as tx:
-            made = tx.tokens.add("id1", "ann", "h" * 64, roles=["reader"], ptks=["p"], expires_ms=100, at_ms=1)
+            made = tx.tokens.add(
+                "id1", "ann", "h" * 64, roles=["reader"], ptks=["p"], expires_ms=100, at_ms=1
+            )
             assert (made.roles, made.streams, made.ptks) == (("reader",), (), ("p",))
             assert (made.alive(99), made.alive(100)) == (True, False)
             with pytest.raises(SageError, match="TOKEN_EXISTS"):
@@ -114,11 +123,16 @@ class ServiceTablesSuite:
             assert [one.outcome for one in tx.audit.list(before=newest[-1].id)] == ["ALLOWED"]
             assert tx.audit.verify() == 3
         for change in (audit.update().values(outcome="ALLOWED"), audit.delete()):
-            with pytest.raises(Exception, match="append-only"), service._database.write() as connection:
+            with (
+                pytest.raises(Exception, match="append-only"),
+                service._database.write() as connection,
+            ):
                 connection.execute(change)
         with service._database.write() as connection:
             connection.execute(
-                audit.insert().values(at_ms=1, who="x", what="y", subject="", outcome="", digest="f" * 64)
+                audit.insert().values(
+                    at_ms=1, who="x", what="y", subject="", outcome="", digest="f" * 64
+                )
             )
         with service.read() as tx, pytest.raises(MetadataDamaged, match="AUDIT_DAMAGED"):
             tx.audit.verify()
@@ -130,8 +144,12 @@ class ServiceTablesSuite:
             for version in (0, 3, 2):
                 tx.notifications.set_mark(subscription, version)
             assert tx.notifications.mark(subscription) == 3
-            late = tx.notifications.put(subscription, 4, attempts=1, status="LATE", reason="UNAVAILABLE", due_ms=10)
-            dead = tx.notifications.put(subscription, 4, attempts=2, status="DEAD", reason="UNAVAILABLE", due_ms=20)
+            late = tx.notifications.put(
+                subscription, 4, attempts=1, status="LATE", reason="UNAVAILABLE", due_ms=10
+            )
+            dead = tx.notifications.put(
+                subscription, 4, attempts=2, status="DEAD", reason="UNAVAILABLE", due_ms=20
+            )
             assert (dead.id, dead.attempts, dead.status) == (late.id, 2, "DEAD")
             assert tx.notifications.list(status="LATE") == ()
             assert tx.notifications.list(subscription=subscription) == (dead,)
@@ -145,5 +163,7 @@ class ServiceTablesSuite:
 
     def test_times_are_indexed(self, service: Metadata) -> None:
         with service._database.read() as connection:
-            found = {tuple(one["column_names"]) for one in sa.inspect(connection).get_indexes("requests")}
+            found = {
+                tuple(one["column_names"]) for one in sa.inspect(connection).get_indexes("requests")
+            }
         assert ("created_ms",) in found

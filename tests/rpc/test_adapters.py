@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ptkstore import Store
 from ptkstore.bus import RedisBus
-from ptkstore.client import Store
 from ptkstore.engine.guarded_lake import GuardedLake
 from ptkstore.lake import S3Lake
 from ptkstore.server import Server, open_store
@@ -16,7 +16,9 @@ from tests.rpc.small import PACE
 from tests.rpc.store_suite import filled
 
 
-def test_the_settings_choose_the_servers(tmp_path: Path, postgres_url: str, redis_server: Any, minio: Any) -> None:
+def test_the_settings_choose_the_servers(
+    tmp_path: Path, postgres_url: str, redis_server: Any, minio: Any
+) -> None:
     sections: dict[str, Any] = {
         "server": {"address": "127.0.0.1:0", "threads": 32, "watchers": 16},
         "metadata": {"url": postgres_url},
@@ -31,14 +33,20 @@ def test_the_settings_choose_the_servers(tmp_path: Path, postgres_url: str, redi
         "workers": {"processes": 0},
     }
     settings = Settings(**sections)
-    with open_store(tmp_path / "store", settings) as store, Server(store, settings, pace=PACE) as server:
-        assert isinstance(store.home.lake, GuardedLake)
-        assert isinstance(store.home.lake.behind, S3Lake)
-        assert isinstance(store.home.bus, RedisBus)
+    with (
+        open_store(tmp_path / "store", settings) as store,
+        Server(store, settings, pace=PACE) as server,
+    ):
+        assert isinstance(store.parts.lake, GuardedLake)
+        assert isinstance(store.parts.lake.behind, S3Lake)
+        assert isinstance(store.parts.bus, RedisBus)
         with Store(server.address) as remote:
             filled(remote)
             (cycle,) = remote.run("rides", until_ms=FIRST_MS + DAY_MS)
             assert cycle.trained[0].outcome == "PUBLISHED"
-            assert remote.get_state("hour-speed").to_bytes() == store.get_state("hour-speed").to_bytes()
+            assert (
+                remote.get_state("hour-speed").to_bytes()
+                == store.get_state("hour-speed").to_bytes()
+            )
             assert remote.events() == store.events()
     assert not list((tmp_path / "store").glob("*.db"))

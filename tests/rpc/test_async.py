@@ -1,4 +1,6 @@
-"""The generated stubs work on asyncio channels as they are: reads and watching, which is what an event loop is for."""
+"""The generated stubs work on asyncio channels as they are: reads and watching, which is what an
+event loop is for.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ def test_states_are_read_and_watched_with_asyncio(tmp_path: Path) -> None:
                 found = await ptks.GetState(ptk_pb2.GetStateRequest(name="hour-speed"), timeout=10)
                 assert digest_of(found.arrays, found.manifest) == found.state.digest
                 seen = []
-                async for one in ptks.WatchPtk(ptk_pb2.WatchPtkRequest(name="hour-speed"), timeout=60):
+                async for one in ptks.WatchPtk(
+                    ptk_pb2.WatchPtkRequest(name="hour-speed"), timeout=60
+                ):
                     seen.append(one.state.version)
                     if len(seen) == 1:
                         loop = asyncio.get_running_loop()
-                        await loop.run_in_executor(None, lambda: store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS))
+                        await loop.run_in_executor(
+                            None, lambda: store.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
+                        )
                     else:
                         break
             return State.from_bytes(found.arrays, found.manifest), seen

@@ -1,4 +1,6 @@
-"""Every decision is in the audit log, nothing is lost from it, and nothing happens that cannot be written there."""
+"""Every decision is in the audit log, nothing is lost from it, and nothing happens that cannot be
+written there.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ptkstore.metadata import Metadata
-from ptkstore.metadata.audit import Decision
-from ptkstore.rpc.auditing import Auditor
+from ptkstore.metadata.access.audit import Decision
+from ptkstore.rpc.gate.auditing import Auditor
 from ptkstore.v1 import ptk_pb2, stream_pb2
 from tests.rpc.calling import Clients
 
@@ -19,9 +21,15 @@ def test_every_decision_is_in_the_audit_log(clients: Clients) -> None:
     clients.call("/ptkstore.v1.PtkService/GetPtk", token, ptk_pb2.GetPtkRequest(name="hour-speed"))
     clients.call("/ptkstore.v1.PtkService/GetPtk", token, ptk_pb2.GetPtkRequest(name="nobody"))
     clients.call("/ptkstore.v1.StreamService/CreateStream", token)
-    clients.call("/ptkstore.v1.PtkService/DeregisterPtk", token, ptk_pb2.DeregisterPtkRequest(name="foreign"))
-    clients.call("/ptkstore.v1.PtkService/GetPtk", None, ptk_pb2.GetPtkRequest(name="x\x00y" + "z" * 500))
-    clients.call("/ptkstore.v1.PtkService/GetPtk", token, ptk_pb2.GetPtkRequest(name="x\x00y" + "z" * 500))
+    clients.call(
+        "/ptkstore.v1.PtkService/DeregisterPtk", token, ptk_pb2.DeregisterPtkRequest(name="foreign")
+    )
+    clients.call(
+        "/ptkstore.v1.PtkService/GetPtk", None, ptk_pb2.GetPtkRequest(name="x\x00y" + "z" * 500)
+    )
+    clients.call(
+        "/ptkstore.v1.PtkService/GetPtk", token, ptk_pb2.GetPtkRequest(name="x\x00y" + "z" * 500)
+    )
     log = clients.audit()
     assert {
         ("ann", "GetPtk", "hour-speed", "ALLOWED"),
@@ -44,15 +52,19 @@ def test_every_decision_is_in_the_audit_log(clients: Clients) -> None:
         ('{"name": "x\\u0000"}', "(no name)"),
     ],
 )
-def test_who_makes_a_stream_is_logged_with_its_name(clients: Clients, spec_json: str, subject: str) -> None:
+def test_who_makes_a_stream_is_logged_with_its_name(
+    clients: Clients, spec_json: str, subject: str
+) -> None:
     token = clients.token("root", "operator")
     request = stream_pb2.CreateStreamRequest(request_id="r-1", spec_json=spec_json)
     clients.call("/ptkstore.v1.StreamService/CreateStream", token, request)
     assert ("root", "CreateStream", subject, "ALLOWED") in clients.audit()
 
 
-def test_nothing_is_done_that_cannot_be_logged(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptkstore.metadata.audit import Audit
+def test_nothing_is_done_that_cannot_be_logged(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ptkstore.metadata.access.audit import Audit
     from ptkstore.metadata.errors import MetadataUnavailable
 
     token = clients.token("ann", "operator")
@@ -65,8 +77,10 @@ def test_nothing_is_done_that_cannot_be_logged(clients: Clients, monkeypatch: py
         request = ptk_pb2.DeregisterPtkRequest(name="foreign")
         answer = clients.call("/ptkstore.v1.PtkService/DeregisterPtk", token, request)
         assert answer == "UNAVAILABLE METADATA_UNAVAILABLE"
-        patch.setattr("ptkstore.rpc.auditing.MAX_WAITING", 0)
-        read = clients.call("/ptkstore.v1.PtkService/GetPtk", token, ptk_pb2.GetPtkRequest(name="foreign"))
+        patch.setattr("ptkstore.rpc.gate.auditing.MAX_WAITING", 0)
+        read = clients.call(
+            "/ptkstore.v1.PtkService/GetPtk", token, ptk_pb2.GetPtkRequest(name="foreign")
+        )
         assert read == "UNAVAILABLE AUDIT_UNAVAILABLE"
     assert clients.store.ptk("foreign").status == "ACTIVE"
 

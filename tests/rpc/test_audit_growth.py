@@ -1,4 +1,6 @@
-"""How fast somebody calls does not make the audit log grow, and what is old can be moved away with its chain kept."""
+"""How fast somebody calls does not make the audit log grow, and what is old can be moved away with
+its chain kept.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from ptklib.errors import SageError
-from ptkstore.engine.audit_segments import rotate, verify
+from ptkstore.engine.history.audit_segments import rotate, verify
 from ptkstore.metadata import Metadata
-from ptkstore.metadata.audit import AuditRow, Decision
-from ptkstore.rpc import tally as rpc_tally
-from ptkstore.rpc.tally import Tally
+from ptkstore.metadata.access.audit import AuditRow, Decision
+from ptkstore.rpc.gate import tally as rpc_tally
+from ptkstore.rpc.gate.tally import LogTally
 from ptkstore.v1 import ptk_pb2
 from tests.rpc.calling import Clients
 
@@ -24,7 +26,7 @@ DAY_MS = 86_400_000
 
 def entries(clients: Clients) -> list[AuditRow]:
     clients.server._auditor.flush()
-    with clients.store.home.metadata.read() as tx:
+    with clients.store.parts.metadata.read() as tx:
         tx.audit.verify()
         return list(tx.audit.list())
 
@@ -37,8 +39,12 @@ def entries(clients: Clients) -> list[AuditRow]:
         ("ann", {"ALLOWED"}),
     ],
 )
-def test_a_thousand_calls_are_a_handful_of_entries(clients: Clients, token: str | None, outcome: set[str]) -> None:
-    """Whoever calls, and whether they are let in: the first is there at once, the others are counted."""
+def test_a_thousand_calls_are_a_handful_of_entries(
+    clients: Clients, token: str | None, outcome: set[str]
+) -> None:
+    """Whoever calls, and whether they are let in: the first is there at once, the others are
+    counted.
+    """
     shown = clients.token("ann", "reader") if token == "ann" else token
     before = len(entries(clients))
     for _ in range(1_000):
@@ -56,7 +62,8 @@ def test_who_is_known_goes_on_beside_strangers_at_the_same_address(clients: Clie
     for number in range(400):
         clients.call(GET, f"sage_{number:012x}_" + "x" * 43)
     assert clients.call(GET, None) == "RESOURCE_EXHAUSTED RATE_LIMITED"
-    # One that this server has never seen: it reads the tokens anew within seconds, however many strangers there are.
+    # One that this server has never seen: it reads the tokens anew within seconds, however many
+    # strangers there are.
     late = clients.token("late", "operator")
     deadline = time.monotonic() + 30
     while (answer := clients.call("/ptkstore.v1.StreamService/ListStreams", late)) != "OK":
@@ -67,7 +74,7 @@ def test_who_is_known_goes_on_beside_strangers_at_the_same_address(clients: Clie
 
 def test_what_repeats_is_counted_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    tally = Tally(lambda: now[0])
+    tally = LogTally(lambda: now[0])
     one = Decision(1, "ann", "GetPtk", "p", "ALLOWED")
     assert tally.first(one) == one
     assert tally.first(Decision(2, "ann", "GetPtk", "p", "ALLOWED")) is None
@@ -80,7 +87,9 @@ def test_what_repeats_is_counted_for_a_minute(monkeypatch: pytest.MonkeyPatch) -
     assert tally.over() == [Decision(3, "ann", "GetPtk", "p", "ALLOWED", 2)]
     assert tally.first(one) == one
     monkeypatch.setattr(rpc_tally, "MOST_EACH", 1)
-    many = [tally.first(Decision(4, "ann", "GetPtk", f"r{number}", "ALLOWED")) for number in range(5)]
+    many = [
+        tally.first(Decision(4, "ann", "GetPtk", f"r{number}", "ALLOWED")) for number in range(5)
+    ]
     assert many == [Decision(4, "ann", "GetPtk", "(many)", "ALLOWED"), None, None, None, None]
     assert tally.first(Decision(4, "bob", "GetPtk", "r0", "ALLOWED")) is not None
 
@@ -88,7 +97,8 @@ def test_what_repeats_is_counted_for_a_minute(monkeypatch: pytest.MonkeyPatch) -
 def fill(metadata: Metadata, count: int = 25) -> None:
     with metadata.write() as tx:
         tx.audit.add_all(
-            Decision(number * DAY_MS, "ann", "what", "", "ALLOWED", 1 + number % 3) for number in range(count)
+            Decision(number * DAY_MS, "ann", "what", "", "ALLOWED", 1 + number % 3)
+            for number in range(count)
         )
 
 
@@ -101,7 +111,7 @@ def metadata(tmp_path: Path) -> Iterator[Metadata]:
 def test_old_entries_are_moved_and_the_chain_goes_through_files_and_log(
     metadata: Metadata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ptkstore.engine.audit_segments.ENTRIES_PER_FILE", 10)
+    monkeypatch.setattr("ptkstore.engine.history.audit_segments.ENTRIES_PER_FILE", 10)
     fill(metadata)
     with metadata.read() as tx:
         newest = tx.audit.digest()
@@ -122,7 +132,7 @@ def test_old_entries_are_moved_and_the_chain_goes_through_files_and_log(
 def test_a_file_that_is_not_what_was_written_is_noticed(
     metadata: Metadata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr("ptkstore.engine.audit_segments.ENTRIES_PER_FILE", 10)
+    monkeypatch.setattr("ptkstore.engine.history.audit_segments.ENTRIES_PER_FILE", 10)
     fill(metadata)
     first, second = rotate(metadata, tmp_path, before_ms=20 * DAY_MS, now_ms=30 * DAY_MS)
     path = tmp_path / first.file
@@ -137,7 +147,9 @@ def test_a_file_that_is_not_what_was_written_is_noticed(
     assert error.value.reason == ("AUDIT_SEGMENT_MISSING" if what == "missing" else "AUDIT_DAMAGED")
 
 
-def test_the_database_lets_go_of_nothing_that_no_segment_holds(metadata: Metadata, tmp_path: Path) -> None:
+def test_the_database_lets_go_of_nothing_that_no_segment_holds(
+    metadata: Metadata, tmp_path: Path
+) -> None:
     fill(metadata)
     rotate(metadata, tmp_path, before_ms=5 * DAY_MS, now_ms=30 * DAY_MS)
     with sqlite3.connect(tmp_path / "meta.db") as connection:

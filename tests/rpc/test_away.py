@@ -1,4 +1,6 @@
-"""A part of the service that is away for a moment costs time: no window fails, no charge is wasted, nothing stays reserved."""
+"""A part of the service that is away for a moment costs time: no window fails, no charge is wasted,
+nothing stays reserved.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,15 @@ from typing import Any
 import pytest
 
 from ptklib.errors import InvalidInput, JournalUnavailable
-from ptkstore.client import Store
-from ptkstore.engine import patience
+from ptkstore import Store
+from ptkstore.backoff import Backoff
+from ptkstore.engine import retry as patience
 from ptkstore.lake import LakeUnavailable
 from ptkstore.metadata import Metadata, MetadataUnavailable
-from ptkstore.metadata.operations import Operations
-from ptkstore.rpc import messages
+from ptkstore.metadata.work.operations import Operations
+from ptkstore.rpc.background import running
 from ptkstore.v1 import stream_pb2, stream_pb2_grpc
+from ptkstore.wire import messages
 from tests.engine.small import DAY_MS, FIRST_MS
 from tests.rpc.small import PACE, serving
 from tests.rpc.store_suite import filled
@@ -36,7 +40,9 @@ TIMES = 3
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_FIRST_DELAY_SECONDS", 0.01)
+    soon = Backoff(first_seconds=0.01, longest_seconds=2)
+    monkeypatch.setattr(patience, "SERVER_AWAY", soon)
+    monkeypatch.setattr(running, "SERVER_AWAY", soon)
 
 
 class Away:
@@ -64,12 +70,15 @@ class Away:
 
 
 def windows(store: Store, remote: Store, *days: int) -> list[str]:
-    """Close windows over the wire; what became of the PTK in each. Every charge must be spent, once."""
+    """Close windows over the wire; what became of the PTK in each.
+
+    Every charge must be spent, once.
+    """
     lines = []
     for day in days:
         (cycle,) = remote.run("rides", until_ms=FIRST_MS + day * DAY_MS)
         lines.append(cycle.trained[0].outcome)
-    ledger = store.home.ledger
+    ledger = store.parts.ledger
     charges = [entry for entry in ledger.history() if entry["kind"] == "reserve"]
     assert {ledger.fate(entry["charge"]) for entry in charges} == {"SPENT"}
     assert set(Counter(entry["key"] for entry in charges).values()) == {1}
@@ -85,16 +94,18 @@ def two_days(path: Path) -> Iterator[tuple[Store, Store]]:
 
 
 @pytest.mark.parametrize(
-    "moment", [("sealed", "begins"), ("sealed", "added"), ("train", "spent"), ("published", "begins")], ids="-".join
+    "moment",
+    [("sealed", "begins"), ("sealed", "added"), ("train", "spent"), ("published", "begins")],
+    ids="-".join,
 )
 def test_a_lake_that_is_away(tmp_path: Path, moment: tuple[str, str]) -> None:
     away = Away(LAKE)
     with two_days(tmp_path) as (store, remote):
-        lake = store.home.lake
+        lake = store.parts.lake
         assert windows(store, remote, 1) == ["PUBLISHED"]
         lake.put = away.around(lake.put)  # type: ignore[method-assign]
         lake.get = away.around(lake.get)  # type: ignore[method-assign]
-        store.home.on_step = lambda *now: away.arm() if now == moment else None
+        store.parts.observers.add(lambda *now: away.arm() if now == moment else None)
         (second,) = remote.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
         assert (second.trained[0].outcome, second.trained[0].version) == ("PUBLISHED", 2)
     assert away.failed == TIMES
@@ -113,11 +124,13 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize("moment", MOMENTS, ids="-".join)
-def test_metadata_that_is_away(tmp_path: Path, moment: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_that_is_away(
+    tmp_path: Path, moment: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     away = Away(METADATA)
     with two_days(tmp_path) as (store, remote):
         monkeypatch.setattr(Metadata, "write", away.around(Metadata.write))
-        store.home.on_step = lambda *now: away.arm() if now == moment else None
+        store.parts.observers.add(lambda *now: away.arm() if now == moment else None)
         assert windows(store, remote, 1) == ["PUBLISHED"]
     assert away.failed == TIMES
 
@@ -137,9 +150,9 @@ def test_metadata_that_is_away(tmp_path: Path, moment: tuple[str, str], monkeypa
 def test_a_ledger_that_is_away(tmp_path: Path, call: str, moment: tuple[str, str]) -> None:
     away = Away(LEDGER)
     with two_days(tmp_path) as (store, remote):
-        ledger = store.home.ledger
+        ledger = store.parts.ledger
         setattr(ledger, call, away.around(getattr(ledger, call)))
-        store.home.on_step = lambda *now: away.arm() if now == moment else None
+        store.parts.observers.add(lambda *now: away.arm() if now == moment else None)
         assert windows(store, remote, 1) == ["PUBLISHED"]
     assert away.failed == TIMES
 
@@ -147,12 +160,12 @@ def test_a_ledger_that_is_away(tmp_path: Path, call: str, moment: tuple[str, str
 def test_nobody_waits_for_the_lake_while_he_holds_up_those_who_write(tmp_path: Path) -> None:
     asked = []
     with two_days(tmp_path) as (store, remote):
-        lake = store.home.lake
+        lake = store.parts.lake
 
         def spied(call: Callable[..., Any]) -> Callable[..., Any]:
             def called(*arguments: Any) -> Any:
                 try:
-                    with store.home.metadata.write():
+                    with store.parts.metadata.write():
                         asked.append("free")
                 except InvalidInput as nested:
                     asked.append(nested.reason)
@@ -188,7 +201,7 @@ def test_deliveries_and_hints_go_on_after_an_error_that_is_not_ours(
     heard: list[int] = []
     with two_days(tmp_path) as (store, remote), listening(subscriber) as endpoint:
         store.subscribe("hour-speed", lambda view: heard.append(view.version))
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, endpoint)
             tx.notifications.set_mark(one.id, 0)
         for name in ("sage-deliveries", "sage-notifier"):
@@ -203,13 +216,15 @@ def test_deliveries_and_hints_go_on_after_an_error_that_is_not_ours(
             plain = Metadata.read
             patch.setattr(Metadata, "read", only_in_threads)
             away.arm()
-            store.home.notifier.wake()
+            store.parts.notifier.wake()
             until(lambda: away.failed == 6)
         remote.run("rides", until_ms=FIRST_MS + 2 * DAY_MS)
         until(lambda: subscriber.told == [1, 2] and heard == [1, 2])
 
 
-def test_windows_are_closed_after_an_error_that_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_are_closed_after_an_error_that_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     away = Away(RuntimeError("a defect"), times=1)
     with two_days(tmp_path) as (store, remote):
         streams = stream_pb2_grpc.StreamServiceStub(remote._connection.channel)  # type: ignore[attr-defined]
@@ -251,14 +266,16 @@ def test_a_subscriber_is_not_flooded_while_nothing_can_be_written(
     moments: list[float] = []
     subscriber = Subscriber(lambda _: bool(moments.append(time.monotonic())))  # type: ignore[func-returns-value]
     with two_days(tmp_path) as (store, remote), listening(subscriber) as endpoint:
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, endpoint)
             tx.notifications.set_mark(one.id, 0)
         away = Away(METADATA, times=3)
         plain, failing = Metadata.write, away.around(Metadata.write)
 
         def write(self: Metadata) -> Any:
-            return (failing if threading.current_thread().name.startswith("sage-deliver") else plain)(self)
+            return (
+                failing if threading.current_thread().name.startswith("sage-deliver") else plain
+            )(self)
 
         monkeypatch.setattr(Metadata, "write", write)
         away.arm()

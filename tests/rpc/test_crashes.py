@@ -1,8 +1,10 @@
-"""Every mutation is cut short by a crash after each of its durable writes, and asked again with the same request_id.
+"""Every mutation is cut short by a crash after each of its durable writes, and asked again with the
+same request_id.
 
-The answer must be that of a call which nothing disturbed, and the store must be as after such a call: nothing happens twice,
-and nobody is told that their own change is in their way. Where the change was made before the crash, this must also hold
-when others change the same things before the second try.
+The answer must be that of a call which nothing disturbed, and the store must be as after such a
+call: nothing happens twice, and nobody is told that their own change is in their way. Where the
+change was made before the crash, this must also hold when others change the same things before the
+second try.
 """
 
 from __future__ import annotations
@@ -19,17 +21,22 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from ptkstore.client import Store
-from ptkstore.rpc import messages
-from ptkstore.rpc.permissions import PERMISSIONS
+from ptkstore import Store
+from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.permissions import PERMISSIONS
+from ptkstore.engine.window.running import due_windows
 from ptkstore.v1 import operation_pb2, plan_pb2, plan_pb2_grpc, ptk_pb2, stream_pb2
+from ptkstore.wire import messages
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 from tests.rpc.crashing import CRASHED, SECTIONS, call, first_try
 from tests.rpc.requests import ipc
 from tests.rpc.small import channel_to, serving
 from tests.rpc.store_suite import filled
 
-GROUPS = {"values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}], "clusters": 2}
+GROUPS = {
+    "values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}],
+    "clusters": 2,
+}
 ENDPOINT = "127.0.0.1:9"
 MOST_WRITES = 12
 children = get_context("forkserver")
@@ -38,7 +45,9 @@ children.set_forkserver_preload(["tests.rpc.crashing"])
 
 @dataclass(frozen=True)
 class Case:
-    """``change`` is the part of `state_of` that tells that it was done; ``others`` is what others do before the second try."""
+    """``change`` is the part of `state_of` that tells that it was done; ``others`` is what others
+    do before the second try.
+    """
 
     request: Message
     answer: type[Message]
@@ -52,12 +61,12 @@ def retarget(name: str) -> Callable[[Store], Any]:
 
 
 def resubscribe(store: Store) -> None:
-    with store.home.metadata.write() as tx:
+    with store.parts.metadata.write() as tx:
         tx.subscriptions.add(tx.ptks.named("hour-speed").id, ENDPOINT)
 
 
 def unsubscribe(store: Store) -> None:
-    with store.home.metadata.write() as tx:
+    with store.parts.metadata.write() as tx:
         for one in tx.subscriptions.list():
             if one.endpoint == "127.0.0.1:11":
                 tx.notifications.forget(one.id)
@@ -65,7 +74,7 @@ def unsubscribe(store: Store) -> None:
 
 
 def give_up(store: Store) -> None:
-    with store.home.metadata.write() as tx:
+    with store.parts.metadata.write() as tx:
         tx.notifications.put(1, 1, attempts=7, status="DEAD", reason="UNAVAILABLE", due_ms=0)
 
 
@@ -73,14 +82,44 @@ UNTIL = messages.moment(FIRST_MS + 2 * DAY_MS)
 CASES: dict[str, Case] = {
     "PtkService/RegisterPtk": Case(
         ptk_pb2.RegisterPtkRequest(
-            request_id="r", name="new", stream="rides", kind="statistics", config_json=json.dumps(config()), target=0.3
+            request_id="r",
+            name="new",
+            stream="rides",
+            kind="statistics",
+            config_json=json.dumps(config()),
+            target=0.3,
         ),
         ptk_pb2.RegisterPtkResponse,
         "ptks",
         retarget("new"),
     ),
+    "PtkService/ApplyChanges": Case(
+        ptk_pb2.ApplyChangesRequest(
+            request_id="r",
+            changes_json=json.dumps(
+                Changes(
+                    streams=(spec(name="more"),),
+                    add=(
+                        AddedPtk(
+                            name="new",
+                            stream="rides",
+                            kind="statistics",
+                            config=config(),
+                            target=0.3,
+                        ),
+                    ),
+                    remove=("groups",),
+                ).as_json()
+            ),
+        ),
+        ptk_pb2.ApplyChangesResponse,
+        "ptks",
+        retarget("new"),
+    ),
     "PtkService/DeregisterPtk": Case(
-        ptk_pb2.DeregisterPtkRequest(request_id="r", name="hour-speed"), ptk_pb2.DeregisterPtkResponse, "ptks"
+        ptk_pb2.DeregisterPtkRequest(request_id="r", name="hour-speed"),
+        ptk_pb2.DeregisterPtkResponse,
+        "ptks",
     ),
     "PtkService/UpdatePtkConfig": Case(
         ptk_pb2.UpdatePtkConfigRequest(
@@ -91,7 +130,9 @@ CASES: dict[str, Case] = {
         retarget("hour-speed"),
     ),
     "PtkService/UpdatePtkPerformanceTarget": Case(
-        ptk_pb2.UpdatePtkPerformanceTargetRequest(request_id="r", name="hour-speed", target=0.35, etag="2"),
+        ptk_pb2.UpdatePtkPerformanceTargetRequest(
+            request_id="r", name="hour-speed", target=0.35, etag="2"
+        ),
         ptk_pb2.UpdatePtkPerformanceTargetResponse,
         "ptks",
         retarget("hour-speed"),
@@ -103,7 +144,9 @@ CASES: dict[str, Case] = {
         retarget("groups"),
     ),
     "PtkService/SubscribeToPtk": Case(
-        ptk_pb2.SubscribeToPtkRequest(request_id="r", ptk="hour-speed", rpc_endpoint="127.0.0.1:11"),
+        ptk_pb2.SubscribeToPtkRequest(
+            request_id="r", ptk="hour-speed", rpc_endpoint="127.0.0.1:11"
+        ),
         ptk_pb2.SubscribeToPtkResponse,
         "subscriptions",
         unsubscribe,
@@ -116,17 +159,20 @@ CASES: dict[str, Case] = {
     ),
     "StreamService/CreateStream": Case(
         stream_pb2.CreateStreamRequest(
-            request_id="r", spec_json=spec(name="fresh", quotas={"door:count": "0.5"}).to_json_text()
+            request_id="r",
+            spec_json=spec(name="fresh", quotas={"door:count": "0.5"}).to_json_text(),
         ),
         stream_pb2.CreateStreamResponse,
         "streams",
-        lambda store: store.due("fresh", until_ms=FIRST_MS + DAY_MS),
+        lambda store: due_windows(store.parts, "fresh", FIRST_MS + DAY_MS),
     ),
     "StreamService/Append": Case(
         stream_pb2.AppendRequest(open=stream_pb2.AppendOpen(stream="rides", producer="depot")),
         stream_pb2.AppendResponse,
         "records",
-        more=(stream_pb2.AppendRequest(batch=stream_pb2.AppendBatch(seq=100, arrow_ipc=ipc(day(2)))),),
+        more=(
+            stream_pb2.AppendRequest(batch=stream_pb2.AppendBatch(seq=100, arrow_ipc=ipc(day(2)))),
+        ),
     ),
     "StreamService/SealStream": Case(
         stream_pb2.SealStreamRequest(request_id="r", name="rides", until=UNTIL),
@@ -158,16 +204,20 @@ CASES: dict[str, Case] = {
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A store with everything that a mutation can be about, and the token of a plan that can be approved."""
+    """A store with everything that a mutation can be about, and the token of a plan that can be
+    approved.
+    """
     path = tmp_path_factory.mktemp("template") / "store"
     with serving(path, **SECTIONS) as (server, store), channel_to(server) as channel:
         filled(store, 2)
         store.register("groups", stream="rides", kind="clusters", config=GROUPS, target=0.5)
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, ENDPOINT)
             tx.notifications.set_mark(one.id, 1)
-            tx.notifications.put(one.id, 1, attempts=4, status="DEAD", reason="UNAVAILABLE", due_ms=0)
+            tx.notifications.put(
+                one.id, 1, attempts=4, status="DEAD", reason="UNAVAILABLE", due_ms=0
+            )
         change = plan_pb2.PlanChange(retarget=plan_pb2.RetargetPtk(name="hour-speed", target=0.4))
         asked = plan_pb2.WhatIfRequest(stream="rides", changes=[change])
         token = plan_pb2_grpc.PlanServiceStub(channel).WhatIf(asked).token
@@ -176,7 +226,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def test_every_mutation_has_a_case() -> None:
-    assert {f"/ptkstore.v1.{name}" for name in CASES} == {name for name, one in PERMISSIONS.items() if one.mutates}
+    assert {f"/ptkstore.v1.{name}" for name in CASES} == {
+        name for name, one in PERMISSIONS.items() if one.mutates
+    }
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -206,7 +258,9 @@ def test_a_crash_after_any_write_is_no_mistake_of_the_caller(
             changes += 1
             with Store(other, workers=0) as store:
                 case.others(store)
-            assert trial.again(other) == (answer, disturbed), f"{writes} writes, and others were there"
+            assert trial.again(other) == (answer, disturbed), (
+                f"{writes} writes, and others were there"
+            )
     assert crashes >= 1
     assert changes >= (case.change != "records"), "one of the crashes must come after the change"
 
@@ -226,7 +280,9 @@ class Trial:
     def begin(self, path: Path, writes: int) -> bytes | None:
         """The first try in a process of its own; None where it crashed."""
         ours, theirs = children.Pipe(duplex=False)
-        child = children.Process(target=first_try, args=(path, self.method, self.requests, writes, theirs))
+        child = children.Process(
+            target=first_try, args=(path, self.method, self.requests, writes, theirs)
+        )
         child.start()
         theirs.close()
         child.join(120)
@@ -276,28 +332,42 @@ def finished(channel: grpc.Channel) -> None:
     answer = channel.unary_unary(listed)(b"", timeout=60)
     for one in operation_pb2.ListOperationsResponse.FromString(answer).operations:
         request = operation_pb2.WatchOperationRequest(id=one.id).SerializeToString()
-        *_, last = channel.unary_stream("/ptkstore.v1.OperationService/WatchOperation")(request, timeout=60)
+        *_, last = channel.unary_stream("/ptkstore.v1.OperationService/WatchOperation")(
+            request, timeout=60
+        )
         ended = operation_pb2.WatchOperationResponse.FromString(last).operation
         assert ended.status == operation_pb2.OPERATION_STATUS_DONE
 
 
 def state_of(store: Store) -> dict[str, Any]:
-    """Everything that a mutation can change, without times and without what deliveries do by themselves."""
-    with store.home.metadata.read() as tx:
+    """Everything that a mutation can change, without times and without what deliveries do by
+    themselves.
+    """
+    with store.parts.metadata.read() as tx:
         rows = tx.ptks.list()
         profiles = [tx.profiles.latest(one.id, one.config_version, one.target) for one in rows]
         found: dict[str, Any] = {
-            "ptks": [(one.name, one.status, one.etag, one.target, one.config_version) for one in rows],
+            "ptks": [
+                (one.name, one.status, one.etag, one.target, one.config_version) for one in rows
+            ],
             "renewed": [None if one is None else "renew_ms" in one.samples for one in profiles],
             "subscriptions": [(one.id, one.ptk, one.endpoint) for one in tx.subscriptions.list()],
             "given up": [one for one in tx.notifications.list(status="DEAD") if one.attempts > 4],
-            "revived": [one.id for one in tx.notifications.list() if one.version == 1 and one.due_ms > 0],
-            "operations": [(one.id, one.stream, one.until_ms, one.windows) for one in tx.operations.list()],
+            "revived": [
+                one.id for one in tx.notifications.list() if one.version == 1 and one.due_ms > 0
+            ],
+            "operations": [
+                (one.id, one.stream, one.until_ms, one.windows) for one in tx.operations.list()
+            ],
         }
-    found["streams"] = {one.name: store.home.writer(one.name).watermark_ms for one in store.streams()}
+    found["streams"] = {
+        one.name: store.parts.writer(one.name).watermark_ms for one in store.streams()
+    }
     # The ledger may know a stream before it is one.
     entries = [
-        one for one in store.home.ledger.history() if one["kind"] == "quota" and one["stream"] in found["streams"]
+        one
+        for one in store.parts.ledger.history()
+        if one["kind"] == "quota" and one["stream"] in found["streams"]
     ]
     found["quotas"] = sorted({(one["stream"], one["context"], one["share"]) for one in entries})
     found["events"] = sorted((one.kind, one.subject) for one in store.events(limit=1000))

@@ -1,4 +1,6 @@
-"""Who a caller is: tokens, certificates, nobody; how often they may ask; and where there is no server without TLS."""
+"""Who a caller is: tokens, certificates, nobody; how often they may ask; and where there is no
+server without TLS.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from ptklib.errors import InvalidInput
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.allowance import Allowance
+from ptkstore.engine.access.tokens import make_token
 from ptkstore.metadata import Metadata
-from ptkstore.rpc.callers import Allowance, Callers, make_token
-from ptkstore.rpc.faults import AccessDenied, LimitExceeded, error_of
+from ptkstore.rpc.gate.identity import Callers
 from ptkstore.server import Server
+from ptkstore.wire.faults import AccessDenied, LimitExceeded, error_of
 from tests.engine.small import day, spec
 from tests.rpc.calling import SERVED, Clients
 from tests.rpc.small import serving, settings_of
@@ -40,9 +44,9 @@ def test_nobody_calls_without_valid_credentials(clients: Clients) -> None:
     for token in wrong:
         assert clients.call(SERVED[0], token).startswith("UNAUTHENTICATED")
     assert clients.call("/ptkstore.v1.StreamService/ListStreams", good) == "OK"
-    assert clients.call("/ptkstore.v1.StreamService/ListStreams", clients.token("late", "reader", expires_ms=1)) == (
-        "UNAUTHENTICATED CREDENTIALS_INVALID"
-    )
+    assert clients.call(
+        "/ptkstore.v1.StreamService/ListStreams", clients.token("late", "reader", expires_ms=1)
+    ) == ("UNAUTHENTICATED CREDENTIALS_INVALID")
 
 
 def test_health_is_for_anyone_and_reflection_for_the_known(clients: Clients) -> None:
@@ -58,12 +62,15 @@ def test_health_is_for_anyone_and_reflection_for_the_known(clients: Clients) -> 
 
 
 def test_a_revoked_token_is_dead_soon(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptkstore.rpc.callers.TOKEN_SECONDS", 0.0)
+    monkeypatch.setattr("ptkstore.rpc.gate.identity.TOKEN_SECONDS", 0.0)
     token = clients.token("ann", "reader")
     assert clients.call("/ptkstore.v1.StreamService/ListStreams", token) == "OK"
-    with clients.store.home.metadata.write() as tx:
+    with clients.store.parts.metadata.write() as tx:
         tx.tokens.revoke("ann", at_ms=5)
-    assert clients.call("/ptkstore.v1.StreamService/ListStreams", token) == "UNAUTHENTICATED CREDENTIALS_INVALID"
+    assert (
+        clients.call("/ptkstore.v1.StreamService/ListStreams", token)
+        == "UNAUTHENTICATED CREDENTIALS_INVALID"
+    )
 
 
 def test_secrets_are_nowhere_in_the_store(clients: Clients, tmp_path: Path) -> None:
@@ -106,7 +113,10 @@ def test_an_allowance_refills_with_time() -> None:
 
 
 def test_a_caller_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
-    with serving(tmp_path, server={"calls_per_second": 1}) as (server, _), Store(server.address) as store:
+    with (
+        serving(tmp_path, server={"calls_per_second": 1}) as (server, _),
+        Store(server.address) as store,
+    ):
         store.kinds()
         store.kinds()
         with pytest.raises(LimitExceeded, match="RATE_LIMITED"):
@@ -124,14 +134,20 @@ def test_tls_with_tokens_and_with_certificates(tmp_path: Path, pki: Path) -> Non
     tls = {"cert_file": pki / "server.pem", "key_file": pki / "server.key"}
     with serving(tmp_path, server={"address": "0.0.0.0:0", "tls": tls}) as (server, store):
         address = f"localhost:{server.address.rpartition(':')[2]}"
-        home = store.home
-        token = make_token(home.metadata, "ann", roles=["operator"], now_ms=1)[0]
+        parts = store.parts
+        token = make_token(parts.metadata, "ann", roles=["operator"], now_ms=1)[0]
         with Store(address, token=token, ca_file=pki / "ca.pem") as remote:
             remote.create_stream(spec())
             assert [one.name for one in remote.streams()] == ["rides"]
-        with Store(address, ca_file=pki / "ca.pem") as remote, pytest.raises(AccessDenied, match="CREDENTIALS_MISSING"):
+        with (
+            Store(address, ca_file=pki / "ca.pem") as remote,
+            pytest.raises(AccessDenied, match="CREDENTIALS_MISSING"),
+        ):
             remote.streams()
-        with Store(address, timeout_seconds=1) as plain, pytest.raises(Exception, match=r"UNAVAILABLE|DEADLINE"):
+        with (
+            Store(address, timeout_seconds=1) as plain,
+            pytest.raises(Exception, match=r"UNAVAILABLE|DEADLINE"),
+        ):
             plain.streams()
     mutual = tls | {"client_ca_file": pki / "ca.pem"}
     certificates = {"depot": {"roles": ["producer", "reader"], "streams": ["rides"]}}
@@ -142,13 +158,17 @@ def test_tls_with_tokens_and_with_certificates(tmp_path: Path, pki: Path) -> Non
     with serving(tmp_path, **sections) as (server, store):
         address = f"localhost:{server.address.rpartition(':')[2]}"
         own: dict[str, Any] = {"ca_file": pki / "ca.pem"}
-        with Store(address, cert_file=pki / "depot.pem", key_file=pki / "depot.key", **own) as remote:
+        with Store(
+            address, cert_file=pki / "depot.pem", key_file=pki / "depot.key", **own
+        ) as remote:
             remote.push("rides", day(0))
             with pytest.raises(AccessDenied, match="PERMISSION_DENIED"):
                 remote.deregister("x")
         # Of the right CA, but with no name that the server knows.
         with (
-            Store(address, cert_file=pki / "stranger.pem", key_file=pki / "stranger.key", **own) as remote,
+            Store(
+                address, cert_file=pki / "stranger.pem", key_file=pki / "stranger.key", **own
+            ) as remote,
             pytest.raises(AccessDenied, match="CREDENTIALS_MISSING"),
         ):
             remote.streams()

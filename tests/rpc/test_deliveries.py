@@ -16,12 +16,13 @@ import grpc
 import pytest
 
 from ptklib.errors import SageError
-from ptkstore.client import Store
-from ptkstore.public_time import GRAIN_MS
-from ptkstore.rpc.delivering import Deliverer, Pace
-from ptkstore.rpc.endpoints import is_allowed, resolved
-from ptkstore.rpc.faults import error_of
+from ptkstore import Store
+from ptkstore.api.times import GRAIN_MS
+from ptkstore.backoff import Backoff
+from ptkstore.rpc.feeds.delivering import Deliverer, Pace
+from ptkstore.rpc.feeds.endpoints import is_allowed, resolved
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2, ptk_pb2_grpc
+from ptkstore.wire.faults import error_of
 from tests.engine.small import DAY_MS, FIRST_MS
 from tests.rpc.small import PACE, channel_to, serving
 from tests.rpc.store_suite import filled
@@ -63,8 +64,12 @@ def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
 
 
 def subscribe(channel: grpc.Channel, endpoint: str, request_id: str = "") -> ptk_pb2.Subscription:
-    request = ptk_pb2.SubscribeToPtkRequest(request_id=request_id, ptk="hour-speed", rpc_endpoint=endpoint)
-    found: ptk_pb2.Subscription = ptk_pb2_grpc.PtkServiceStub(channel).SubscribeToPtk(request).subscription
+    request = ptk_pb2.SubscribeToPtkRequest(
+        request_id=request_id, ptk="hour-speed", rpc_endpoint=endpoint
+    )
+    found: ptk_pb2.Subscription = (
+        ptk_pb2_grpc.PtkServiceStub(channel).SubscribeToPtk(request).subscription
+    )
     return found
 
 
@@ -75,29 +80,46 @@ def run(store: Store, *days: int) -> None:
 
 def deliveries(channel: grpc.Channel, dead_only: bool = False) -> list[Any]:
     stub = operation_pb2_grpc.EventServiceStub(channel)
-    return list(stub.ListDeliveries(operation_pb2.ListDeliveriesRequest(dead_only=dead_only)).deliveries)
+    return list(
+        stub.ListDeliveries(operation_pb2.ListDeliveriesRequest(dead_only=dead_only)).deliveries
+    )
 
 
 def test_new_states_are_told_in_order_and_old_ones_are_not(tmp_path: Path) -> None:
     subscriber = Subscriber()
-    with serving(tmp_path) as (server, store), channel_to(server) as channel, listening(subscriber) as endpoint:
+    with (
+        serving(tmp_path) as (server, store),
+        channel_to(server) as channel,
+        listening(subscriber) as endpoint,
+    ):
         filled(store, 4)
         run(store, 1)
         first = subscribe(channel, endpoint)
-        assert (first.ptk, first.rpc_endpoint, first.delivered_version) == ("hour-speed", endpoint, 1)
+        assert (first.ptk, first.rpc_endpoint, first.delivered_version) == (
+            "hour-speed",
+            endpoint,
+            1,
+        )
         assert subscribe(channel, endpoint) == first
         run(store, 2, 3)
         until(lambda: subscriber.told == [2, 3])
         stub = ptk_pb2_grpc.PtkServiceStub(channel)
         until(
-            lambda: stub.ListSubscriptions(ptk_pb2.ListSubscriptionsRequest()).subscriptions[0].delivered_version == 3
+            lambda: (
+                stub.ListSubscriptions(ptk_pb2.ListSubscriptionsRequest())
+                .subscriptions[0]
+                .delivered_version
+                == 3
+            )
         )
         stub.UnsubscribeFromPtk(ptk_pb2.UnsubscribeFromPtkRequest(id=first.id))
         stub.UnsubscribeFromPtk(ptk_pb2.UnsubscribeFromPtkRequest(id=first.id))
         run(store, 4)
         time.sleep(0.5)
         assert subscriber.told == [2, 3]
-        assert not stub.ListSubscriptions(ptk_pb2.ListSubscriptionsRequest(ptk="hour-speed")).subscriptions
+        assert not stub.ListSubscriptions(
+            ptk_pb2.ListSubscriptionsRequest(ptk="hour-speed")
+        ).subscriptions
         deliverer = server._deliverer
         assert deliverer is not None
         until(lambda: not deliverer._channels)  # to whom nobody subscribes any more
@@ -116,7 +138,12 @@ def test_a_subscriber_that_comes_back_gets_what_it_missed_in_order(tmp_path: Pat
         run(store, 2)
         until(lambda: deliveries(channel))
         (late,) = deliveries(channel)
-        assert (late.version, late.dead, late.reason, late.rpc_endpoint) == (2, False, "UNAVAILABLE", endpoint)
+        assert (late.version, late.dead, late.reason, late.rpc_endpoint) == (
+            2,
+            False,
+            "UNAVAILABLE",
+            endpoint,
+        )
         assert late.HasField("next_attempt_time")
         assert late.next_attempt_time.ToMilliseconds() % GRAIN_MS == 0
         run(store, 3)
@@ -145,7 +172,9 @@ def test_one_that_refuses_holds_up_nobody_else_and_ends_as_a_dead_letter(tmp_pat
         assert not dead.HasField("next_attempt_time")
         stubborn.refuse = lambda _: False
         events = operation_pb2_grpc.EventServiceStub(channel)
-        again = events.RetryDelivery(operation_pb2.RetryDeliveryRequest(request_id="x", id=dead.id)).delivery
+        again = events.RetryDelivery(
+            operation_pb2.RetryDeliveryRequest(request_id="x", id=dead.id)
+        ).delivery
         assert not again.dead
         until(lambda: stubborn.told == [2, 1])
         until(lambda: deliveries(channel) == [])
@@ -212,7 +241,9 @@ def test_a_slow_subscriber_does_not_keep_the_server_from_stopping(tmp_path: Path
         ("*:1", False),
     ],
 )
-def test_endpoints_are_on_the_list_and_nothing_but_host_and_port(endpoint: str, allowed: bool) -> None:
+def test_endpoints_are_on_the_list_and_nothing_but_host_and_port(
+    endpoint: str, allowed: bool
+) -> None:
     patterns = ("a.example:*", "10.0.0.?:9000", "[[]::1]:5", "*x:1")
     assert is_allowed(endpoint, patterns) == allowed
     assert not is_allowed(endpoint, ())
@@ -276,7 +307,9 @@ def test_a_name_is_judged_by_the_address_behind_it_and_that_is_connected_to(
             resolved("hook.corp:443", patterns)
 
 
-def test_a_name_that_is_turned_inwards_is_not_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_turned_inwards_is_not_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subscriber = Subscriber()
     with (
         listening(subscriber) as endpoint,
@@ -305,7 +338,7 @@ def test_a_subscriber_that_is_not_on_the_list_is_refused_and_never_called(tmp_pa
             subscribe(channel, endpoint)
         assert error_of(error.value).reason == "ENDPOINT_NOT_ALLOWED"
         # One that was allowed once, and is not any more.
-        with store.home.metadata.write() as tx:
+        with store.parts.metadata.write() as tx:
             one = tx.subscriptions.add(tx.ptks.named("hour-speed").id, endpoint)
             tx.notifications.set_mark(one.id, 0)
         run(store, 1)
@@ -314,7 +347,7 @@ def test_a_subscriber_that_is_not_on_the_list_is_refused_and_never_called(tmp_pa
 
 
 def test_delays_double_with_jitter_up_to_the_longest() -> None:
-    pace = Pace(first_delay_seconds=1, longest_delay_seconds=60)
+    pace = Pace(backoff=Backoff(first_seconds=1, longest_seconds=60))
     for attempts in range(1, 100):
         most = min(60.0, 2.0 ** (attempts - 1))
         delays = {pace.delay_ms(attempts) for _ in range(50)}
@@ -334,7 +367,13 @@ def test_a_state_for_many_subscribers_takes_a_few_looks_at_all_of_them(
 
     monkeypatch.setattr(Deliverer, "_hand_out", counted)
     subscriber = Subscriber()
-    with serving(tmp_path) as (server, store), channel_to(server) as channel, ExitStack() as stack:
+    # Looks that somebody asked for are counted, not those that a slow machine has time for.
+    pace = replace(PACE, poll_seconds=60)
+    with (
+        serving(tmp_path, pace=pace) as (server, store),
+        channel_to(server) as channel,
+        ExitStack() as stack,
+    ):
         filled(store, 2)
         for _ in range(60):
             subscribe(channel, stack.enter_context(listening(subscriber)))

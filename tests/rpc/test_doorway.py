@@ -1,4 +1,6 @@
-"""Calls that say nothing, or too much, hold up themselves alone: health and everybody else are answered meanwhile."""
+"""Calls that say nothing, or too much, hold up themselves alone: health and everybody else are
+answered meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from ptkstore.rpc import places as rpc_places
-from ptkstore.rpc.faults import LimitExceeded, error_of
-from ptkstore.rpc.places import Places
+from ptkstore.rpc.gate import places as rpc_places
+from ptkstore.rpc.gate.places import Places
 from ptkstore.server import Server
 from ptkstore.v1 import stream_pb2
+from ptkstore.wire.faults import LimitExceeded, error_of
 from tests.engine.small import spec
 from tests.rpc.calling import Clients
 from tests.rpc.silent import SilentConnection
@@ -33,7 +35,10 @@ SECONDS = 20
 
 @pytest.fixture
 def clients(tmp_path: Path) -> Iterator[Clients]:
-    with serving(tmp_path, auth={"required": True}) as (server, store), channel_to(server) as channel:
+    with (
+        serving(tmp_path, auth={"required": True}) as (server, store),
+        channel_to(server) as channel,
+    ):
         store.create_stream(spec())
         yield Clients(server, store, channel)
 
@@ -58,14 +63,18 @@ def asked(server: Server, token: str | None = None) -> str:
 
 @pytest.mark.parametrize("method", [LIST, APPEND, "/ptkstore.v1.EventService/WatchEvents"])
 @pytest.mark.parametrize("known", [False, True])
-def test_calls_without_a_message_lock_nobody_out(clients: Clients, method: str, known: bool) -> None:
+def test_calls_without_a_message_lock_nobody_out(
+    clients: Clients, method: str, known: bool
+) -> None:
     operator = clients.token("root", "operator")
     eve = clients.token("eve", "reader", "producer")
     with SilentConnection(clients.server.address) as silent:
         begun = silent.call(method, MANY, token=eve if known else None)
         assert health(clients.server) == health_pb2.HealthCheckResponse.SERVING
         assert asked(clients.server, operator) == "OK"
-        assert bool(silent.open_calls(begun)) is known, "who is not known is refused at once, who is known may wait"
+        assert bool(silent.open_calls(begun)) is known, (
+            "who is not known is refused at once, who is known may wait"
+        )
 
 
 def test_many_connections_lock_nobody_out_where_callers_have_no_names(tmp_path: Path) -> None:
@@ -78,7 +87,10 @@ def test_many_connections_lock_nobody_out_where_callers_have_no_names(tmp_path: 
 
 def test_a_call_without_a_message_is_ended_in_time_and_written_down(tmp_path: Path) -> None:
     with (
-        serving(tmp_path, auth={"required": True}, server={"first_message_seconds": 0.5}) as (server, store),
+        serving(tmp_path, auth={"required": True}, server={"first_message_seconds": 0.5}) as (
+            server,
+            store,
+        ),
         channel_to(server) as channel,
     ):
         clients = Clients(server, store, channel)
@@ -96,7 +108,10 @@ def test_a_call_that_ends_without_a_message_is_told_so(clients: Clients) -> None
 
 
 def test_health_is_not_locked_out_by_its_own_callers(clients: Clients) -> None:
-    with SilentConnection(clients.server.address) as silent, SilentConnection(clients.server.address) as other:
+    with (
+        SilentConnection(clients.server.address) as silent,
+        SilentConnection(clients.server.address) as other,
+    ):
         begun = silent.call(CHECK, MANY)
         other.call(WATCH, MANY)
         for _ in range(3):
@@ -106,7 +121,11 @@ def test_health_is_not_locked_out_by_its_own_callers(clients: Clients) -> None:
 
 def test_who_watches_health_and_reads_nothing_holds_up_nobody(clients: Clients) -> None:
     with SilentConnection(clients.server.address, window=0) as deaf:
-        deaf.call(WATCH, 4, message=health_pb2.HealthCheckRequest(service="").SerializeToString() or b"\x0a\x00")
+        deaf.call(
+            WATCH,
+            4,
+            message=health_pb2.HealthCheckRequest(service="").SerializeToString() or b"\x0a\x00",
+        )
         stub = health_pb2_grpc.HealthStub(clients.channel)
         heard = stub.Watch(health_pb2.HealthCheckRequest(), timeout=SECONDS)
         assert next(heard).status == health_pb2.HealthCheckResponse.SERVING
@@ -118,7 +137,9 @@ def test_who_watches_health_and_reads_nothing_holds_up_nobody(clients: Clients) 
 
 def test_no_caller_takes_all_places_with_calls_that_stay(clients: Clients) -> None:
     """An Append is open as long as its producer likes."""
-    opening = stream_pb2.AppendRequest(open=stream_pb2.AppendOpen(stream="rides", producer="eve")).SerializeToString()
+    opening = stream_pb2.AppendRequest(
+        open=stream_pb2.AppendOpen(stream="rides", producer="eve")
+    ).SerializeToString()
     operator, eve = clients.token("root", "operator"), clients.token("eve", "producer")
     with SilentConnection(clients.server.address) as busy:
         begun = busy.call(APPEND, 200, token=eve, message=opening)
@@ -129,7 +150,9 @@ def test_no_caller_takes_all_places_with_calls_that_stay(clients: Clients) -> No
         assert asked(clients.server, operator) == "OK"
 
 
-def test_places_go_to_who_arrives_and_are_taken_from_who_has_most_silent_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_go_to_who_arrives_and_are_taken_from_who_has_most_silent_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(rpc_places, "GRACE_SECONDS", 0.0)
     places = Places(most=4, most_each=3, first_message_seconds=60)
     ended: list[str] = []

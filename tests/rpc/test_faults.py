@@ -16,15 +16,18 @@ from grpc_status import rpc_status
 import ptklib
 import ptkstore
 from ptklib.errors import BudgetExceeded, InvalidInput, Refused, SageError
+from ptkstore.api.telling import told
 from ptkstore.metadata import MetadataUnavailable
-from ptkstore.rpc import faults
-from ptkstore.rpc.faults import KINDS, REASONS, code_of, error_of, status_of, told
+from ptkstore.wire import faults
+from ptkstore.wire.faults import KINDS, REASONS, code_of, error_of, status_of
 
 
 class Failure(grpc.RpcError):  # type: ignore[misc, unused-ignore]
     """A failed call as a client sees it."""
 
-    def __init__(self, code: Any, details: str = "", trailing: tuple[tuple[str, Any], ...] = ()) -> None:
+    def __init__(
+        self, code: Any, details: str = "", trailing: tuple[tuple[str, Any], ...] = ()
+    ) -> None:
         self._parts = code, details, trailing
 
     def code(self) -> Any:
@@ -119,10 +122,13 @@ def sent(info: Any) -> SageError:
 
 
 @pytest.mark.parametrize(
-    "kind", ["os.system", "Exception", "SystemExit", "State", "__class__", "", "ptklib.errors.Refused"]
+    "kind",
+    ["os.system", "Exception", "SystemExit", "State", "__class__", "", "ptklib.errors.Refused"],
 )
 def test_no_name_on_the_wire_becomes_code(kind: str) -> None:
-    made = sent(error_details_pb2.ErrorInfo(reason="R", domain=faults.DOMAIN, metadata={"kind": kind}))
+    made = sent(
+        error_details_pb2.ErrorInfo(reason="R", domain=faults.DOMAIN, metadata={"kind": kind})
+    )
     assert type(made) is SageError
     assert made.reason == "R"
 
@@ -140,7 +146,9 @@ def test_details_cannot_stand_in_for_parameters_or_break_anything() -> None:
 
 
 def test_errors_of_others_are_told_by_their_code() -> None:
-    other = sent(error_details_pb2.ErrorInfo(reason="R", domain="elsewhere", metadata={"kind": "Refused"}))
+    other = sent(
+        error_details_pb2.ErrorInfo(reason="R", domain="elsewhere", metadata={"kind": "Refused"})
+    )
     assert other.reason == "SERVER_ERROR"
     codes = {
         "DEADLINE_EXCEEDED": "DEADLINE_PASSED",

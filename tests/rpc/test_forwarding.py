@@ -1,4 +1,6 @@
-"""Calls that are handed on to the leader: under whose name, with which errors, and what there is without a leader."""
+"""Calls that are handed on to the leader: under whose name, with which errors, and what there is
+without a leader.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,23 @@ from typing import Any
 import grpc
 import pytest
 
-from ptkstore.client import Store
-from ptkstore.engine.election import LEASE
+from ptkstore import LocalStore, Store
+from ptkstore.api.permissions import PERMISSIONS
+from ptkstore.engine.access.tokens import make_token
+from ptkstore.engine.leadership.election import LEASE
 from ptkstore.metadata import Metadata
-from ptkstore.rpc.callers import make_token
-from ptkstore.rpc.faults import AccessDenied, ServerUnavailable, error_of
-from ptkstore.rpc.forwarding import FORWARDED, Vouching
-from ptkstore.rpc.permissions import PERMISSIONS
+from ptkstore.rpc.gate.forwarding import FORWARDED, Vouching
 from ptkstore.server import Server, open_store
 from ptkstore.v1 import stream_pb2
+from ptkstore.wire.faults import AccessDenied, ServerUnavailable, error_of
 from tests.engine.small import day, spec
 from tests.rpc.small import PACE, settings_of
 
 
 @contextmanager
-def sharing(folder: Path, url: str, count: int = 2, **sections: Any) -> Iterator[list[tuple[Server, Store]]]:
+def sharing(
+    folder: Path, url: str, count: int = 2, **sections: Any
+) -> Iterator[list[tuple[Server, LocalStore]]]:
     """Servers of one store in this process; the first leads."""
     settings = settings_of(
         metadata={"url": url},
@@ -41,7 +45,7 @@ def sharing(folder: Path, url: str, count: int = 2, **sections: Any) -> Iterator
 
 
 def sealing(remote: Any) -> Any:
-    return remote._streams.SealStream(
+    return remote._streams._streams.SealStream(
         stream_pb2.SealStreamRequest(name="rides"), metadata=remote._connection.metadata, timeout=20
     )
 
@@ -58,20 +62,31 @@ def test_what_is_handed_on_is_what_mutates_streams() -> None:
 
 
 def test_a_token_goes_along_and_the_leader_decides(tmp_path: Path, postgres_url: str) -> None:
-    with sharing(tmp_path, postgres_url, auth={"required": True}) as ((leader, _), (follower, store)):
+    with sharing(tmp_path, postgres_url, auth={"required": True}) as (
+        (leader, _),
+        (follower, store),
+    ):
         assert (leader.leads, follower.leads) == (True, False)
         assert follower.leader == leader.address
         store.create_stream(spec())
-        metadata = store.home.metadata
-        tokens = {role: make_token(metadata, role, roles=[role], now_ms=1)[0] for role in ("producer", "reader")}
+        metadata = store.parts.metadata
+        tokens = {
+            role: make_token(metadata, role, roles=[role], now_ms=1)[0]
+            for role in ("producer", "reader")
+        }
         with Store(follower.address, token=tokens["producer"]) as remote:
             remote.push("rides", day(0, 100), producer="p", seq=0)
-        with Store(follower.address, token=tokens["reader"]) as remote, pytest.raises(AccessDenied, match="PERMISSION"):
+        with (
+            Store(follower.address, token=tokens["reader"]) as remote,
+            pytest.raises(AccessDenied, match="PERMISSION"),
+        ):
             remote.push("rides", day(0, 100))
         with Store(follower.address) as remote:
             assert refusal(lambda: sealing(remote)).reason == "CREDENTIALS_MISSING"
         with metadata.read() as tx:
-            decisions = {(row.who, row.outcome) for row in tx.audit.list() if row.what.endswith("/Append")}
+            decisions = {
+                (row.who, row.outcome) for row in tx.audit.list() if row.what.endswith("/Append")
+            }
         # Each once: by the leader. Denials follow within a moment.
         assert ("producer", "ALLOWED") in decisions
 
@@ -138,10 +153,14 @@ def test_vouching_is_believed_of_servers_of_the_store_alone_and_for_a_while() ->
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:1"], ids=["not known", "not there"])
-def test_without_a_leader_readers_are_served_and_writers_told(tmp_path: Path, postgres_url: str, address: str) -> None:
+def test_without_a_leader_readers_are_served_and_writers_told(
+    tmp_path: Path, postgres_url: str, address: str
+) -> None:
     with Metadata.open(postgres_url) as metadata, metadata.write() as tx:
         # Held by a server on another machine.
-        tx.leases.take(LEASE, None, holder="far", address=address, place="elsewhere", lease_ms=600_000)
+        tx.leases.take(
+            LEASE, None, holder="far", address=address, place="elsewhere", lease_ms=600_000
+        )
     with sharing(tmp_path, postgres_url, 1, server={"lease_seconds": 1}) as ((server, store),):
         assert not server.leads
         store.create_stream(spec())

@@ -1,4 +1,6 @@
-"""Bytes of strangers: nothing breaks the server, what is wrong is the caller's mistake, and nothing is repeated to anybody."""
+"""Bytes of strangers: nothing breaks the server, what is wrong is the caller's mistake, and nothing
+is repeated to anybody.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
-from ptkstore.client import Store
-from ptkstore.remote_push import batch_request
-from ptkstore.rpc.arrow import read_batch
-from ptkstore.rpc.faults import error_of
-from ptkstore.rpc.wire import framed, unframed
+from ptkstore import Store
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.client.push import batch_request
+from ptkstore.rpc.services.arrow import read_batch
 from ptkstore.server import Server
-from ptkstore.streams import Column, StreamSpec
-from ptkstore.streams.encoding import Encoding
+from ptkstore.streams.blocks.encoding import Encoding
 from ptkstore.v1 import ptk_pb2, stream_pb2
+from ptkstore.wire.batches import framed, unframed
+from ptkstore.wire.faults import error_of
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, day, spec
 from tests.rpc.calling import SERVED
 from tests.rpc.requests import append, ipc, registration
@@ -44,7 +47,10 @@ CALLERS_FAULT = {
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Store]]:
-    with serving(tmp_path_factory.mktemp("store"), server={"calls_per_second": 0}) as (server, store):
+    with serving(tmp_path_factory.mktemp("store"), server={"calls_per_second": 0}) as (
+        server,
+        store,
+    ):
         filled(store)
         yield server, store
 
@@ -63,8 +69,15 @@ def outcome(channel: grpc.Channel, method: str, *bodies: bytes) -> str:
     try:
         if method.endswith("/Append"):
             list(channel.stream_stream(method)(iter(bodies), timeout=10))
-        elif method.rpartition("/")[2] in ("ReadState", "WatchPtk", "WatchOperation", "WatchEvents"):
-            call = channel.unary_stream(method)(bodies[0], timeout=1 if method.endswith("/WatchPtk") else 10)
+        elif method.rpartition("/")[2] in (
+            "ReadState",
+            "WatchPtk",
+            "WatchOperation",
+            "WatchEvents",
+        ):
+            call = channel.unary_stream(method)(
+                bodies[0], timeout=1 if method.endswith("/WatchPtk") else 10
+            )
             next(call, None)
             call.cancel()
         else:
@@ -80,7 +93,8 @@ def outcome(channel: grpc.Channel, method: str, *bodies: bytes) -> str:
     return str(failure.code().name)
 
 
-# Asked of those that answer at once; those that would wait for events are sent bytes that are no message.
+# Asked of those that answer at once; those that would wait for events are sent bytes that are no
+# message.
 WAITING = ("WatchEvents", "RunDoctor", "CloseWindow", "SealStream", "CreateStream", "ApprovePlan")
 
 
@@ -122,16 +136,23 @@ def test_random_messages_never_break_anything(served: tuple[Server, Store]) -> N
                     if field.type == field.TYPE_STRING:
                         value = rng.choice(texts)
                     elif field.type in (field.TYPE_INT32, field.TYPE_INT64, field.TYPE_UINT64):
-                        value = rng.choice(numbers[:4] if field.type != field.TYPE_UINT64 else [0, 1, 2**63])
+                        value = rng.choice(
+                            numbers[:4] if field.type != field.TYPE_UINT64 else [0, 1, 2**63]
+                        )
                     elif field.type == field.TYPE_DOUBLE:
-                        value = rng.choice([0.0, -1.0, 0.5, float("nan"), float("inf"), 1e308, 5e-324])
+                        value = rng.choice(
+                            [0.0, -1.0, 0.5, float("nan"), float("inf"), 1e308, 5e-324]
+                        )
                     if value is None or rng.random() < 0.3:
                         continue
                     if field.is_repeated if hasattr(field, "is_repeated") else field.label == 3:
                         getattr(request, field.name).extend([value] * rng.choice([1, 3, 200]))
                     else:
                         setattr(request, field.name, value)
-                assert outcome(channel, method, request.SerializeToString()) in CALLERS_FAULT, (method, request)
+                assert outcome(channel, method, request.SerializeToString()) in CALLERS_FAULT, (
+                    method,
+                    request,
+                )
         assert outcome(channel, "/ptkstore.v1.StreamService/ListStreams", b"") == "OK"
 
 
@@ -153,7 +174,10 @@ def test_configurations_and_specifications_from_nowhere(served: tuple[Server, St
                 == "INVALID_ARGUMENT"
             )
             made = stream_pb2.CreateStreamRequest(spec_json=body).SerializeToString()
-            assert outcome(channel, "/ptkstore.v1.StreamService/CreateStream", made) == "INVALID_ARGUMENT"
+            assert (
+                outcome(channel, "/ptkstore.v1.StreamService/CreateStream", made)
+                == "INVALID_ARGUMENT"
+            )
 
 
 @settings(max_examples=300)
@@ -165,7 +189,10 @@ def test_any_bytes_as_a_batch(data: bytes) -> None:
 
 
 def test_a_batch_with_any_bytes_changed_is_taken_or_refused(tmp_path: Path) -> None:
-    """Flips in the frame of the IPC stream: lengths, offsets, types. Nothing that is refused quotes a value."""
+    """Flips in the frame of the IPC stream: lengths, offsets, types.
+
+    Nothing that is refused quotes a value.
+    """
     rng = np.random.default_rng(11)
     encoding = Encoding(spec())
     whole = np.frombuffer(ipc(day(0).slice(0, 50)), np.uint8)
@@ -176,7 +203,9 @@ def test_a_batch_with_any_bytes_changed_is_taken_or_refused(tmp_path: Path) -> N
             data[rng.integers(0, len(data))] = rng.integers(0, 256)
         for convert in (True, False):
             error = refused(
-                lambda data=data, convert=convert: encoding.encode(read_batch(data.tobytes(), spec(), convert=convert))
+                lambda data=data, convert=convert: encoding.encode(
+                    read_batch(data.tobytes(), spec(), convert=convert)
+                )
             )
             count += error is not None
             assert CANARY not in str(error)
@@ -188,7 +217,9 @@ def test_every_cut_of_a_batch_is_refused_or_a_prefix() -> None:
     for stop in range(0, len(data), 7):
         rows: list[int] = []
         error = refused(
-            lambda stop=stop, rows=rows: rows.append(read_batch(data[:stop], spec(), convert=False).num_rows)
+            lambda stop=stop, rows=rows: rows.append(
+                read_batch(data[:stop], spec(), convert=False).num_rows
+            )
         )
         assert error.reason == "BATCH_INVALID" if error else rows[0] in (0, 20)
 
@@ -219,7 +250,9 @@ def test_rows_that_are_only_claimed_cost_nothing() -> None:
 
 def test_columns_that_would_unpack_are_not_converted() -> None:
     table = day(0)
-    long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(4000, "int32")), pa.array(["x" * 1_000_000]))
+    long = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(4000, "int32")), pa.array(["x" * 1_000_000])
+    )
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([4000], pa.int32()), pa.array([1.5]))
     lists = pa.array([[1.0]] * 4000)
     for place, name, column in (
@@ -242,7 +275,10 @@ def test_several_batches_with_other_dictionaries_become_one() -> None:
         time_column="at",
     )
     at = pa.array([FIRST_MS, FIRST_MS], pa.timestamp("ms"))
-    parts = [pa.table({"at": at, "zone": pa.array(one).dictionary_encode()}) for one in (["a", "b"], ["c", "a"])]
+    parts = [
+        pa.table({"at": at, "zone": pa.array(one).dictionary_encode()})
+        for one in (["a", "b"], ["c", "a"])
+    ]
     data = ipc(pa.concat_tables(parts))
     for convert in (True, False):
         found = read_batch(data, kinds, convert=convert)
@@ -271,16 +307,21 @@ def test_what_is_read_from_any_bytes_is_what_the_runtime_reads(data: bytes) -> N
 
 def test_the_server_takes_both_layouts(served: tuple[Server, Store]) -> None:
     batch = day(0).combine_chunks().to_batches()[0].slice(0, 10)
-    opening = stream_pb2.AppendRequest(open=stream_pb2.AppendOpen(stream="rides", producer="fuzz")).SerializeToString()
+    opening = stream_pb2.AppendRequest(
+        open=stream_pb2.AppendOpen(stream="rides", producer="fuzz")
+    ).SerializeToString()
     ours = batch_request(2**62, batch)
     # The same message with its fields the other way round.
-    inner = stream_pb2.AppendBatch.FromString(stream_pb2.AppendRequest.FromString(ours).batch.SerializeToString())
+    inner = stream_pb2.AppendBatch.FromString(
+        stream_pb2.AppendRequest.FromString(ours).batch.SerializeToString()
+    )
     turned = stream_pb2.AppendBatch(arrow_ipc=inner.arrow_ipc).SerializeToString() + b"\x08\x07"
     other = b"\x12" + _varint(len(turned)) + turned
     assert unframed(other) is None
     with channel_to(served[0]) as channel:
         acks = channel.stream_stream(
-            "/ptkstore.v1.StreamService/Append", response_deserializer=stream_pb2.AppendResponse.FromString
+            "/ptkstore.v1.StreamService/Append",
+            response_deserializer=stream_pb2.AppendResponse.FromString,
         )(iter([opening, ours, other]), timeout=10)
         assert [one.seq for one in acks] == [2**62, 7]
 
@@ -311,14 +352,25 @@ def _request_of(method: str) -> Any:
 
 
 def _varint(value: int) -> bytes:
-    return struct.pack("B", value) if value < 128 else struct.pack("B", value & 127 | 128) + _varint(value >> 7)
+    return (
+        struct.pack("B", value)
+        if value < 128
+        else struct.pack("B", value & 127 | 128) + _varint(value >> 7)
+    )
 
 
 def test_the_requests_of_ptks_are_checked_too(served: tuple[Server, Store]) -> None:
     with channel_to(served[0]) as channel:
         for target in (float("nan"), float("inf"), -1.0, 0.0):
             request = registration("odd", target=target)
-            assert outcome(channel, "/ptkstore.v1.PtkService/RegisterPtk", request.SerializeToString()) in CALLERS_FAULT
+            assert (
+                outcome(channel, "/ptkstore.v1.PtkService/RegisterPtk", request.SerializeToString())
+                in CALLERS_FAULT
+            )
         update = ptk_pb2.UpdatePtkPerformanceTargetRequest(name="hour-speed", target=float("nan"))
-        answer = outcome(channel, "/ptkstore.v1.PtkService/UpdatePtkPerformanceTarget", update.SerializeToString())
+        answer = outcome(
+            channel,
+            "/ptkstore.v1.PtkService/UpdatePtkPerformanceTarget",
+            update.SerializeToString(),
+        )
         assert answer in CALLERS_FAULT

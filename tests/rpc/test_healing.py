@@ -1,4 +1,6 @@
-"""A server whose disk was full, or whose descriptors were gone, writes again by itself when the cause is gone."""
+"""A server whose disk was full, or whose descriptors were gone, writes again by itself when the
+cause is gone.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.streams import StreamUnavailable
 from ptkstore.v1 import stream_pb2, stream_pb2_grpc
 from tests.engine.small import DAY_MS, FIRST_MS, spec
@@ -39,7 +41,10 @@ class Producer:
         self._append = stream_pb2_grpc.StreamServiceStub(channel).Append
 
     def tried(self, seq: int) -> bool:
-        """True when it was acknowledged. A refusal must be one after which sending it again is right."""
+        """True when it was acknowledged.
+
+        A refusal must be one after which sending it again is right.
+        """
         opening = stream_pb2.AppendOpen(stream="rides", producer="p")
         batch = stream_pb2.AppendBatch(seq=seq, arrow_ipc=ipc(rows(f"n{seq}")))
         requests = [stream_pb2.AppendRequest(open=opening), stream_pb2.AppendRequest(batch=batch)]
@@ -103,9 +108,15 @@ def test_writes_work_again_when_the_cause_is_gone(tmp_path: Path, cause: str) ->
 
 @pytest.mark.parametrize("cause", ["disk full", "disk full for records"])
 def test_a_server_that_cannot_write_says_so(tmp_path: Path, cause: str) -> None:
-    """To probes, to the doctor and in the log; and it says when it is over, though nobody sends anything."""
+    """To probes, to the doctor and in the log; and it says when it is over, though nobody sends
+    anything.
+    """
     prepared(tmp_path)
-    with limited(tmp_path) as server, grpc.insecure_channel(server.address) as channel, Store(server.address) as remote:
+    with (
+        limited(tmp_path) as server,
+        grpc.insecure_channel(server.address) as channel,
+        Store(server.address) as remote,
+    ):
         producer = Producer(channel)
         assert producer.tried(0)
         eventually(lambda: server.health() == "SERVING")
@@ -121,7 +132,11 @@ def test_a_server_that_cannot_write_says_so(tmp_path: Path, cause: str) -> None:
         log = server.log.read_text()
     assert found == {"writing" if cause == "disk full" else "writing of rides": "ERROR"}
     lines = [json.loads(line) for line in log.splitlines()]
-    told = [(one["level"], one["event"]) for one in lines if one["event"] in ("cannot write", "can write again")]
+    told = [
+        (one["level"], one["event"])
+        for one in lines
+        if one["event"] in ("cannot write", "can write again")
+    ]
     assert (told[0], told[-1]) == (("error", "cannot write"), ("warning", "can write again"))
     stopped = [one["event"] for one in lines if "the writer of stream" in one["event"]]
     assert cause == "disk full" or stopped == [
@@ -131,7 +146,9 @@ def test_a_server_that_cannot_write_says_so(tmp_path: Path, cause: str) -> None:
 
 
 def test_more_idle_connections_than_descriptors_do_not_break_it(tmp_path: Path) -> None:
-    """A hundred connections to a server that may have 64 descriptors: while they last it may refuse, afterwards it does not."""
+    """A hundred connections to a server that may have 64 descriptors: while they last it may
+    refuse, afterwards it does not.
+    """
     prepared(tmp_path)
     with limited(tmp_path, descriptors=64) as server:
         host, _, port = server.address.rpartition(":")
@@ -163,7 +180,9 @@ def test_more_idle_connections_than_descriptors_do_not_break_it(tmp_path: Path) 
     ids=["no space", "no descriptors", "no writer"],
 )
 def test_a_window_waits_for_room(tmp_path: Path, trouble: Exception) -> None:
-    """A step of it meets the trouble twice: the operation goes on where it was, and is not told as failed."""
+    """A step of it meets the trouble twice: the operation goes on where it was, and is not told as
+    failed.
+    """
     left = [2]
 
     def step(_step: str, _moment: str) -> None:
@@ -174,7 +193,7 @@ def test_a_window_waits_for_room(tmp_path: Path, trouble: Exception) -> None:
     with serving(tmp_path) as (server, store), Store(server.address) as remote:
         store.create_stream(spec())
         remote.push("rides", rows(*["n"] * 1000))
-        store.home.on_step = step
+        store.parts.observers.add(step)
         (cycle,) = remote.run("rides", until_ms=FIRST_MS + DAY_MS)
     assert left == [0]
     assert abs(cycle.dp_records - 1000) < 200
@@ -182,7 +201,7 @@ def test_a_window_waits_for_room(tmp_path: Path, trouble: Exception) -> None:
 
 _DOCTOR = """
 import resource, sys
-from ptkstore.client import Store
+from ptkstore import Store
 from tests.engine.small import spec
 with Store(sys.argv[1], workers=0) as store:
     store.create_stream(spec())
@@ -196,7 +215,9 @@ print(*(f"{one.level} {one.what}: {one.detail}" for one in found), sep="\\n")
 
 def test_a_doctor_without_descriptors_says_what_it_could_not_look_at(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _DOCTOR, str(tmp_path / "store")]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+    )
     assert "ERROR ledger: " in done.stdout
     assert "ERROR writing: the store's directory cannot be written (OSError EMFILE)" in done.stdout
     assert str(tmp_path) not in done.stdout

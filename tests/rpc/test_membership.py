@@ -1,8 +1,9 @@
-"""Nothing that a producer is told depends on who was seen before: with a producer's token nobody learns who is a member.
+"""Nothing that a producer is told depends on who was seen before: with a producer's token nobody
+learns who is a member.
 
-The attacker knows how everything works, makes users of its own to see what members and strangers look like from outside, and
-then guesses about users of somebody else. It hears everything but the clock: statuses, reasons, texts, acknowledgements,
-trailing metadata, GetStream and the metrics.
+The attacker knows how everything works, makes users of its own to see what members and strangers
+look like from outside, and then guesses about users of somebody else. It hears everything but the
+clock: statuses, reasons, texts, acknowledgements, trailing metadata, GetStream and the metrics.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import pytest
 from prometheus_client import generate_latest
 
 from ptklib.ledger.policy import Policy
-from ptkstore.client import Store
-from ptkstore.rpc.faults import error_of
+from ptkstore import Store
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.server import Server
-from ptkstore.streams import Column, StreamSpec
 from ptkstore.v1 import stream_pb2, stream_pb2_grpc
+from ptkstore.wire.faults import error_of
 from tests.rpc.calling import Clients
 from tests.rpc.requests import ipc
 from tests.rpc.small import channel_to, serving
@@ -42,14 +44,24 @@ def spec() -> StreamSpec:
     )
     policy = Policy(unit="user", epsilon=1, delta="1e-6")
     return StreamSpec(
-        name="visits", columns=columns, time_column="at", policy=policy, user_column="who", window_seconds=3600
+        name="visits",
+        columns=columns,
+        time_column="at",
+        policy=policy,
+        user_column="who",
+        window_seconds=3600,
     )
 
 
 def table(rows: list[tuple[int, float]]) -> pa.Table:
     """Rows of (who, hours after the beginning)."""
     at = [FIRST_MS + int(hours * HOUR_MS) for _, hours in rows]
-    return pa.table({"at": pa.array(at, pa.timestamp("ms")), "who": pa.array([who for who, _ in rows], pa.int64())})
+    return pa.table(
+        {
+            "at": pa.array(at, pa.timestamp("ms")),
+            "who": pa.array([who for who, _ in rows], pa.int64()),
+        }
+    )
 
 
 class Attacker:
@@ -72,7 +84,9 @@ class Attacker:
         return self.looks.get(self._probe(who), {True, False}) != {False}
 
     def _probe(self, who: int) -> tuple[Any, ...]:
-        """At the limit of width, alone in an open block, again, late with a companion, and last beyond the limit."""
+        """At the limit of width, alone in an open block, again, late with a companion, and last
+        beyond the limit.
+        """
         before = self._metrics()
         spans = [self._opens + k + 0.5 for k in range(WIDE)]
         crowd = [(next(self._fresh), at) for at in spans]
@@ -85,9 +99,13 @@ class Attacker:
             (first + 2, [(who, 0.0), (next(self._fresh), spans[2])]),
             (first + 3, [*crowd, (who, spans[-1] + 1)]),
         )
-        stream = self._stub.GetStream(stream_pb2.GetStreamRequest(name="visits"), metadata=self._metadata)
+        stream = self._stub.GetStream(
+            stream_pb2.GetStreamRequest(name="visits"), metadata=self._metadata
+        )
         after = self._metrics()
-        changes = tuple(sorted((name, value - before.get(name, 0.0)) for name, value in after.items()))
+        changes = tuple(
+            sorted((name, value - before.get(name, 0.0)) for name, value in after.items())
+        )
         return heard, str(stream), changes
 
     def _sent(self, *batches: tuple[int, list[tuple[int, float]]]) -> tuple[Any, ...]:
@@ -111,28 +129,38 @@ class Attacker:
     def _metrics(self) -> dict[str, float]:
         """All metrics but those of time."""
         lines = generate_latest(self._server.metrics.registry).decode().splitlines()
-        pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#") and "seconds" not in line)
+        pairs = (
+            line.rsplit(" ", 1)
+            for line in lines
+            if not line.startswith("#") and "seconds" not in line
+        )
         return {name: float(value) for name, value in pairs}
 
 
 @pytest.fixture
 def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clients]:
-    monkeypatch.setattr("ptkstore.streams.reach.MAX_BLOCKS", WIDE)
-    with serving(tmp_path, auth={"required": True}) as (server, store), channel_to(server) as channel:
+    monkeypatch.setattr("ptkstore.streams.ingest.reach.MAX_BLOCKS", WIDE)
+    with (
+        serving(tmp_path, auth={"required": True}) as (server, store),
+        channel_to(server) as channel,
+    ):
         store.create_stream(spec())
         yield Clients(server, store, channel)
 
 
 def join(store: Store, whos: list[int], hour: float) -> None:
     for begin in range(0, len(whos), 1000):
-        store.push("visits", table([(who, hour) for who in whos[begin : begin + 1000]]), producer="depot")
+        store.push(
+            "visits", table([(who, hour) for who in whos[begin : begin + 1000]]), producer="depot"
+        )
 
 
 def test_a_thousand_guesses_about_members_are_worth_a_coin(clients: Clients) -> None:
     members = list(range(GUESSES // 2))
     strangers = list(range(10**6, 10**6 + GUESSES // 2))
     own_members, own_strangers = list(range(5000, 5020)), list(range(6000, 6020))
-    # Half of the members are of a cohort that is sealed and destroyed, the others of one that is open.
+    # Half of the members are of a cohort that is sealed and destroyed, the others of one that is
+    # open.
     join(clients.store, members[::2] + own_members[::2], 0.5)
     clients.store.run("visits", until_ms=FIRST_MS + 2 * HOUR_MS)
     join(clients.store, members[1::2] + own_members[1::2], 2 + WIDE + 0.5)

@@ -10,27 +10,59 @@ import pytest
 from google.protobuf.message import Message
 
 from ptklib.errors import InvalidInput
-from ptkstore import views
-from ptkstore.rpc import messages
-from ptkstore.v1 import operation_pb2, ptk_pb2
+from ptkstore.api import views
+from ptkstore.api.views.remedies import ADVICE, Remedy
+from ptkstore.v1 import operation_pb2, plan_pb2, ptk_pb2
+from ptkstore.wire import messages
 from tests.engine.small import spec
 
+REMEDIES = (
+    Remedy(kind="epsilon", field="epsilon", value="1.25", text="a"),
+    Remedy(kind="n_max", field="n_max", value=5000, text="b"),
+    Remedy(kind="target", ptk="p", field="target", value=0.25, text="c"),
+    Remedy(kind="target", ptk="p", field="target", text="d"),
+    Remedy(kind="remove", ptk="p", text="e"),
+)
 FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
     (
-        views.Registration("a", "REJECTED", "why", 0.25, ("x", "y"), "0.5", 10, True),
+        views.Registration("a", "REJECTED", "why", 0.25, ("x", "y"), "0.5", 10, True, REMEDIES),
         messages.registration_message,
         messages.registration_view,
     ),
     (
         views.PtkView(
-            "a", "s", "k", {"x": [1, None, {"y": 0.1}]}, 3, 0.2, 2, "ACTIVE", "why", 7, 0.5, ("x", "y"), True
+            "a",
+            "s",
+            "k",
+            {"x": [1, None, {"y": 0.1}]},
+            3,
+            0.2,
+            2,
+            "ACTIVE",
+            "why",
+            7,
+            0.5,
+            ("x", "y"),
+            True,
+            REMEDIES,
         ),
         lambda one: messages.ptk_message(one, 5),
         messages.ptk_view,
     ),
     (
         views.ProfileView(
-            "a", "WAITING", "measured", ("0.5", "1"), (10, None), "0.1", "0.95", 4, ({"level": "1"},), 1234, 99, "why"
+            "a",
+            "WAITING",
+            "measured",
+            ("0.5", "1"),
+            (10, None),
+            "0.1",
+            "0.95",
+            4,
+            ({"level": "1"},),
+            1234,
+            99,
+            "why",
         ),
         messages.profile_message,
         lambda one: messages.profile_view("a", one),
@@ -40,7 +72,11 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         messages.state_message,
         messages.state_view,
     ),
-    (views.BlockLine("b", 3, "sealed", -2, 0.75, "expired"), messages.block_message, messages.block_line),
+    (
+        views.BlockLine("b", 3, "sealed", -2, 0.75, "expired"),
+        messages.block_message,
+        messages.block_line,
+    ),
     (
         views.PlanView(
             "s",
@@ -60,6 +96,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             (views.PartitionLine(10, 1, 0.9),),
             0.01,
             (views.LeftOutLine("b", "WINDOW_TOO_SMALL", "why"),),
+            REMEDIES,
         ),
         messages.plan_message,
         messages.plan_view,
@@ -80,7 +117,11 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         messages.cycle_message,
         messages.cycle_view,
     ),
-    (views.EventView(1, "ptk.state", "a", {"x": 1}, 5), messages.event_message, messages.event_view),
+    (
+        views.EventView(1, "ptk.state", "a", {"x": 1}, 5),
+        messages.event_message,
+        messages.event_view,
+    ),
     (
         views.OperationView(
             "7",
@@ -102,7 +143,11 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         messages.delivery_message,
         messages.delivery_view,
     ),
-    (views.AuditView(7, 5, "ann", "what", "a", "DENIED", times=3), messages.audit_message, messages.audit_view),
+    (
+        views.AuditView(7, 5, "ann", "what", "a", "DENIED", times=3),
+        messages.audit_message,
+        messages.audit_view,
+    ),
 ]
 EMPTY: list[Any] = [
     views.Registration("a", "ACTIVE"),
@@ -135,6 +180,13 @@ def test_every_field_is_tried(place: int) -> None:
     assert set(same) <= {"name", "stream", "ptk", "kind", "id", "subject", "window", "version"}
 
 
+def test_the_words_of_an_older_server_are_advice() -> None:
+    words = (Remedy(kind=ADVICE, text="x"), Remedy(kind=ADVICE, text="y"))
+    assert messages.registration_view(ptk_pb2.Registration(changes=["x", "y"])).remedies == words
+    assert messages.ptk_view(ptk_pb2.Ptk(config_json="{}", changes=["x", "y"])).remedies == words
+    assert messages.plan_view(plan_pb2.Plan(changes=["x", "y"])).remedies == words
+
+
 def test_a_budget_and_a_charge_come_back() -> None:
     exposure = views.ExposureView(5, None, 2, 100)
     for left in ((None, None), (0.0, 0.5)):
@@ -157,12 +209,16 @@ def test_every_status_has_its_number() -> None:
 
 
 def test_an_operation_of_a_newer_server_is_read() -> None:
-    newer = operation_pb2.Operation.FromString(operation_pb2.Operation(id="7").SerializeToString() + b"\x20\x63")
+    newer = operation_pb2.Operation.FromString(
+        operation_pb2.Operation(id="7").SerializeToString() + b"\x20\x63"
+    )
     assert newer.status == 99
     assert messages.operation_view(newer).status == ""
 
 
-@pytest.mark.parametrize("ms", [0, 1, -1, 1_767_225_600_123, -62_135_596_800_000, 253_402_300_799_999])
+@pytest.mark.parametrize(
+    "ms", [0, 1, -1, 1_767_225_600_123, -62_135_596_800_000, 253_402_300_799_999]
+)
 def test_times_are_exact(ms: int) -> None:
     message = ptk_pb2.State(create_time=messages.moment(ms))
     assert messages.millis(message, "create_time") == ms

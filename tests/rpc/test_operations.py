@@ -10,11 +10,18 @@ from typing import Any
 import grpc
 import pytest
 
-from ptkstore.client import Store
-from ptkstore.public_time import GRAIN_MS
-from ptkstore.rpc import messages
+from ptkstore import Store
+from ptkstore.api.times import GRAIN_MS
 from ptkstore.server import Server
-from ptkstore.v1 import operation_pb2, operation_pb2_grpc, plan_pb2, plan_pb2_grpc, stream_pb2, stream_pb2_grpc
+from ptkstore.v1 import (
+    operation_pb2,
+    operation_pb2_grpc,
+    plan_pb2,
+    plan_pb2_grpc,
+    stream_pb2,
+    stream_pb2_grpc,
+)
+from ptkstore.wire import messages
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config
 from tests.rpc.requests import create, refusal
 from tests.rpc.small import channel_to, serving
@@ -22,7 +29,9 @@ from tests.rpc.store_suite import filled
 
 
 class TestOperations:
-    def test_an_operation_is_watched_to_its_end(self, server: Server, channel: grpc.Channel, streams: Any) -> None:
+    def test_an_operation_is_watched_to_its_end(
+        self, server: Server, channel: grpc.Channel, streams: Any
+    ) -> None:
         with Store(server.address) as store:
             filled(store)
         request = stream_pb2.CloseWindowRequest(
@@ -31,16 +40,27 @@ class TestOperations:
         operation = streams.CloseWindow(request).operation
         assert streams.CloseWindow(request).operation == operation
         stub = operation_pb2_grpc.OperationServiceStub(channel)
-        seen = [one.operation for one in stub.WatchOperation(operation_pb2.WatchOperationRequest(id=operation.id))]
+        seen = [
+            one.operation
+            for one in stub.WatchOperation(operation_pb2.WatchOperationRequest(id=operation.id))
+        ]
         assert seen[-1].status == operation_pb2.OPERATION_STATUS_DONE
         assert seen[-1].cycles[0].trained[0].outcome == "PUBLISHED"
         assert seen[-1].HasField("end_time")
         for told in (seen[-1].create_time, seen[-1].end_time):
-            assert told.ToMilliseconds() % GRAIN_MS == 0, "to the millisecond it would tell how long the work took"
-        assert stub.GetOperation(operation_pb2.GetOperationRequest(id=operation.id)).operation == seen[-1]
+            assert told.ToMilliseconds() % GRAIN_MS == 0, (
+                "to the millisecond it would tell how long the work took"
+            )
+        assert (
+            stub.GetOperation(operation_pb2.GetOperationRequest(id=operation.id)).operation
+            == seen[-1]
+        )
         for wrong in ("", "x", "1" * 30, "-1", "\u0661"):
             asked = operation_pb2.GetOperationRequest(id=wrong)
-            assert refusal(lambda asked=asked: stub.GetOperation(asked)) == "INVALID_ARGUMENT ID_INVALID"
+            assert (
+                refusal(lambda asked=asked: stub.GetOperation(asked))
+                == "INVALID_ARGUMENT ID_INVALID"
+            )
         asked = operation_pb2.GetOperationRequest(id="999")
         assert refusal(lambda: stub.GetOperation(asked)) == "NOT_FOUND OPERATION_UNKNOWN"
 
@@ -55,11 +75,13 @@ class TestOperations:
                     reached.set()
                     raise SystemExit  # as if the process were gone: nothing after it is written
 
-            embedded.home.on_step = die
+            embedded.parts.observers.add(die)
             with channel_to(server) as channel:
                 streams = stream_pb2_grpc.StreamServiceStub(channel)
                 until = messages.moment(FIRST_MS + DAY_MS)
-                operation = streams.CloseWindow(stream_pb2.CloseWindowRequest(stream="rides", until=until)).operation
+                operation = streams.CloseWindow(
+                    stream_pb2.CloseWindowRequest(stream="rides", until=until)
+                ).operation
             assert reached.wait(20)
         with serving(tmp_path) as (server, _), channel_to(server) as channel:
             stub = operation_pb2_grpc.OperationServiceStub(channel)
@@ -74,16 +96,18 @@ class TestOperations:
             def fail(_step: str, _moment: str) -> None:
                 raise ValueError(CANARY)
 
-            embedded.home.on_step = fail
+            embedded.parts.observers.add(fail)
             with pytest.raises(Exception, match="INTERNAL_ERROR") as error:
                 store.run("rides", until_ms=FIRST_MS + DAY_MS)
             assert CANARY not in str(error.value)
-            embedded.home.on_step = lambda _step, _moment: None
+            embedded.parts.observers.remove(fail)
             assert store.run("rides", until_ms=FIRST_MS + DAY_MS)[0].status == "DONE"
 
     def test_sealing(self, streams: Any) -> None:
         create(streams)
-        request = stream_pb2.SealStreamRequest(request_id="s", name="rides", until=messages.moment(FIRST_MS + DAY_MS))
+        request = stream_pb2.SealStreamRequest(
+            request_id="s", name="rides", until=messages.moment(FIRST_MS + DAY_MS)
+        )
         sealed = streams.SealStream(request).blocks
         assert len(sealed) == 2
         assert streams.SealStream(request).blocks == sealed
@@ -92,11 +116,15 @@ class TestOperations:
 
 
 class TestPlans:
-    def test_what_was_looked_at_is_approved_as_a_whole(self, server: Server, channel: grpc.Channel) -> None:
+    def test_what_was_looked_at_is_approved_as_a_whole(
+        self, server: Server, channel: grpc.Channel
+    ) -> None:
         with Store(server.address) as store:
             filled(store)
             stub = plan_pb2_grpc.PlanServiceStub(channel)
-            add = plan_pb2.AddPtk(name="more", kind="statistics", config_json=json.dumps(config("count")), target=0.3)
+            add = plan_pb2.AddPtk(
+                name="more", kind="statistics", config_json=json.dumps(config("count")), target=0.3
+            )
             changes = [
                 plan_pb2.PlanChange(add=add),
                 plan_pb2.PlanChange(retarget=plan_pb2.RetargetPtk(name="hour-speed", target=0.4)),
@@ -105,18 +133,26 @@ class TestPlans:
             again = stub.WhatIf(plan_pb2.WhatIfRequest(stream="rides", changes=changes))
             assert again.token == looked.token
             assert [one.name for one in store.ptks()] == ["hour-speed"]
-            request = plan_pb2.ApprovePlanRequest(request_id="a", stream="rides", token=looked.token)
+            request = plan_pb2.ApprovePlanRequest(
+                request_id="a", stream="rides", token=looked.token
+            )
             plan = stub.ApprovePlan(request).plan
             assert [one.ptk for one in plan.assignments] == ["hour-speed", "more"]
             assert stub.ApprovePlan(request).plan == plan
             assert (store.ptk("more").status, store.ptk("hour-speed").target) == ("ACTIVE", 0.4)
             late = plan_pb2.ApprovePlanRequest(stream="rides", token=again.token)
             assert refusal(lambda: stub.ApprovePlan(late)) == "ABORTED PLAN_STALE"
-            removal = plan_pb2.WhatIfRequest(stream="rides", changes=[plan_pb2.PlanChange(remove="more")])
-            stub.ApprovePlan(plan_pb2.ApprovePlanRequest(stream="rides", token=stub.WhatIf(removal).token))
+            removal = plan_pb2.WhatIfRequest(
+                stream="rides", changes=[plan_pb2.PlanChange(remove="more")]
+            )
+            stub.ApprovePlan(
+                plan_pb2.ApprovePlanRequest(stream="rides", token=stub.WhatIf(removal).token)
+            )
             assert store.ptk("more").status == "RETIRED"
 
-    def test_what_cannot_be_approved_has_no_token(self, server: Server, channel: grpc.Channel) -> None:
+    def test_what_cannot_be_approved_has_no_token(
+        self, server: Server, channel: grpc.Channel
+    ) -> None:
         with Store(server.address) as store:
             filled(store)
         stub = plan_pb2_grpc.PlanServiceStub(channel)
@@ -124,8 +160,13 @@ class TestPlans:
         tight = plan_pb2.PlanChange(retarget=plan_pb2.RetargetPtk(name="hour-speed", target=1e-6))
         assert not stub.WhatIf(plan_pb2.WhatIfRequest(stream="rides", changes=[tight])).token
         loose = plan_pb2.PlanChange(retarget=plan_pb2.RetargetPtk(name="hour-speed", target=0.5))
-        assert not stub.WhatIf(plan_pb2.WhatIfRequest(stream="rides", changes=[loose], epsilon="0.5")).token
+        assert not stub.WhatIf(
+            plan_pb2.WhatIfRequest(stream="rides", changes=[loose], epsilon="0.5")
+        ).token
         token = stub.WhatIf(plan_pb2.WhatIfRequest(stream="rides", changes=[loose])).token
         for bad in ("", "x", token[:-4], token.swapcase(), "A" * 100):
             request = plan_pb2.ApprovePlanRequest(stream="rides", token=bad)
-            assert refusal(lambda request=request: stub.ApprovePlan(request)) == "INVALID_ARGUMENT PLAN_TOKEN_INVALID"
+            assert (
+                refusal(lambda request=request: stub.ApprovePlan(request))
+                == "INVALID_ARGUMENT PLAN_TOKEN_INVALID"
+            )

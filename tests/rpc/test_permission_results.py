@@ -1,4 +1,6 @@
-"""The page of what every RPC answers to whom is what comes back today, and it is what the rules say."""
+"""The page of what every RPC answers to whom is what comes back today, and it is what the rules
+say.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.rpc.permissions import PERMISSIONS, ROLES
+from ptkstore.api.permissions import PERMISSIONS, ROLES
 from tests.rpc.calling import SERVED
 from tests.rpc.permission_results import NOBODY, OTHER_PTK, OTHER_STREAM, PAGE, page, results, tried
 

@@ -8,10 +8,10 @@ from typing import Any
 import grpc
 import pytest
 
-from ptkstore.client import Store
-from ptkstore.rpc.faults import AccessDenied
-from ptkstore.rpc.permissions import PERMISSIONS, ROLES, SCOPES, table
+from ptkstore import Store
+from ptkstore.api.permissions import PERMISSIONS, ROLES, SCOPES, table
 from ptkstore.v1 import budget_pb2, operation_pb2, ptk_pb2, stream_pb2
+from ptkstore.wire.faults import AccessDenied
 from tests.engine.small import DAY_MS, FIRST_MS
 from tests.rpc.calling import DENIED, ROOT, RPCS, SERVED, Clients
 
@@ -25,7 +25,9 @@ def test_the_table_names_fields_that_exist_and_rules_that_mean_something() -> No
     for name, rule in PERMISSIONS.items():
         assert rule.roles <= set(ROLES)
         assert rule.scope in SCOPES
-        assert ("operator" in rule.roles) == (name != "/ptkstore.v1.SubscriberService/NotifyNewPtkState")
+        assert ("operator" in rule.roles) == (
+            name != "/ptkstore.v1.SubscriberService/NotifyNewPtkState"
+        )
         if name not in RPCS:
             continue
         fields = {field.name for field in RPCS[name].input_type.fields}
@@ -52,7 +54,11 @@ def test_a_role_may_call_what_the_table_says_and_nothing_else(clients: Clients, 
 
 
 def test_what_is_not_in_the_contract_is_not_there(clients: Clients) -> None:
-    for method in ("/ptkstore.v1.PtkService/Nothing", "/x.Y/Z", "/ptkstore.v1.SubscriberService/NotifyNewPtkState"):
+    for method in (
+        "/ptkstore.v1.PtkService/Nothing",
+        "/x.Y/Z",
+        "/ptkstore.v1.SubscriberService/NotifyNewPtkState",
+    ):
         with pytest.raises(grpc.RpcError) as error:
             clients.channel.unary_unary(method)(b"", timeout=5)
         assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED  # type: ignore[attr-defined, unused-ignore]
@@ -89,7 +95,11 @@ def test_a_token_for_one_stream_sees_that_stream_only(clients: Clients) -> None:
         assert [one.name for one in store.ptks()] == ["foreign"]
         assert {one.subject for one in store.events()} == {"other", "foreign"}
     whole = clients.token("boss", "operator", streams=["other"])
-    for method in ("EventService/ListAuditEntries", "OperationService/RunDoctor", "StreamService/CreateStream"):
+    for method in (
+        "EventService/ListAuditEntries",
+        "OperationService/RunDoctor",
+        "StreamService/CreateStream",
+    ):
         assert clients.call(f"/ptkstore.v1.{method}", whole) == DENIED
 
 

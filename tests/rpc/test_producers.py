@@ -1,4 +1,6 @@
-"""Who sends what: no acknowledged row is lost, whatever clocks and names the callers have, and none is stored twice."""
+"""Who sends what: no acknowledged row is lost, whatever clocks and names the callers have, and none
+is stored twice.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,12 @@ import pytest
 from ptklib.errors import Refused
 from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
-from ptkstore.client import Store
-from ptkstore.remote_push import Push
-from ptkstore.rpc.callers import make_token
+from ptkstore import Store
+from ptkstore.client.push import Push
+from ptkstore.engine.access.tokens import make_token
 from ptkstore.server import Server
-from ptkstore.streams import StreamReader, accepted
+from ptkstore.streams import StreamReader
+from ptkstore.streams.progress import accepted
 from ptkstore.v1 import stream_pb2
 from tests.engine.small import DAY_MS, FIRST_MS, spec
 from tests.rpc.requests import create, ipc, refusal
@@ -41,7 +44,9 @@ def guarded(path: Path) -> Iterator[tuple[Server, Store]]:
 
 
 def token(store: Store, name: str) -> str:
-    return make_token(store.home.metadata, name, roles=("producer", "reader"), now_ms=store.home.now_ms())[0]
+    return make_token(
+        store.parts.metadata, name, roles=("producer", "reader"), now_ms=store.parts.now_ms()
+    )[0]
 
 
 def rows(*names: str) -> pa.Table:
@@ -49,16 +54,18 @@ def rows(*names: str) -> pa.Table:
     count = len(names)
     times = pa.array(np.full(count, FIRST_MS + 1000), pa.timestamp("ms"))
     hours = pa.array(np.zeros(count, dtype=np.int32))
-    return pa.table({"at": times, "hour": hours, "speed": np.full(count, 20.0), "driver": list(names)})
+    return pa.table(
+        {"at": times, "hour": hours, "speed": np.full(count, 20.0), "driver": list(names)}
+    )
 
 
 def stored(store: Store) -> Counter[str]:
     """Every row of the first day, as the engine's own reader opens it with a grant."""
-    home = store.home
-    blocks = home.writer("rides").seal_due(FIRST_MS + DAY_MS)
-    home.ledger.add_blocks("rides", blocks)
-    grant = home.ledger.reserve("rides", [Slice(tuple(blocks))], PureCost(epsilon="0.1"))
-    found = StreamReader(home.path, home.specs["rides"]).open_slice(grant, home.ledger)
+    parts = store.parts
+    blocks = parts.writer("rides").seal_due(FIRST_MS + DAY_MS)
+    parts.ledger.add_blocks("rides", blocks)
+    grant = parts.ledger.reserve("rides", [Slice(tuple(blocks))], PureCost(epsilon="0.1"))
+    found = StreamReader(parts.path, parts.specs["rides"]).open_slice(grant, parts.ledger)
     return Counter(name for batch in found for name in batch.column("driver").to_pylist())
 
 
@@ -99,7 +106,10 @@ def skewed(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def test_no_acknowledged_row_is_lost_with_skewed_clocks_and_foreign_names(
     tmp_path: Path, skewed: Callable[[int], None]
 ) -> None:
-    """Twenty callers, clocks up to a day off. Every other push has no number; the rest are numbered, under one name."""
+    """Twenty callers, clocks up to a day off.
+
+    Every other push has no number; the rest are numbered, under one name.
+    """
     acknowledged: Counter[str] = Counter()
     lock = threading.Lock()
     with guarded(tmp_path) as (server, store):
@@ -110,7 +120,9 @@ def test_no_acknowledged_row_is_lost_with_skewed_clocks_and_foreign_names(
             with Store(server.address, token=tokens[number]) as remote:
                 for push in range(PUSHES):
                     names = [f"{number}.{push}.{row}" for row in range(ROWS)]
-                    numbered: dict[str, Any] = {"producer": "depot", "seq": push} if push % 2 else {}
+                    numbered: dict[str, Any] = (
+                        {"producer": "depot", "seq": push} if push % 2 else {}
+                    )
                     remote.push("rides", rows(*names), **numbered)
                     with lock:
                         acknowledged.update(names)
@@ -123,7 +135,9 @@ def test_no_acknowledged_row_is_lost_with_skewed_clocks_and_foreign_names(
     assert found == acknowledged
 
 
-def test_pushes_without_a_number_are_new_however_many_there_are(tmp_path: Path, skewed: Callable[[int], None]) -> None:
+def test_pushes_without_a_number_are_new_however_many_there_are(
+    tmp_path: Path, skewed: Callable[[int], None]
+) -> None:
     """More pushes than ranges are remembered, then some from a clock two minutes behind."""
     with serving(tmp_path) as (server, store), Store(server.address) as remote:
         store.create_stream(spec())
@@ -157,9 +171,13 @@ class TestSessions:
     def opened(self, **fields: Any) -> stream_pb2.AppendRequest:
         return stream_pb2.AppendRequest(open=stream_pb2.AppendOpen(stream="rides", **fields))
 
-    def sent(self, streams: Any, opening: stream_pb2.AppendRequest, *names: str, first: int = 0) -> list[int]:
+    def sent(
+        self, streams: Any, opening: stream_pb2.AppendRequest, *names: str, first: int = 0
+    ) -> list[int]:
         numbered = enumerate(names, first)
-        batches = [stream_pb2.AppendBatch(seq=seq, arrow_ipc=ipc(rows(name))) for seq, name in numbered]
+        batches = [
+            stream_pb2.AppendBatch(seq=seq, arrow_ipc=ipc(rows(name))) for seq, name in numbered
+        ]
         requests = [opening, *(stream_pb2.AppendRequest(batch=one) for one in batches)]
         return [ack.seq for ack in streams.Append(iter(requests)) if not ack.session]
 
@@ -167,7 +185,9 @@ class TestSessions:
         (answer,) = streams.Append(iter([self.opened(begin_session=True, **fields)]))
         return str(answer.session)
 
-    def test_batches_may_follow_in_the_call_that_begins_it_and_in_others(self, streams: Any, server: Server) -> None:
+    def test_batches_may_follow_in_the_call_that_begins_it_and_in_others(
+        self, streams: Any, server: Server
+    ) -> None:
         create(streams)
         assert self.sent(streams, self.opened(begin_session=True), "a", "b") == [0, 1]
         session = self.begun(streams)
@@ -182,14 +202,19 @@ class TestSessions:
         new = self.begun(streams, producer="depot")
         late = self.opened(producer="depot", session=old)
         assert refusal(lambda: self.sent(streams, late, "a")) == "FAILED_PRECONDITION SESSION_ENDED"
-        assert refusal(lambda: self.sent(streams, self.opened(producer="depot"), "a")).endswith("SESSION_ENDED")
+        assert refusal(lambda: self.sent(streams, self.opened(producer="depot"), "a")).endswith(
+            "SESSION_ENDED"
+        )
         assert self.sent(streams, self.opened(producer="depot", session=new), "b") == [0]
 
     def test_what_is_no_session_is_refused(self, streams: Any, server: Server) -> None:
         create(streams)
         session = self.begun(streams)
         wrong: dict[str, list[dict[str, Any]]] = {
-            "INVALID_ARGUMENT SESSION_INVALID": [{"session": "mine"}, {"session": session, "begin_session": True}],
+            "INVALID_ARGUMENT SESSION_INVALID": [
+                {"session": "mine"},
+                {"session": session, "begin_session": True},
+            ],
             "FAILED_PRECONDITION SESSION_UNKNOWN": [
                 {"session": "999-0123456789abcdef"},
                 {"session": session, "producer": "p"},
@@ -205,7 +230,7 @@ def test_a_push_without_a_number_is_stored_once_though_the_connection_broke(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server dies in the middle of it, and another one takes its place."""
-    monkeypatch.setattr("ptkstore.remote.rows_of", lambda *_: 10)
+    monkeypatch.setattr("ptkstore.client.pushing.rows_of", lambda *_: 10)
     names = [f"n{number}" for number in range(400)]
     taken: list[int] = []
     half, replaced, over = threading.Event(), threading.Event(), threading.Event()
@@ -244,7 +269,9 @@ def test_a_push_without_a_number_is_stored_once_though_the_connection_broke(
     assert found == [Counter(names)]
 
 
-def test_a_store_whose_session_is_over_begins_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_whose_session_is_over_begins_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(accepted, "MAX_SESSIONS", 2)
     with serving(tmp_path) as (server, store), Store(server.address) as idle:
         store.create_stream(spec())
@@ -255,11 +282,17 @@ def test_a_store_whose_session_is_over_begins_another(tmp_path: Path, monkeypatc
         store.push("rides", rows("here"))
         idle.push("rides", rows("second"))
         found = stored(store)
-    assert found == Counter(["first", "second", "here", *(f"other.{number}" for number in range(4))])
+    assert found == Counter(
+        ["first", "second", "here", *(f"other.{number}" for number in range(4))]
+    )
 
 
-def test_an_older_client_that_numbers_by_its_clock_is_refused_and_loses_nothing(tmp_path: Path) -> None:
-    """Before sessions a push without a number went as producer `default` under the nanoseconds of a clock."""
+def test_an_older_client_that_numbers_by_its_clock_is_refused_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
+    """Before sessions a push without a number went as producer `default` under the nanoseconds of a
+    clock.
+    """
     ahead, behind = range(1000, 3600, 2), range(1001, 1041, 2)
     with serving(tmp_path) as (server, store), Store(server.address) as remote:
         store.create_stream(spec())

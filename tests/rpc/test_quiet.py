@@ -1,4 +1,6 @@
-"""Whether a producer's records were taken is told to the producer alone: not to the log, the audit log or the metrics."""
+"""Whether a producer's records were taken is told to the producer alone: not to the log, the audit
+log or the metrics.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,7 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from ptklib.errors import SageError
-from ptkstore import tracing
-from ptkstore.client import Store
+from ptkstore import Store, tracing
 from ptkstore.server import Server
 from tests.engine.small import day, spec
 from tests.rpc.small import serving
@@ -28,12 +29,16 @@ def sound() -> pa.Table:
 
 def beyond() -> pa.Table:
     table = sound()
-    return table.set_column(table.schema.get_field_index("speed"), "speed", pa.array(np.full(50, 1e6)))
+    return table.set_column(
+        table.schema.get_field_index("speed"), "speed", pa.array(np.full(50, 1e6))
+    )
 
 
 def missing() -> pa.Table:
     table = sound()
-    return table.set_column(table.schema.get_field_index("speed"), "speed", pa.nulls(50, pa.float64()))
+    return table.set_column(
+        table.schema.get_field_index("speed"), "speed", pa.nulls(50, pa.float64())
+    )
 
 
 def far() -> pa.Table:
@@ -41,8 +46,12 @@ def far() -> pa.Table:
     return day(4000, 50)
 
 
-def told(server: Server, store: Store, table: pa.Table, reason: str | None) -> tuple[list[object], list[object], str]:
-    """What everybody but the producer hears of one push: log, audit log without numbers and times, metrics."""
+def told(
+    server: Server, store: Store, table: pa.Table, reason: str | None
+) -> tuple[list[object], list[object], str]:
+    """What everybody but the producer hears of one push: log, audit log without numbers and times,
+    metrics.
+    """
     with capture_logs() as logged, Store(server.address) as producer:
         if reason is None:
             producer.push("rides", table, producer="p", seq=0)
@@ -51,21 +60,26 @@ def told(server: Server, store: Store, table: pa.Table, reason: str | None) -> t
                 producer.push("rides", table, producer="p", seq=0)
             assert error.value.reason == reason
     server.stop()
-    with store.home.metadata.read() as tx:
+    with store.parts.metadata.read() as tx:
         written = [(one.who, one.what, one.subject, one.outcome) for one in tx.audit.list()]
     return list(logged), list(written), generate_latest(server.metrics.registry).decode()
 
 
-def heard(path: Path, table: pa.Table, reason: str | None) -> tuple[list[object], list[object], str]:
+def heard(
+    path: Path, table: pa.Table, reason: str | None
+) -> tuple[list[object], list[object], str]:
     with serving(path) as (server, store):
         store.create_stream(spec(out_of_bounds="refuse"))
         return told(server, store, table, reason)
 
 
 @pytest.mark.parametrize(
-    ("make", "reason"), [(beyond, "RECORDS_REFUSED"), (missing, "RECORDS_REFUSED"), (far, "EVENT_TOO_FAR")]
+    ("make", "reason"),
+    [(beyond, "RECORDS_REFUSED"), (missing, "RECORDS_REFUSED"), (far, "EVENT_TOO_FAR")],
 )
-def test_a_refused_batch_sounds_like_one_that_was_taken(tmp_path: Path, make: object, reason: str) -> None:
+def test_a_refused_batch_sounds_like_one_that_was_taken(
+    tmp_path: Path, make: object, reason: str
+) -> None:
     taken = heard(tmp_path / "taken", sound(), None)
     refused = heard(tmp_path / "refused", make(), reason)  # type: ignore[operator]
     assert refused == taken
@@ -73,16 +87,23 @@ def test_a_refused_batch_sounds_like_one_that_was_taken(tmp_path: Path, make: ob
 
 
 class Outside:
-    """What somebody sees of a server who has no business with its records: everything but the answers to the producer."""
+    """What somebody sees of a server who has no business with its records: everything but the
+    answers to the producer.
+    """
 
     def __init__(self, server: Server, store: Store, spans: InMemorySpanExporter) -> None:
         self._server, self._store, self._spans = server, store, spans
 
     def seen(self) -> dict[str, object]:
-        """Every series of the registry, every entry of the audit log, every span and every line of the log so far."""
+        """Every series of the registry, every entry of the audit log, every span and every line of
+        the log so far.
+        """
         self._server._auditor.flush()
-        with self._store.home.metadata.read() as tx:
-            audit = [(one.at_ms, one.who, one.what, one.subject, one.outcome, one.times) for one in tx.audit.list()]
+        with self._store.parts.metadata.read() as tx:
+            audit = [
+                (one.at_ms, one.who, one.what, one.subject, one.outcome, one.times)
+                for one in tx.audit.list()
+            ]
             events = [(one.kind, one.subject, one.body) for one in tx.events.after(0)]
         series = {
             (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -103,7 +124,9 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-@pytest.mark.parametrize(("calls", "batches", "rows"), [(1, 1, 1), (2, 1, 50), (1, 7, 50), (9, 3, 400)])
+@pytest.mark.parametrize(
+    ("calls", "batches", "rows"), [(1, 1, 1), (2, 1, 50), (1, 7, 50), (9, 3, 400)]
+)
 def test_nothing_anywhere_changes_with_how_often_or_how_much_is_pushed(
     tmp_path: Path, spans: InMemorySpanExporter, calls: int, batches: int, rows: int
 ) -> None:
@@ -114,7 +137,9 @@ def test_nothing_anywhere_changes_with_how_often_or_how_much_is_pushed(
         def push(producer: str) -> None:
             batch = day(0, rows).combine_chunks().to_batches()[0]
             with Store(server.address) as remote:
-                remote.push("rides", pa.Table.from_batches([batch] * batches), producer=producer, seq=0)
+                remote.push(
+                    "rides", pa.Table.from_batches([batch] * batches), producer=producer, seq=0
+                )
 
         push("p")
         with Store(server.address) as remote:

@@ -1,4 +1,6 @@
-"""A client that knows nothing finds every service and its messages through reflection, as grpcurl does."""
+"""A client that knows nothing finds every service and its messages through reflection, as grpcurl
+does.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def test_every_service_is_listed_and_described(channel: grpc.Channel) -> None:
         if name.startswith("ptkstore."):
             for method in explorer.service(name).methods:
                 found[f"/{name}/{method.name}"] = (method.client_streaming, method.server_streaming)
-    assert found == {name: (RPCS[name].client_streaming, RPCS[name].server_streaming) for name in SERVED}
+    assert found == {
+        name: (RPCS[name].client_streaming, RPCS[name].server_streaming) for name in SERVED
+    }
 
 
 def test_a_method_is_called_by_what_reflection_told(channel: grpc.Channel) -> None:

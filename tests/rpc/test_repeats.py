@@ -9,9 +9,9 @@ from typing import Any
 import grpc
 
 from ptklib.errors import Refused
-from ptkstore.client import Store
+from ptkstore import Store
 from ptkstore.metadata import Metadata
-from ptkstore.rpc.repeats import KEPT_MS, Once, Repeats
+from ptkstore.rpc.gate.idempotency import KEPT_MS, Once, Repeats
 from ptkstore.server import Server
 from ptkstore.v1 import (
     budget_pb2,
@@ -37,17 +37,28 @@ class TestRepeats:
         assert create(streams, "r1") == first
         assert refusal(lambda: create(streams)) == "ALREADY_EXISTS STREAM_EXISTS"
         answer = ptks.RegisterPtk(registration(request_id="r2"))
-        ptks.UpdatePtkPerformanceTarget(ptk_pb2.UpdatePtkPerformanceTargetRequest(name="a", target=0.4))
+        ptks.UpdatePtkPerformanceTarget(
+            ptk_pb2.UpdatePtkPerformanceTargetRequest(name="a", target=0.4)
+        )
         assert ptks.RegisterPtk(registration(request_id="r2")) == answer
         assert ptks.GetPtk(ptk_pb2.GetPtkRequest(name="a")).ptk.target == 0.4
 
     def test_another_request_under_the_id_is_refused(self, streams: Any, ptks: Any) -> None:
         create(streams, "r1")
-        assert refusal(lambda: create(streams, "r1", name="other")) == "ALREADY_EXISTS REQUEST_ID_REUSED"
-        assert refusal(lambda: ptks.RegisterPtk(registration(request_id="r1"))) == "ALREADY_EXISTS REQUEST_ID_REUSED"
+        assert (
+            refusal(lambda: create(streams, "r1", name="other"))
+            == "ALREADY_EXISTS REQUEST_ID_REUSED"
+        )
+        assert (
+            refusal(lambda: ptks.RegisterPtk(registration(request_id="r1")))
+            == "ALREADY_EXISTS REQUEST_ID_REUSED"
+        )
 
     def test_a_request_that_was_refused_leaves_its_id_free(self, streams: Any, ptks: Any) -> None:
-        assert refusal(lambda: ptks.RegisterPtk(registration(request_id="r1"))) == "NOT_FOUND STREAM_UNKNOWN"
+        assert (
+            refusal(lambda: ptks.RegisterPtk(registration(request_id="r1")))
+            == "NOT_FOUND STREAM_UNKNOWN"
+        )
         create(streams)
         assert ptks.RegisterPtk(registration(request_id="r1")).ptk.name == "a"
 
@@ -68,7 +79,9 @@ class TestRepeats:
 
             def kept() -> list[bool]:
                 with metadata.read() as tx:
-                    return [tx.requests.answer("ann", number) is not None for number in ("r1", "r2")]
+                    return [
+                        tx.requests.answer("ann", number) is not None for number in ("r1", "r2")
+                    ]
 
             assert (ask("r1"), ask("r1")) == (b"r1", b"r1")
             now[0] += KEPT_MS - 1
@@ -106,7 +119,9 @@ class TestRepeats:
 
 
 class TestPages:
-    def test_pages_are_whole_and_tokens_belong_to_their_question(self, streams: Any, ptks: Any) -> None:
+    def test_pages_are_whole_and_tokens_belong_to_their_question(
+        self, streams: Any, ptks: Any
+    ) -> None:
         create(streams)
         for number in range(5):
             ptks.RegisterPtk(registration(f"p{number}", target=0.9))
@@ -127,10 +142,15 @@ class TestPages:
         for bad in ("x", "!!!!", token[:-2], token + "AAAA", "A" * 5000, "bnVsbA=="):
             request.page_token = bad
             assert refusal(lambda: ptks.ListPtks(request)) == "INVALID_ARGUMENT PAGE_TOKEN_INVALID"
-        assert refusal(lambda: ptks.ListPtks(ptk_pb2.ListPtksRequest(page_size=-1))) == "INVALID_ARGUMENT PAGE_INVALID"
+        assert (
+            refusal(lambda: ptks.ListPtks(ptk_pb2.ListPtksRequest(page_size=-1)))
+            == "INVALID_ARGUMENT PAGE_INVALID"
+        )
         assert len(ptks.ListPtks(ptk_pb2.ListPtksRequest(status="PTK_STATUS_RETIRED")).ptks) == 0
 
-    def test_all_lists_have_pages(self, server: Server, channel: grpc.Channel, streams: Any) -> None:
+    def test_all_lists_have_pages(
+        self, server: Server, channel: grpc.Channel, streams: Any
+    ) -> None:
         with Store(server.address) as store:
             filled(store, 3)
             store.create_stream(spec(name="other"))
@@ -172,10 +192,14 @@ class TestPages:
         assert told.block == block
         assert told.losses[0].start == "0"
         assert (
-            refusal(lambda: budgets.GetBlock(budget_pb2.GetBlockRequest(stream="rides", name="none")))
+            refusal(
+                lambda: budgets.GetBlock(budget_pb2.GetBlockRequest(stream="rides", name="none"))
+            )
             == "NOT_FOUND BLOCK_UNKNOWN"
         )
         charges = budgets.ListCharges(budget_pb2.ListChargesRequest(stream="rides")).charges
         assert {one.kind for one in charges} == {"reserve", "spend", "retire"}
-        assert {"count", "hour-speed"} <= {one.key.partition("/")[2] for one in charges if one.kind == "spend"}
+        assert {"count", "hour-speed"} <= {
+            one.key.partition("/")[2] for one in charges if one.kind == "spend"
+        }
         assert not budgets.ListCharges(budget_pb2.ListChargesRequest(stream="other")).charges

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptkstore.cli.declaration import SETTINGS, Project
+from ptkstore.api.references import is_loopback
+from ptkstore.cli.project.declaration import SETTINGS, Project
 from ptkstore.server import open_store
-from ptkstore.settings import DECLARATIONS, Settings, is_loopback
+from ptkstore.settings import DECLARATIONS, Settings
 
 SECRET = "hunter2-secret"
 
@@ -30,7 +31,9 @@ def test_without_anything_it_is_loopback_and_the_directory(tmp_path: Path) -> No
         assert store.streams() == []
 
 
-def test_the_file_is_read_and_variables_go_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_read_and_variables_go_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = f"""
 streams: []
 ptks: []
@@ -43,7 +46,11 @@ lake: {{endpoint: "http://localhost:9", bucket: sage, secret_key: {SECRET}}}
     monkeypatch.setenv("SAGE__SERVER__ADDRESS", "127.0.0.1:9001")
     monkeypatch.setenv("SAGE__WORKERS__PROCESSES", "0")
     found = read(tmp_path, text)
-    assert (found.server.address, found.server.threads, found.workers.processes) == ("127.0.0.1:9001", 16, 0)
+    assert (found.server.address, found.server.threads, found.workers.processes) == (
+        "127.0.0.1:9001",
+        16,
+        0,
+    )
     assert SECRET not in repr(found)
 
 
@@ -57,7 +64,11 @@ lake: {{endpoint: "http://localhost:9", bucket: sage, secret_key: {SECRET}}}
         ("server: {threads: 8, watchers: 8}", "SETTINGS_INVALID", "watchers must leave"),
         (f"server: {{address: {SECRET}}}", "SETTINGS_INVALID", "address must be host:port"),
         ("server: {address: '127.0.0.1:99999'}", "SETTINGS_INVALID", "address must be host:port"),
-        ("auth: {certificates: {a: {roles: [root]}}}", "SETTINGS_INVALID", "auth.certificates.a.roles"),
+        (
+            "auth: {certificates: {a: {roles: [root]}}}",
+            "SETTINGS_INVALID",
+            "auth.certificates.a.roles",
+        ),
         ("auth: {certificates: {a: {roles: []}}}", "SETTINGS_INVALID", "auth.certificates.a.roles"),
         (f"metadata: {{url: [{SECRET}]}}", "SETTINGS_INVALID", "metadata.url"),
         (f"lake: {{endpoint: {SECRET}}}", "SETTINGS_INVALID", "endpoint and bucket"),
@@ -67,7 +78,9 @@ lake: {{endpoint: "http://localhost:9", bucket: sage, secret_key: {SECRET}}}
         ("!!python/object/apply:os.system ['true']", "SETTINGS_UNREADABLE", "not YAML"),
     ],
 )
-def test_what_is_wrong_is_named_and_values_are_not(tmp_path: Path, text: str, reason: str, words: str) -> None:
+def test_what_is_wrong_is_named_and_values_are_not(
+    tmp_path: Path, text: str, reason: str, words: str
+) -> None:
     with pytest.raises(InvalidInput) as error:
         read(tmp_path, text)
     assert error.value.reason == reason

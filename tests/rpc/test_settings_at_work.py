@@ -1,4 +1,6 @@
-"""Settings that change what a server does: metrics over HTTP, bytes per second, TLS to subscribers, links into the lake."""
+"""Settings that change what a server does: metrics over HTTP, bytes per second, TLS to subscribers,
+links into the lake.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput, SageError
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.api.permissions import PERMISSIONS
 from ptkstore.lake import digest_of
-from ptkstore.rpc.faults import LimitExceeded
-from ptkstore.rpc.permissions import PERMISSIONS
 from ptkstore.server import Server, open_store
 from ptkstore.settings import Settings
 from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
+from ptkstore.wire.faults import LimitExceeded
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, day, spec
 from tests.rpc.small import PACE, channel_to, serving
 from tests.rpc.store_suite import filled
@@ -55,7 +57,11 @@ class TestMetrics:
             with Store(server.address) as remote:
                 remote.stream("rides")
                 for number, table in enumerate(tables):
-                    expected = pytest.raises(SageError, match="RECORDS_REFUSED") if number < refused else nullcontext()
+                    expected = (
+                        pytest.raises(SageError, match="RECORDS_REFUSED")
+                        if number < refused
+                        else nullcontext()
+                    )
                     with expected:
                         remote.push("rides", table, producer="p", seq=number)
                 store.run("rides", until_ms=FIRST_MS + DAY_MS)
@@ -65,7 +71,9 @@ class TestMetrics:
             text = scraped(address)
         assert CANARY not in text
         lines = [line for line in text.splitlines() if not line.startswith("#")]
-        return dict(line.rsplit(" ", 1) for line in lines if not re.search(r"_created|_bucket|_sum", line))
+        return dict(
+            line.rsplit(" ", 1) for line in lines if not re.search(r"_created|_bucket|_sum", line)
+        )
 
     def test_they_are_served_and_do_not_depend_on_records(self, tmp_path: Path) -> None:
         fast = day(0).set_column(2, "speed", pa.array(np.full(4000, 1e6)))
@@ -74,7 +82,10 @@ class TestMetrics:
         refused = self.told(tmp_path / "refused", [fast, day(0)], refused=1)
         assert few == many == refused
         assert not [name for name in few if "Append" in name]
-        assert few['sage_calls_total{code="OK",method="/ptkstore.v1.BudgetService/GetBudget"}'] == "1.0"
+        assert (
+            few['sage_calls_total{code="OK",method="/ptkstore.v1.BudgetService/GetBudget"}']
+            == "1.0"
+        )
 
     def test_what_touches_records_is_not_timed(self, tmp_path: Path) -> None:
         address = free_address()
@@ -84,11 +95,16 @@ class TestMetrics:
                 remote.run("rides", until_ms=FIRST_MS + DAY_MS)
                 remote.doctor()
                 remote.ptks()
-            timed = set(re.findall(r'sage_call_seconds_count\{method="([^"]+)"\}', scraped(address)))
+            timed = set(
+                re.findall(r'sage_call_seconds_count\{method="([^"]+)"\}', scraped(address))
+            )
         assert "/ptkstore.v1.PtkService/ListPtks" in timed
         assert [name for name in timed if PERMISSIONS[name].records] == []
-        # Sealing writes what is held: the calls that seal, and the doctor, who reads it, grow with it.
-        grows = {name.rpartition("/")[2] for name, one in PERMISSIONS.items() if one.records == "grows"}
+        # Sealing writes what is held: the calls that seal, and the doctor, who reads it, grow with
+        # it.
+        grows = {
+            name.rpartition("/")[2] for name, one in PERMISSIONS.items() if one.records == "grows"
+        }
         assert grows == {"SealStream", "CloseWindow", "RunDoctor"}
 
     def test_without_the_setting_nothing_listens(self, tmp_path: Path) -> None:
@@ -123,7 +139,9 @@ def test_a_producer_that_sends_too_many_bytes_is_told_and_others_are_not(tmp_pat
 
 class TestSubscribersOverTls:
     def heard(self, path: Path, pki: Path, ca_file: Path, seconds: float) -> tuple[list[int], int]:
-        """What a subscriber with a certificate of our CA is told, and how many deliveries failed."""
+        """What a subscriber with a certificate of our CA is told, and how many deliveries
+        failed.
+        """
         subscriber = Subscriber()
         pair = ((pki / "server.key").read_bytes(), (pki / "server.pem").read_bytes())
         theirs = grpc.server(ThreadPoolExecutor(2), options=[("grpc.so_reuseport", 0)])
@@ -138,7 +156,7 @@ class TestSubscribersOverTls:
                 store.run("rides", until_ms=FIRST_MS + DAY_MS)
 
                 def late() -> int:
-                    with store.home.metadata.read() as tx:
+                    with store.parts.metadata.read() as tx:
                         return sum(one.attempts for one in tx.notifications.list())
 
                 until(lambda: subscriber.told or late() > 0, seconds)
@@ -168,7 +186,10 @@ def test_a_link_into_the_lake_is_read_with_plain_http(tmp_path: Path, minio: Any
         "workers": {"processes": 0},
     }
     settings = Settings(**sections)
-    with open_store(tmp_path / "store", settings) as store, Server(store, settings, pace=PACE) as server:
+    with (
+        open_store(tmp_path / "store", settings) as store,
+        Server(store, settings, pace=PACE) as server,
+    ):
         filled(store)
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
         with channel_to(server) as channel:
@@ -193,13 +214,17 @@ def test_a_lake_in_a_directory_has_no_links(tmp_path: Path) -> None:
     with serving(tmp_path) as (server, store), channel_to(server) as channel:
         filled(store)
         store.run("rides", until_ms=FIRST_MS + DAY_MS)
-        found = ptk_pb2_grpc.PtkServiceStub(channel).GetState(ptk_pb2.GetStateRequest(name="hour-speed", presign=True))
+        found = ptk_pb2_grpc.PtkServiceStub(channel).GetState(
+            ptk_pb2.GetStateRequest(name="hour-speed", presign=True)
+        )
         assert found.presigned_url == ""
         assert found.arrays
 
 
 def test_a_server_that_cannot_read_its_files_leaves_nothing_behind(tmp_path: Path) -> None:
-    sections: dict[str, Any] = {"subscribers": {"allowed": ["localhost:*"], "ca_file": tmp_path / "missing.pem"}}
+    sections: dict[str, Any] = {
+        "subscribers": {"allowed": ["localhost:*"], "ca_file": tmp_path / "missing.pem"}
+    }
     settings = Settings(**sections)
     with open_store(tmp_path / "store", settings) as store:
         before = set(threading.enumerate())

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import ptkstore.remote
 from ptklib.errors import InvalidInput
-from ptkstore.client import Store
-from ptkstore.remote import RemoteStore
-from ptkstore.rpc.faults import ServerUnavailable
+from ptkstore import Store
+from ptkstore.api import store as api
+from ptkstore.client.store import RemoteStore
+from ptkstore.local.store import LocalStore
+from ptkstore.wire.faults import ServerUnavailable
 from tests.engine.small import FIRST_MS, day
 from tests.rpc.budgets_suite import BudgetsSuite
 from tests.rpc.events_suite import EventsSuite
@@ -47,7 +49,9 @@ class TestRemote(StoreSuite, PtksSuite, PlansSuite, BudgetsSuite, EventsSuite):
             yield store
 
 
-def test_an_address_is_remote_and_a_directory_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_is_remote_and_a_directory_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "host:1").mkdir()
     with Store("localhost:7", timeout_seconds=1) as remote:
@@ -59,16 +63,30 @@ def test_an_address_is_remote_and_a_directory_is_not(tmp_path: Path, monkeypatch
 
 
 def test_both_have_the_same_methods_with_the_same_parameters() -> None:
+    verbs = {name for name in vars(api.Store) if not name.startswith("_")}
     # For those who serve an embedded store.
-    inside = {"home", "due", "run_window"}
-    ours = {name for name in vars(Store) if not name.startswith("_")} - inside
-    assert ours == {name for name in vars(RemoteStore) if not name.startswith("_")}
-    for name in ours:
-        assert inspect.signature(getattr(Store, name)) == inspect.signature(getattr(RemoteStore, name)), name
+    assert {name for name in vars(LocalStore) if not name.startswith("_")} - {"parts"} == verbs
+    assert {name for name in vars(RemoteStore) if not name.startswith("_")} == verbs
+    for name in verbs:
+        asked = inspect.signature(getattr(api.Store, name))
+        assert inspect.signature(getattr(LocalStore, name)) == asked, name
+        assert inspect.signature(getattr(RemoteStore, name)) == asked, name
+
+
+def test_both_are_stores_for_the_type_checker_and_at_run_time(tmp_path: Path) -> None:
+    kinds: tuple[type[api.Store], ...] = (LocalStore, RemoteStore)
+    assert all(issubclass(kind, api.Store) for kind in kinds)
+    with LocalStore(tmp_path, workers=0) as here, RemoteStore("127.0.0.1:1") as there:
+        assert isinstance(here, api.Store)
+        assert isinstance(there, api.Store)
+    assert not isinstance(tmp_path, api.Store)
 
 
 def test_nobody_there_is_an_error_of_ours_and_takes_no_longer_than_allowed() -> None:
-    with Store("127.0.0.1:1", timeout_seconds=0.5) as store, pytest.raises(ServerUnavailable) as error:
+    with (
+        Store("127.0.0.1:1", timeout_seconds=0.5) as store,
+        pytest.raises(ServerUnavailable) as error,
+    ):
         store.streams()
     assert error.value.reason in ("SERVER_UNAVAILABLE", "DEADLINE_PASSED")
 
@@ -83,8 +101,11 @@ def test_a_closed_store_says_so() -> None:
 @pytest.mark.parametrize(
     ("last", "act"),
     [
-        ("rows_of", lambda store: store.push("rides", day(1), producer="depot", seq=1)),
-        ("finished", lambda store: store.run("rides", until_ms=FIRST_MS)),
+        (
+            "ptkstore.client.pushing.rows_of",
+            lambda store: store.push("rides", day(1), producer="depot", seq=1),
+        ),
+        ("ptkstore.client.streams.finished", lambda store: store.run("rides", until_ms=FIRST_MS)),
     ],
     ids=["push", "run"],
 )
@@ -93,18 +114,21 @@ def test_so_does_one_that_is_closed_before_its_call_streams(
 ) -> None:
     with serving(tmp_path) as (server, _), Store(server.address) as store:
         filled(store)
-        real = getattr(ptkstore.remote, last)
+        module, _, name = last.rpartition(".")
+        real = getattr(import_module(module), name)
 
         def close_first(*asked: Any, **rest: Any) -> Any:
             store.close()
             return real(*asked, **rest)
 
-        monkeypatch.setattr(ptkstore.remote, last, close_first)
+        monkeypatch.setattr(last, close_first)
         with pytest.raises(ServerUnavailable, match="STORE_CLOSED"):
             act(store)
 
 
-@pytest.mark.parametrize("options", [{"token": "sage_x"}, {"cert_file": "a"}, {"cert_file": "a", "key_file": "b"}])
+@pytest.mark.parametrize(
+    "options", [{"token": "sage_x"}, {"cert_file": "a"}, {"cert_file": "a", "key_file": "b"}]
+)
 def test_a_token_never_leaves_the_machine_in_plain_text(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"TOKEN_UNPROTECTED|ADDRESS_INVALID"):
         Store("sage.example:7070", **options)

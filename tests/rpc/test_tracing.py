@@ -15,11 +15,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ptklib.errors import SageError
-from ptkstore import tracing
-from ptkstore.client import Store
-from ptkstore.engine.cycle import STEPS
-from ptkstore.public_time import GRAIN_MS
-from ptkstore.rpc.permissions import PERMISSIONS, is_counted
+from ptkstore import Store, tracing
+from ptkstore.api.permissions import PERMISSIONS, is_counted
+from ptkstore.api.times import GRAIN_MS
+from ptkstore.engine.window.cycle import STEPS
 from ptkstore.v1 import operation_pb2, operation_pb2_grpc
 from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
 from tests.rpc.small import channel_to, serving
@@ -39,7 +38,9 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-def told(path: Path, table: pa.Table, exporter: InMemorySpanExporter, reason: str = "") -> list[ReadableSpan]:
+def told(
+    path: Path, table: pa.Table, exporter: InMemorySpanExporter, reason: str = ""
+) -> list[ReadableSpan]:
     """The spans of a push, a window and some reads."""
     exporter.clear()
     with serving(path) as (server, store), Store(server.address) as remote:
@@ -60,7 +61,9 @@ def told(path: Path, table: pa.Table, exporter: InMemorySpanExporter, reason: st
 def test_a_watcher_that_leaves_is_told_of(tmp_path: Path, exporter: InMemorySpanExporter) -> None:
     with serving(tmp_path) as (server, store), channel_to(server) as channel:
         store.create_stream(spec())
-        call = operation_pb2_grpc.EventServiceStub(channel).WatchEvents(operation_pb2.WatchEventsRequest())
+        call = operation_pb2_grpc.EventServiceStub(channel).WatchEvents(
+            operation_pb2.WatchEventsRequest()
+        )
         assert next(call).event.kind == "stream.created"
         call.cancel()
         until(exporter.get_finished_spans)
@@ -73,7 +76,9 @@ def facts(spans: list[ReadableSpan]) -> list[tuple[str, tuple[tuple[str, Any], .
     return sorted((one.name, tuple(sorted((one.attributes or {}).items()))) for one in spans)
 
 
-def test_every_call_and_every_step_has_a_span(tmp_path: Path, exporter: InMemorySpanExporter) -> None:
+def test_every_call_and_every_step_has_a_span(
+    tmp_path: Path, exporter: InMemorySpanExporter
+) -> None:
     spans = told(tmp_path, day(0), exporter)
     steps = [one for one in spans if one.name.startswith("cycle/")]
     assert [(one.attributes or {})["sage.step"] for one in steps] == list(STEPS)
@@ -84,7 +89,9 @@ def test_every_call_and_every_step_has_a_span(tmp_path: Path, exporter: InMemory
         assert not one.events
         assert CANARY not in one.to_json()
     codes = {one.name: (one.attributes or {})["sage.code"] for one in spans if one not in steps}
-    assert not [name for name in codes if not is_counted(f"/{name}")], "how often a stream is fed is nobody's business"
+    assert not [name for name in codes if not is_counted(f"/{name}")], (
+        "how often a stream is fed is nobody's business"
+    )
     assert codes["ptkstore.v1.StreamService/CloseWindow"] == "OK"
     assert codes["ptkstore.v1.PtkService/GetPtk"] == "NOT_FOUND"
 
@@ -102,15 +109,23 @@ def test_what_opens_records_has_no_length(tmp_path: Path, exporter: InMemorySpan
     assert {"cycle/planned", "ptkstore.v1.PtkService/GetPtk"} <= timed
 
 
-def test_no_two_spans_of_a_window_tell_what_lies_between_them(tmp_path: Path, exporter: InMemorySpanExporter) -> None:
+def test_no_two_spans_of_a_window_tell_what_lies_between_them(
+    tmp_path: Path, exporter: InMemorySpanExporter
+) -> None:
     grain = GRAIN_MS * 1_000_000
     quiet = {name.removeprefix("/") for name, one in PERMISSIONS.items() if one.records}
-    coarse = [one for one in told(tmp_path, day(0), exporter) if one.name.startswith("cycle/") or one.name in quiet]
+    coarse = [
+        one
+        for one in told(tmp_path, day(0), exporter)
+        if one.name.startswith("cycle/") or one.name in quiet
+    ]
     assert len(coarse) > len(STEPS)
     assert {(one.end_time or 1) % grain for one in coarse} == {0}
 
 
-def test_records_that_are_refused_or_few_give_the_same_spans(tmp_path: Path, exporter: InMemorySpanExporter) -> None:
+def test_records_that_are_refused_or_few_give_the_same_spans(
+    tmp_path: Path, exporter: InMemorySpanExporter
+) -> None:
     table = day(0)
     fast = table.set_column(2, "speed", pa.array(np.full(4000, 1e6)))
     whole = facts(told(tmp_path / "whole", table, exporter))
@@ -118,7 +133,9 @@ def test_records_that_are_refused_or_few_give_the_same_spans(tmp_path: Path, exp
     assert facts(told(tmp_path / "refused", fast, exporter, "RECORDS_REFUSED")) == whole
 
 
-def test_without_opentelemetry_nothing_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opentelemetry_nothing_is_traced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = builtins.__import__
 
     def absent(name: str, *rest: Any, **named: Any) -> Any:
@@ -132,9 +149,8 @@ def test_without_opentelemetry_nothing_is_traced(tmp_path: Path, monkeypatch: py
         assert tracing._tracer() is None
         with Store(tmp_path, workers=0) as store:
             store.create_stream(spec())
-            listening = store.home.on_step
-            with tracing.window(store.home, "rides", 1):
-                assert store.home.on_step is listening
+            with tracing.window(store.parts.observers, "rides", 1):
+                assert store.parts.observers._observers == ()
             tracing.call_ended("/a.B/C", "OK", 0.1)
     finally:
         tracing._tracer.cache_clear()

@@ -1,4 +1,6 @@
-"""Several servers on one store: all of them serve, one leads, another takes over, and never two at once."""
+"""Several servers on one store: all of them serve, one leads, another takes over, and never two at
+once.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from typing import Any
 import pytest
 
 from ptklib.errors import Refused
-from ptkstore.client import Store
-from ptkstore.engine.lead import LeadLost
+from ptkstore import Store
+from ptkstore.engine.leader import LeadLost
 from ptkstore.ledger import Ledger
-from ptkstore.metadata.postgresql import HANG_MS
-from ptkstore.rpc.faults import ServerUnavailable
+from ptkstore.metadata.database.postgresql import HANG_MS
 from ptkstore.streams import StreamUnavailable
+from ptkstore.wire.faults import ServerUnavailable
 from tests.engine.small import DAY_MS, FIRST_MS, ROWS, config, day, spec
 from tests.rpc.stopping import waits_while_stopped
 from tests.rpc.two_servers import ServerProcess, served
@@ -49,7 +51,9 @@ def eventually(act: Callable[[], Any]) -> Any:
 
 
 def register(store: Store, name: str = "hour-speed") -> str:
-    return store.register(name, stream="rides", kind="statistics", config=config(), target=0.2).status
+    return store.register(
+        name, stream="rides", kind="statistics", config=config(), target=0.2
+    ).status
 
 
 def acknowledged(store: Store, seq: int) -> bool:
@@ -67,18 +71,26 @@ def test_everything_goes_through_either(pair: tuple[ServerProcess, ServerProcess
         leader.create_stream(spec())
         assert follower.stream("rides") == spec()
         follower.create_stream(spec(name="other"))
-        assert [one.name for one in leader.streams()] == ["other", "rides"] == [one.name for one in follower.streams()]
+        assert (
+            [one.name for one in leader.streams()]
+            == ["other", "rides"]
+            == [one.name for one in follower.streams()]
+        )
         with pytest.raises(Refused, match="STREAM_EXISTS"):
             leader.create_stream(spec(name="other"))
         assert register(follower) == "ACTIVE"
         assert leader.ptk("hour-speed") == follower.ptk("hour-speed")
         leader.push("rides", day(0, ROWS // 2), producer="a", seq=0)
         follower.push("rides", day(0, ROWS // 2), producer="b", seq=0)
-        follower.push("rides", day(0, ROWS // 2), producer="a", seq=0)  # again, through the other one: nothing
+        follower.push(
+            "rides", day(0, ROWS // 2), producer="a", seq=0
+        )  # again, through the other one: nothing
         (cycle,) = follower.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert cycle.trained[0].outcome == "PUBLISHED"
         assert abs(cycle.dp_records - ROWS) < 200
-        assert leader.get_state("hour-speed").to_bytes() == follower.get_state("hour-speed").to_bytes()
+        assert (
+            leader.get_state("hour-speed").to_bytes() == follower.get_state("hour-speed").to_bytes()
+        )
         assert follower.budget("rides") == leader.budget("rides")
         # Errors come back as they are.
         with pytest.raises(Refused, match="STREAM_UNKNOWN"):
@@ -114,7 +126,8 @@ def test_another_takes_over_where_the_leader_was_killed(
         assert not failures
         (cycle,) = eventually(lambda: store.run("rides", until_ms=FIRST_MS + DAY_MS))
         assert cycle.trained[0].outcome == "PUBLISHED"
-        # Every acknowledged batch of 100 is there, and none twice: the counts are DP, and their noise is far below a batch.
+        # Every acknowledged batch of 100 is there, and none twice: the counts are DP, and their
+        # noise is far below a batch.
         assert abs(cycle.dp_records - 4000) < 90
         assert store.get_state("hour-speed").manifest.version == 1
     with Ledger.open(postgres_url, key_path=tmp_path / "ledger.key") as ledger:
@@ -132,7 +145,9 @@ def test_a_window_that_was_interrupted_is_finished_by_the_next_leader(
             register(store, name)
         store.push("rides", day(0), producer="p", seq=0)
         # Killed as soon as it has begun with the window.
-        caller = threading.Thread(target=lambda: _ignored(lambda: store.run("rides", until_ms=FIRST_MS + DAY_MS)))
+        caller = threading.Thread(
+            target=lambda: _ignored(lambda: store.run("rides", until_ms=FIRST_MS + DAY_MS))
+        )
         caller.start()
         with follower.store() as other:
             eventually(lambda: [one for one in other.cycles("rides") if one.steps])
@@ -146,7 +161,11 @@ def test_a_window_that_was_interrupted_is_finished_by_the_next_leader(
         assert all(store.get_state(name).manifest.version == 1 for name in published)
     with Ledger.open(postgres_url, key_path=tmp_path / "ledger.key") as ledger:
         ledger.verify()
-        keys = [entry["key"] for entry in ledger.history() if entry["kind"] == "reserve" and "key" in entry]
+        keys = [
+            entry["key"]
+            for entry in ledger.history()
+            if entry["kind"] == "reserve" and "key" in entry
+        ]
     assert len(keys) == len(set(keys)), "a charge was made twice"
 
 
@@ -177,7 +196,8 @@ def test_a_leader_that_stands_still_for_a_while_is_not_replaced_by_a_second(
     leader.signal(signal.SIGSTOP)
     try:
         with Store(follower.address, timeout_seconds=1.0) as store:
-            # Longer than the lease: nobody leads, for the streams are still in the hands of one who may go on.
+            # Longer than the lease: nobody leads, for the streams are still in the hands of one who
+            # may go on.
             time.sleep(3.0)
             with pytest.raises(ServerUnavailable):
                 store._connection.call(  # type: ignore[attr-defined]
@@ -190,7 +210,9 @@ def test_a_leader_that_stands_still_for_a_while_is_not_replaced_by_a_second(
         assert eventually(lambda: store.push("rides", day(0, 100), producer="p", seq=1) is not None)
 
 
-def test_a_leader_that_stands_still_is_ended_and_replaced(tmp_path: Path, postgres_url: str) -> None:
+def test_a_leader_that_stands_still_is_ended_and_replaced(
+    tmp_path: Path, postgres_url: str
+) -> None:
     guarded = partial(served, tmp_path, postgres_url, SAGE__SERVER__HANG_SECONDS="3")
     with guarded() as leader, guarded() as follower, follower.store() as store:
         store.create_stream(spec())
@@ -198,13 +220,17 @@ def test_a_leader_that_stands_still_is_ended_and_replaced(tmp_path: Path, postgr
         leader.signal(signal.SIGSTOP)
         assert leader.process.wait(WAIT) == -signal.SIGKILL
         assert eventually(lambda: store.push("rides", day(0, 100), producer="p", seq=1) is not None)
-        store.push("rides", day(0, 100), producer="p", seq=0)  # what was acknowledged is still known
+        store.push(
+            "rides", day(0, 100), producer="p", seq=0
+        )  # what was acknowledged is still known
         assert "it stood still as the leader" in (tmp_path / "log").read_text()
         (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
         assert abs(cycle.dp_records - 200) < 100
 
 
-def test_a_follower_that_stands_still_holds_nobody_up(pair: tuple[ServerProcess, ServerProcess]) -> None:
+def test_a_follower_that_stands_still_holds_nobody_up(
+    pair: tuple[ServerProcess, ServerProcess],
+) -> None:
     waits = waits_while_stopped(*pair, stops=STOPS, seed=3)
     # Far from the minutes that a lock of its session would be held.
     assert max(waits) < HANG_MS / 1000 + 7, waits
@@ -225,7 +251,10 @@ def _seal_request() -> Any:
 def test_a_leader_that_cannot_write_hands_the_lead_over(
     tmp_path: Path, pair: tuple[ServerProcess, ServerProcess]
 ) -> None:
-    """Its descriptors are gone; the other one has plenty. When they are back it follows, and leads again when it must."""
+    """Its descriptors are gone; the other one has plenty.
+
+    When they are back it follows, and leads again when it must.
+    """
     first, second = pair
 
     def pushed(store: Store, seq: int) -> bool:

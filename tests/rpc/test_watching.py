@@ -1,4 +1,6 @@
-"""Watchers: a few threads tell everybody, in order, and nobody is held up by a peer that reads nothing."""
+"""Watchers: a few threads tell everybody, in order, and nobody is held up by a peer that reads
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import pytest
 
 from ptklib.errors import SageError
 from ptkstore.engine.following import Followers
-from ptkstore.rpc.hub import Hub
-from ptkstore.rpc.watching import THREADS, Watchers
+from ptkstore.rpc.feeds.hub import Hub
+from ptkstore.rpc.feeds.watching import THREADS, Watchers
 from tests.engine.test_following import Shop, until
 
 
@@ -69,8 +71,9 @@ def watchers(shop: Shop, hub: Hub) -> Iterator[Watchers]:
     followers.close()
 
 
-def watch(watchers: Watchers, peer: Peer, after: int = 0) -> Peer:
-    watchers.watch("busy", after, peer, peer.send)
+def watch(watchers: Watchers, peer: Peer, who: str | None = None) -> Peer:
+    """A call of somebody who has no other."""
+    watchers.watch(who or f"caller {id(peer)}", "busy", 0, peer, peer.send)
     return peer
 
 
@@ -116,6 +119,36 @@ def test_there_is_a_limit_and_those_who_leave_make_room(hub: Hub, watchers: Watc
     assert refusal.value.reason == "TOO_MANY_WATCHERS"
     peers[0].leave()
     watch(watchers, Peer())
+
+
+def test_one_caller_leaves_half_to_others_and_they_leave_some_to_the_next(
+    watchers: Watchers,
+) -> None:
+    held: dict[str, list[Peer]] = {}
+    for who in ("greedy", "second", "third"):
+        held[who] = []
+        reason = ""
+        while not reason:
+            try:
+                held[who].append(watch(watchers, Peer(), who))
+            except SageError as refusal:
+                reason = refusal.reason
+        assert reason == "TOO_MANY_WATCHERS"
+    assert [len(peers) for peers in held.values()] == [50, 25, 13]
+    watch(watchers, Peer(), "late and modest")
+    with pytest.raises(SageError, match="50 calls of yours"):
+        watch(watchers, Peer(), "greedy")
+
+
+def test_what_a_caller_gives_back_it_may_take_again(watchers: Watchers) -> None:
+    peers = [watch(watchers, Peer(), "greedy") for _ in range(50)]
+    for _ in range(3):
+        with pytest.raises(SageError):
+            watch(watchers, Peer(), "greedy")
+        # Once: an end that is told twice frees one place.
+        peers[0].leave()
+        peers[0].leave()
+        peers = [*peers[1:], watch(watchers, Peer(), "greedy")]
 
 
 def test_one_who_left_is_told_nothing(shop: Shop, watchers: Watchers) -> None:

@@ -7,13 +7,19 @@ from typing import Any
 
 import grpc
 
-from ptkstore.client import Store
+from ptkstore import Store
+from ptkstore.engine.access.tokens import make_token
 from ptkstore.server import Server
-from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2
+from ptkstore.v1 import operation_pb2, operation_pb2_grpc, ptk_pb2, ptk_pb2_grpc
 from tests.engine.small import DAY_MS, FIRST_MS, spec
 from tests.rpc.requests import refusal, until
 from tests.rpc.small import channel_to, serving
 from tests.rpc.store_suite import filled
+
+
+def _token(store: Store, name: str) -> str:
+    parts = store.parts
+    return make_token(parts.metadata, name, roles=["reader"], now_ms=parts.now_ms())[0]
 
 
 class TestWatching:
@@ -36,7 +42,10 @@ class TestWatching:
         call.cancel()
 
     def test_watchers_never_take_all_threads(self, tmp_path: Path) -> None:
-        with serving(tmp_path, server={"watchers": 2, "threads": 8}) as (server, _), channel_to(server) as channel:
+        with (
+            serving(tmp_path, server={"watchers": 4, "threads": 8}) as (server, _),
+            channel_to(server) as channel,
+        ):
             stub = operation_pb2_grpc.EventServiceStub(channel)
             with Store(server.address) as store:
                 store.create_stream(spec())
@@ -47,7 +56,34 @@ class TestWatching:
                 assert store.streams()
                 for call in calls:
                     call.cancel()
-                until(lambda: next(stub.WatchEvents(operation_pb2.WatchEventsRequest())).event.id == 1)
+                until(
+                    lambda: next(stub.WatchEvents(operation_pb2.WatchEventsRequest())).event.id == 1
+                )
+
+    def test_one_reader_cannot_take_all_places_by_any_rpc(self, tmp_path: Path) -> None:
+        with serving(tmp_path, server={"watchers": 4, "threads": 8}) as (server, store):
+            filled(store)
+            store.run("rides", until_ms=FIRST_MS + DAY_MS)
+            bearers = [(("authorization", f"Bearer {_token(store, one)}"),) for one in "ab"]
+            with channel_to(server) as channel:
+                events = operation_pb2_grpc.EventServiceStub(channel)
+                ptks = ptk_pb2_grpc.PtkServiceStub(channel)
+                calls = [
+                    events.WatchEvents(operation_pb2.WatchEventsRequest(), metadata=bearers[0]),
+                    ptks.WatchPtk(ptk_pb2.WatchPtkRequest(name="hour-speed"), metadata=bearers[0]),
+                ]
+                for call in calls:
+                    next(call)
+                for again in (
+                    events.WatchEvents(operation_pb2.WatchEventsRequest(), metadata=bearers[0]),
+                    ptks.WatchPtk(ptk_pb2.WatchPtkRequest(name="hour-speed"), metadata=bearers[0]),
+                ):
+                    told = refusal(lambda again=again: next(again))
+                    assert told == "RESOURCE_EXHAUSTED TOO_MANY_WATCHERS"
+                other = events.WatchEvents(operation_pb2.WatchEventsRequest(), metadata=bearers[1])
+                assert next(other).event.id == 1
+                for call in (*calls, other):
+                    call.cancel()
 
     def test_a_subscription_survives_a_restart_and_misses_nothing(self, tmp_path: Path) -> None:
         seen: list[int] = []
@@ -65,7 +101,8 @@ class TestWatching:
                     embedded.run("rides", until_ms=FIRST_MS + number * DAY_MS)
                     until(lambda number=number: seen[-1:] == [number])
                 else:
-                    # Nobody watches yet when this one comes: the connection is still being made anew.
+                    # Nobody watches yet when this one comes: the connection is still being made
+                    # anew.
                     embedded.run("rides", until_ms=FIRST_MS + number * DAY_MS)
                     until(lambda number=number: seen[-1:] == [number])
                     end()

@@ -1,4 +1,6 @@
-"""Metrics of what windows publish: versions, windows, those that fell short, and the age of the newest version."""
+"""Metrics of what windows publish: versions, windows, those that fell short, and the age of the
+newest version.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from ptklib.ledger.policy import Policy
 from ptkstore import Store
-from ptkstore.rpc.window_metrics import WindowMetrics
+from ptkstore.rpc.background.window_metrics import WindowMetrics
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 
 
 def scraped(store: Store) -> dict[str, float]:
     registry = CollectorRegistry()
-    home = store.home
-    registry.register(WindowMetrics(home.metadata, home.specs, home.public_ms))
+    parts = store.parts
+    registry.register(WindowMetrics(parts.metadata, parts.specs, parts.public_ms))
     lines = generate_latest(registry).decode().splitlines()
     found = (re.fullmatch(r"(sage_\w+\{.*\}) (\S+)", line) for line in lines)
     return {one[1]: float(one[2]) for one in found if one}
@@ -27,7 +29,9 @@ def test_what_windows_publish_is_told_and_a_short_one_counts(tmp_path: Path) -> 
     with Store(tmp_path, workers=0, clock=lambda: now[0]) as store:
         store.create_stream(spec(policy=Policy(epsilon=1, delta=0)))
         for name, statistic, target in (("large", "mean", 0.05), ("small", "count", 0.02)):
-            store.register(name, stream="rides", kind="statistics", config=config(statistic), target=target)
+            store.register(
+                name, stream="rides", kind="statistics", config=config(statistic), target=target
+            )
         assert scraped(store) == {
             'sage_states_published_total{stream="rides"}': 0,
             'sage_windows_total{stream="rides"}': 0,

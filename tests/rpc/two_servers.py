@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptkstore.client import Store
+from ptkstore import Store
 
 __all__ = ["ServerProcess", "served"]
 
@@ -44,7 +44,9 @@ class ServerProcess:
 
 
 @contextmanager
-def served(folder: Path, url: str, *, lease_seconds: float = 2.0, **more: str) -> Iterator[ServerProcess]:
+def served(
+    folder: Path, url: str, *, lease_seconds: float = 2.0, **more: str
+) -> Iterator[ServerProcess]:
     """A server; stopped at the end, unless it was killed before."""
     settings = {
         "SAGE__SERVER__ADDRESS": "127.0.0.1:0",
@@ -59,7 +61,12 @@ def served(folder: Path, url: str, *, lease_seconds: float = 2.0, **more: str) -
     with (
         (folder / "log").open("a") as log,
         subprocess.Popen(
-            command, cwd=_ROOT, env=os.environ | settings | more, stdout=subprocess.PIPE, stderr=log, text=True
+            command,
+            cwd=_ROOT,
+            env=os.environ | settings | more,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         ) as process,
     ):
         assert process.stdout is not None

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from ptklib.errors import SageError
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import WHOLE, Slice, TagRange
 from ptklib.privacy.costs import PureCost
+from ptkstore.api.columns import Column
+from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.ledger import Ledger
-from ptkstore.streams import Column, StreamReader, StreamSpec, StreamWriter
-from ptkstore.streams.binding import bind
+from ptkstore.streams import Ack, StreamReader, StreamWriter
+from ptkstore.streams.blocks.binding import bind
 
 BASE_MS = 1_767_225_600_000
 HOUR_MS = 3_600_000
@@ -45,11 +48,19 @@ def spec(**changes: Any) -> StreamSpec:
 def user_spec(**changes: Any) -> StreamSpec:
     """Cohorts of an hour."""
     policy = Policy(unit="user", epsilon=100, delta=0)
-    fields = {"policy": policy, "user_column": "who", "window_seconds": 3600, "records_per_user": 2, **changes}
+    fields = {
+        "policy": policy,
+        "user_column": "who",
+        "window_seconds": 3600,
+        "records_per_user": 2,
+        **changes,
+    }
     return spec(**fields)
 
 
-def batch(whos: Sequence[int], *, hours: Sequence[float] | float = 0.0, note: str = "x") -> pa.RecordBatch:
+def batch(
+    whos: Sequence[int], *, hours: Sequence[float] | float = 0.0, note: str = "x"
+) -> pa.RecordBatch:
     """One record per ``who``, ``hours`` after the beginning."""
     times = [hours] * len(whos) if isinstance(hours, int | float) else hours
     return pa.record_batch(
@@ -60,6 +71,27 @@ def batch(whos: Sequence[int], *, hours: Sequence[float] | float = 0.0, note: st
         ],
         names=["at", "who", "note"],
     )
+
+
+def append_together(
+    writer: StreamWriter, batches: Mapping[int, pa.RecordBatch]
+) -> list[Ack | SageError]:
+    """The answers to batches of one producer, by number, that are written as one group."""
+    handed: list[Any] = []
+    submit = writer._group.submit
+    writer._group.submit = handed.append  # type: ignore[method-assign,assignment]
+    try:
+        for seq, one in batches.items():
+            writer.append(one, producer="p", seq=seq)
+    finally:
+        writer._group.submit = submit  # type: ignore[method-assign]
+    answers: list[Ack | SageError] = []
+    for ticket in [writer._group.enqueue(one) for one in handed]:
+        try:
+            answers.append(writer._group.wait(ticket))
+        except SageError as refusal:
+            answers.append(refusal)
+    return answers
 
 
 class Store:
@@ -82,7 +114,9 @@ class Store:
         new = [one for one in blocks if one not in known]
         if new:
             self.ledger.add_blocks(self.spec.name, new)
-        return self.ledger.reserve(self.spec.name, [Slice(tuple(blocks), tags)], PureCost(epsilon="0.01"))
+        return self.ledger.reserve(
+            self.spec.name, [Slice(tuple(blocks), tags)], PureCost(epsilon="0.01")
+        )
 
     def whos(self, blocks: Sequence[str], tags: TagRange = WHOLE) -> list[int]:
         """The ``who`` of every record in the blocks, in order of arrival."""

@@ -1,4 +1,6 @@
-"""The list of what was acknowledged: after any life and any crash it says what was noted, but for the last note at most."""
+"""The list of what was acknowledged: after any life and any crash it says what was noted, but for
+the last note at most.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.streams import StreamDamaged, acknowledged
-from ptkstore.streams.acknowledged import Acknowledged, Extent, Known, forget, read_known
-from ptkstore.streams.vault import Vault
+from ptkstore.streams import StreamDamaged
+from ptkstore.streams.blocks import acknowledged
+from ptkstore.streams.blocks.acknowledged import Acknowledged, Extent, Known, forget, read_known
+from ptkstore.streams.blocks.vault import Vault
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, Store, batch
 
 TAGS = bytes(range(32))
@@ -44,7 +47,9 @@ def test_what_was_noted_is_read_again(vault: Vault) -> None:
     notes.destroyed()
     notes.close()
     again = Acknowledged(vault, TAGS)
-    assert again.known == Known({"a": extent(5)}, {"b"}, 7), "a destruction is finished by whoever comes next"
+    assert again.known == Known({"a": extent(5)}, {"b"}, 7), (
+        "a destruction is finished by whoever comes next"
+    )
     again.destroyed()
     again.begin()
     again.note({"b": extent(3)})
@@ -67,6 +72,21 @@ def test_it_does_not_grow_for_ever(vault: Vault, monkeypatch: pytest.MonkeyPatch
     assert known.extents == {f"block-{number % 7}": extent(number) for number in range(7993, 8000)}
 
 
+def test_a_destruction_is_noted_even_where_the_notes_are_put_together(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which note finds the file full is chance: it may be one that has to be there before files
+    go.
+    """
+    monkeypatch.setattr(acknowledged, "_LEAST_COMPACTED", 1)
+    monkeypatch.setattr(acknowledged, "_WASTE", 0)
+    names = [f"block-{number}" for number in range(8000)]
+    notes = begun(vault)
+    notes.note({"a": extent(1), names[0]: extent(2)})
+    notes.destroying(names)
+    assert read_known(vault, TAGS) == Known({"a": extent(1)}, set(names), 0)
+
+
 def test_a_note_that_was_cut_short_leaves_what_came_before(vault: Vault) -> None:
     path = vault.files / "acknowledged"
     notes = begun(vault)
@@ -83,7 +103,9 @@ def test_a_note_that_was_cut_short_leaves_what_came_before(vault: Vault) -> None
         assert known.extents == {"a": extent(1)}, cut
 
 
-@pytest.mark.parametrize("how", ["another key of tags", "another key", "gone", "empty", "shorter", "first record"])
+@pytest.mark.parametrize(
+    "how", ["another key of tags", "another key", "gone", "empty", "shorter", "first record"]
+)
 def test_a_list_that_is_not_ours_is_damage(vault: Vault, how: str) -> None:
     begun(vault).close()
     path, key = vault.files / "acknowledged", vault.keys / "acknowledged"

@@ -1,4 +1,6 @@
-"""A vault knows its ledger: a book that somebody made beside it opens nothing, however much budget it has."""
+"""A vault knows its ledger: a book that somebody made beside it opens nothing, however much budget
+it has.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from ptklib.errors import GrantRefused
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
-from ptkstore.client import Store
-from ptkstore.engine.home import Adapters, Home
-from ptkstore.engine.restoring import give_up_past
+from ptkstore import Store
+from ptkstore.engine.parts import Adapters, Parts
+from ptkstore.engine.safekeeping.restoring import give_up_past
 from ptkstore.ledger import Ledger
 from ptkstore.streams import StreamReader
-from ptkstore.streams.binding import bind
-from ptkstore.streams.opened import spend_and_open
+from ptkstore.streams.blocks.binding import bind
+from ptkstore.streams.reading.opened import spend_and_open
 from tests.engine.small import DAY_MS, FIRST_MS, day, open_store
 from tests.streams import rides
 
@@ -48,12 +50,16 @@ def grant_of(ledger: Ledger, blocks: list[str]) -> Grant:
 WAYS: dict[str, Callable[[rides.Store, Grant, Ledger], object]] = {
     "open_slice": lambda store, grant, ledger: store.reader.open_slice(grant, ledger),
     "count_blocks": lambda store, grant, ledger: store.reader.count_blocks(grant, ledger),
-    "spend_and_open": lambda store, grant, ledger: spend_and_open(store.path, store.spec, [grant], ledger),
+    "spend_and_open": lambda store, grant, ledger: spend_and_open(
+        store.path, store.spec, [grant], ledger
+    ),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_second_ledger_opens_nothing(store: rides.Store, sealed: list[str], second: Ledger, way: str) -> None:
+def test_a_second_ledger_opens_nothing(
+    store: rides.Store, sealed: list[str], second: Ledger, way: str
+) -> None:
     forged = grant_of(second, sealed)
     with pytest.raises(GrantRefused, match="LEDGER_FOREIGN"):
         WAYS[way](store, forged, second)
@@ -64,7 +70,9 @@ def test_a_second_ledger_opens_nothing(store: rides.Store, sealed: list[str], se
     assert store.whos(sealed) == [1, 2, 3]
 
 
-def test_a_vault_that_is_bound_to_nobody_opens_nothing(store: rides.Store, sealed: list[str]) -> None:
+def test_a_vault_that_is_bound_to_nobody_opens_nothing(
+    store: rides.Store, sealed: list[str]
+) -> None:
     (store.path / BOUND).unlink()
     with pytest.raises(GrantRefused, match="LEDGER_FOREIGN"):
         store.reader.open_slice(store.grant(sealed), store.ledger)
@@ -96,20 +104,20 @@ def test_an_older_store_is_bound_when_it_is_opened(tmp_path: Path) -> None:
         metadata.execute("DELETE FROM witness")
     metadata.close()
     with Store(tmp_path, workers=0) as store:
-        assert (tmp_path / BOUND).read_text() == store.home.ledger.identity
+        assert (tmp_path / BOUND).read_text() == store.parts.ledger.identity
 
 
 def test_a_restore_with_a_new_ledger_binds_anew_and_leaves_nothing_to_open(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         store.push("rides", day(0), seq=0)
-        store.home.writer("rides").seal_due(FIRST_MS + DAY_MS)
+        store.parts.writer("rides").seal_due(FIRST_MS + DAY_MS)
         spec = store.stream("rides")
     for lost in tmp_path.glob("ledger.*"):
         lost.unlink()
-    home = Home.open(tmp_path, workers=0)
-    give_up_past(home, FIRST_MS + DAY_MS)
-    home.close()
+    parts = Parts.open(tmp_path, workers=0)
+    give_up_past(parts, FIRST_MS + DAY_MS)
+    parts.close()
     assert not list(tmp_path.glob("streams/rides/*.block"))
     with Store(tmp_path, workers=0) as store:
-        assert (tmp_path / BOUND).read_text() == store.home.ledger.identity
-        assert StreamReader(tmp_path, spec).spend([], store.home.ledger) == {}
+        assert (tmp_path / BOUND).read_text() == store.parts.ledger.identity
+        assert StreamReader(tmp_path, spec).spend([], store.parts.ledger) == {}

@@ -1,4 +1,6 @@
-"""A writer whose write failed finds out by itself what is durable, and goes on: nothing acknowledged is lost or doubled."""
+"""A writer whose write failed finds out by itself what is durable, and goes on: nothing
+acknowledged is lost or doubled.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ptkstore.streams import StreamUnavailable, StreamWriter, breakdown
+from ptkstore.streams import StreamUnavailable, StreamWriter
+from ptkstore.streams.ingest import breakdown
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, Store, batch
 
@@ -55,13 +58,20 @@ def refused(call: Callable[[], object]) -> str:
 def test_it_goes_on_when_there_is_room_again(
     store: Store, monkeypatch: pytest.MonkeyPatch, name: str, after: int
 ) -> None:
-    """Two blocks: with ``after`` the first of them is durable already, and is taken back with the second."""
+    """Two blocks: with ``after`` the first of them is durable already, and is taken back with the
+    second.
+    """
     with store.writer() as writer:
         writer.append(batch([1, 2], hours=[0, 1]), producer="p", seq=1)
         again = batch([3, 4], hours=[0, 1])
         with failing(name, monkeypatch, after):
-            assert refused(lambda: writer.append(again, producer="p", seq=2)) == "STREAM_UNAVAILABLE"
-            assert refused(lambda: writer.append(batch([9]), producer="q", seq=0)) == "STREAM_UNAVAILABLE"
+            assert (
+                refused(lambda: writer.append(again, producer="p", seq=2)) == "STREAM_UNAVAILABLE"
+            )
+            assert (
+                refused(lambda: writer.append(batch([9]), producer="q", seq=0))
+                == "STREAM_UNAVAILABLE"
+            )
             assert refused(writer.check) == "STREAM_UNAVAILABLE"
             assert broken(writer)
         assert not writer.append(again, producer="p", seq=2).duplicate
@@ -71,6 +81,26 @@ def test_it_goes_on_when_there_is_room_again(
         assert sorted(store.whos(store.seal_all(writer))) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("name", ["pwrite", "fdatasync", "fsync"])
+def test_expiry_that_finds_no_room_is_made_good(
+    store: Store, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What is noted after the note that failed is believed at the next start all the same."""
+    with store.writer() as writer:
+        writer.append(batch([1, 2, 3], hours=[0, 1, 2]), producer="p", seq=1)
+        store.seal_all(writer, 2)
+        with failing(name, monkeypatch):
+            assert refused(lambda: writer.expire(FIRST)) == "STREAM_UNAVAILABLE"
+            assert broken(writer)
+        writer.expire(FIRST)
+        writer.append(batch([4], hours=2), producer="p", seq=2)
+        assert not broken(writer)
+    with store.writer() as writer:
+        assert not writer.dropped
+        assert writer.sealed() == [SECOND]
+        assert sorted(store.whos(store.seal_all(writer, 3)[1:])) == [3, 4]
+
+
 def test_a_file_that_could_not_be_cut_is_cut_before_anything_is_believed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +108,10 @@ def test_a_file_that_could_not_be_cut_is_cut_before_anything_is_believed(
     with store.writer() as writer:
         writer.append(batch([1]), producer="p", seq=1)
         with failing("fdatasync", monkeypatch), failing("ftruncate", monkeypatch):
-            assert refused(lambda: writer.append(batch([2]), producer="p", seq=2)) == "STREAM_UNAVAILABLE"
+            assert (
+                refused(lambda: writer.append(batch([2]), producer="p", seq=2))
+                == "STREAM_UNAVAILABLE"
+            )
             assert refused(writer.check) == "STREAM_UNAVAILABLE"
         assert not writer.append(batch([2]), producer="p", seq=2).duplicate
     assert store.after_restart() == [1, 2]
@@ -106,7 +139,9 @@ def test_a_session_that_could_not_be_written_down_is_not_given_out(
 
 
 @pytest.mark.parametrize("rounds", [30])
-def test_trying_again_leaks_no_descriptors(store: Store, monkeypatch: pytest.MonkeyPatch, rounds: int) -> None:
+def test_trying_again_leaks_no_descriptors(
+    store: Store, monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
     with store.writer() as writer:
         writer.append(batch([1, 2], hours=[0, 1]), producer="p", seq=1)
         before = len(os.listdir("/proc/self/fd"))
@@ -128,9 +163,13 @@ def test_a_closed_writer_stays_closed(store: Store) -> None:
     assert writer.fault is None
 
 
-def test_another_writer_cannot_come_in_between(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_writer_cannot_come_in_between(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with store.writer() as writer, failing("fdatasync", monkeypatch):
-        assert refused(lambda: writer.append(batch([1]), producer="p", seq=1)) == "STREAM_UNAVAILABLE"
+        assert (
+            refused(lambda: writer.append(batch([1]), producer="p", seq=1)) == "STREAM_UNAVAILABLE"
+        )
         assert refused(store.writer) == "STREAM_LOCKED"
 
 
@@ -140,7 +179,9 @@ def test_one_that_cannot_be_opened_says_so_and_leaves_nothing_open(
     before = len(os.listdir("/proc/self/fd"))
     with failing("fsync", monkeypatch):
         for _ in range(5):
-            assert refused(lambda: StreamWriter.open(tmp_path, rides.spec())) == "STREAM_UNAVAILABLE"
+            assert (
+                refused(lambda: StreamWriter.open(tmp_path, rides.spec())) == "STREAM_UNAVAILABLE"
+            )
     assert len(os.listdir("/proc/self/fd")) == before
     with StreamWriter.open(tmp_path, rides.spec()) as writer:
         assert not writer.append(batch([1]), producer="p", seq=1).duplicate

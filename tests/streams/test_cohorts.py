@@ -7,8 +7,8 @@ import pytest
 
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import Slice, TagRange
-from ptkstore.streams import Column
-from ptkstore.streams.member_log import CHUNK_BYTES
+from ptkstore.api.columns import Column
+from ptkstore.streams.cohorts.member_log import CHUNK_BYTES
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, HOUR_MS, Store, batch
 
@@ -17,7 +17,8 @@ A, B, C = (f"users-2026-01-01T0{k}:00Z" for k in range(3))
 
 def test_a_user_joins_the_cohort_of_the_first_record_and_stays(users: Store) -> None:
     with users.writer() as writer:
-        # User 1 is first seen in hour 0 and user 2 in hour 1; their later records follow them, whatever their time.
+        # User 1 is first seen in hour 0 and user 2 in hour 1; their later records follow them,
+        # whatever their time.
         writer.append(batch([1, 2], hours=[0, 1]), producer="p", seq=1)
         writer.append(batch([2, 1], hours=[0, 1]), producer="p", seq=2)
         users.seal_all(writer, 2)
@@ -46,7 +47,9 @@ def test_a_user_never_reaches_a_second_block(tmp_path: Path, late: str, restart:
 
 
 @pytest.mark.parametrize(("late", "expected"), [("oldest_open", [1, 1]), ("quarantine", [1])])
-def test_new_users_with_late_records_follow_the_rule(tmp_path: Path, late: str, expected: list[int]) -> None:
+def test_new_users_with_late_records_follow_the_rule(
+    tmp_path: Path, late: str, expected: list[int]
+) -> None:
     store = Store(tmp_path, rides.user_spec(late=late))
     with store.ledger, store.writer() as writer:
         writer.seal_due(BASE_MS + HOUR_MS)
@@ -67,14 +70,18 @@ def test_records_per_user_are_bounded_by_arrival(users: Store) -> None:
         opened = users.reader.open_slice(users.grant([A]), users.ledger)
         table = pa.Table.from_batches(opened)
     assert table.column("who").to_pylist() == [1, 1, 2, 3, 2]
-    offsets = [round((one - BASE_MS) / 3600) for one in table.column("at").cast(pa.int64()).to_pylist()]
+    offsets = [
+        round((one - BASE_MS) / 3600) for one in table.column("at").cast(pa.int64()).to_pylist()
+    ]
     assert offsets == [0, 1, 2, 4, 5]
 
 
 def test_the_bound_holds_in_every_slice_and_count(users: Store) -> None:
     with users.writer() as writer:
         for seq in range(5):
-            writer.append(batch([who for who in range(300) for _ in range(3)]), producer="p", seq=seq)
+            writer.append(
+                batch([who for who in range(300) for _ in range(3)]), producer="p", seq=seq
+            )
         users.seal_all(writer, 1)
     parts = [users.whos([A], TagRange.of_shares(*one)) for one in ((0, "0.5"), ("0.5", 1))]
     for part in parts:
@@ -95,19 +102,27 @@ def test_other_users_do_not_matter(tmp_path: Path) -> None:
             for seq in range(3):
                 rows = [(who, float(who % 3)) for who in range(seq * 5, seq * 5 + 10)]
                 rows = [*extra, *rows]
-                writer.append(batch([r[0] for r in rows], hours=[r[1] for r in rows]), producer="p", seq=seq)
+                writer.append(
+                    batch([r[0] for r in rows], hours=[r[1] for r in rows]), producer="p", seq=seq
+                )
                 writer.seal_due(BASE_MS + (seq + 1) * HOUR_MS)
-            found.append({block: [who for who in store.whos([block]) if who != 77] for block in (A, B, C)})
+            found.append(
+                {block: [who for who in store.whos([block]) if who != 77] for block in (A, B, C)}
+            )
     assert found[0] == found[1]
 
 
 def test_names_of_users_may_be_text_and_are_not_kept(tmp_path: Path) -> None:
     columns = (rides.COLUMNS[0], Column(name="who", type="string"))
-    store = Store(tmp_path, rides.user_spec(columns=columns, policy=Policy(unit="user", epsilon=100, delta=0)))
+    store = Store(
+        tmp_path, rides.user_spec(columns=columns, policy=Policy(unit="user", epsilon=100, delta=0))
+    )
     names = ["zoë-the-first", "adam-the-second", "zoë-the-first"]
     times = pa.array([BASE_MS] * 3, pa.timestamp("ms"))
     with store.ledger, store.writer() as writer:
-        writer.append(pa.record_batch([times, pa.array(names)], names=["at", "who"]), producer="p", seq=1)
+        writer.append(
+            pa.record_batch([times, pa.array(names)], names=["at", "who"]), producer="p", seq=1
+        )
         store.seal_all(writer, 1)
         opened = store.reader.open_slice(store.grant([A]), store.ledger)
         assert pa.Table.from_batches(opened).column("who").to_pylist() == names

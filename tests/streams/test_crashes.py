@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.streams import StreamDamaged, StreamWriter
-from ptkstore.streams.block_file import walk
-from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
+from ptkstore.streams import Ack, StreamDamaged
+from ptkstore.streams.blocks.file import walk
+from tests.streams.rides import (
+    BASE_MS,
+    FIRST,
+    HOUR_MS,
+    SECOND,
+    THIRD,
+    Store,
+    append_together,
+    batch,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +32,10 @@ def block(store: Store, name: str) -> Path:
 
 
 def notes(store: Store) -> Path:
-    """What was acknowledged. As it was before an append, it tells of a crash before the append was answered."""
+    """What was acknowledged.
+
+    As it was before an append, it tells of a crash before the append was answered.
+    """
     return store.path / "streams/rides/acknowledged"
 
 
@@ -87,7 +99,26 @@ def test_damage_in_front_of_what_was_promised_is_no_torn_tail(store: Store, wher
     assert path.read_bytes() == bytes(body)
 
 
-@pytest.mark.parametrize("lost", [[FIRST], [SECOND], [THIRD], [FIRST, SECOND], [SECOND, THIRD], [FIRST, SECOND, THIRD]])
+def test_damage_in_the_last_of_what_was_promised_is_no_torn_tail(store: Store) -> None:
+    """The file is as long as it was and ends as it did; no later frame knows better: the note alone
+    does.
+    """
+    with store.writer() as writer:
+        writer.append(batch([1]), producer="p", seq=1)
+        writer.append(batch(range(2000, 2500)), producer="p", seq=2)
+    path = block(store, FIRST)
+    body = bytearray(path.read_bytes())
+    body[(starts(path)[-1] + len(body)) // 2] ^= 1
+    path.write_bytes(body)
+    with pytest.raises(StreamDamaged) as error:
+        store.writer()
+    assert error.value.reason == "STREAM_DAMAGED"
+    assert path.read_bytes() == bytes(body)
+
+
+@pytest.mark.parametrize(
+    "lost", [[FIRST], [SECOND], [THIRD], [FIRST, SECOND], [SECOND, THIRD], [FIRST, SECOND, THIRD]]
+)
 def test_a_batch_that_is_there_in_part_is_not_there(store: Store, lost: list[str]) -> None:
     names = (FIRST, SECOND, THIRD)
     with store.writer() as writer:
@@ -105,35 +136,25 @@ def test_a_batch_that_is_there_in_part_is_not_there(store: Store, lost: list[str
     assert store.after_restart() == [1, 2, 3, 4, 5, 6]
 
 
-def test_batches_behind_an_incomplete_one_go_with_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One group. A part of batch 2 is lost in the second block; 3 and 4 lie behind it in the first, 4 also in the third."""
+def test_batches_behind_an_incomplete_one_go_with_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One group.
+
+    A part of batch 2 is lost in the second block; 3 and 4 lie behind it in the first, 4 also in the
+    third.
+    """
     with store.writer() as writer:
         writer.append(batch([1]), producer="p", seq=1)
         before, noted = block(store, FIRST).stat().st_size, notes(store).read_bytes()
-        tickets = [
-            writer._group.enqueue(_checked(writer, "p", seq, whos, hours))
-            for seq, whos, hours in ((2, [2, 3], [0.0, 1.0]), (3, [4], [0.0]), (4, [5, 6], [0.0, 2.0]))
-        ]
-        for ticket in tickets:
-            writer._group.wait(ticket)
+        group = {2: batch([2, 3], hours=[0, 1]), 3: batch([4]), 4: batch([5, 6], hours=[0, 2])}
+        assert append_together(writer, group) == [Ack(False, BASE_MS)] * 3
     os.truncate(block(store, SECOND), 0)
     notes(store).write_bytes(noted)
     with store.writer():
         assert block(store, FIRST).stat().st_size == before
         assert block(store, THIRD).stat().st_size == 0
     assert store.after_restart() == [1]
-
-
-def _checked(writer: StreamWriter, producer: str, seq: int, whos: list[int], hours: list[float]):  # type: ignore[no-untyped-def]
-    """What `append` would hand to the group."""
-    caught: list[object] = []
-    submit = writer._group.submit
-    writer._group.submit = caught.append  # type: ignore[method-assign,assignment]
-    try:
-        writer.append(batch(whos, hours=hours), producer=producer, seq=seq)
-    finally:
-        writer._group.submit = submit  # type: ignore[method-assign]
-    return caught[0]
 
 
 @pytest.mark.parametrize("stop_after", range(8))
@@ -179,7 +200,9 @@ with StreamWriter.open(sys.argv[1], rides.spec()) as writer:
 
 
 def killed_after(store: Store, first: int, answers: int) -> list[tuple[int, int]]:
-    """Produce from ``first`` on in a process that is killed after some answers; all (seq, duplicate) that it gave."""
+    """Produce from ``first`` on in a process that is killed after some answers; all (seq,
+    duplicate) that it gave.
+    """
     command = [sys.executable, "-c", _PRODUCER, str(store.path), str(first)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput
-from ptkstore.streams import Column
-from ptkstore.streams.encoding import Encoding
-from ptkstore.streams.refused import RefusedRecords
+from ptkstore.api.columns import Column
+from ptkstore.api.refused import RefusedRecords
+from ptkstore.streams.blocks.encoding import Encoding
 from tests.streams import rides
 
 AT = rides.COLUMNS[0]
@@ -26,14 +26,20 @@ def through(column: Column, values: pa.Array, rule: str) -> list[Any]:
     made = encoding(column, rule)
     times = pa.array([rides.BASE_MS] * len(values), pa.timestamp("ms"))
     stored = made.encode(pa.record_batch([times, values], names=["at", column.name]))
-    plain = pa.RecordBatch.from_arrays(stored.columns, schema=pa.schema(list(made.stored_schema)[1:]))
+    plain = pa.RecordBatch.from_arrays(
+        stored.columns, schema=pa.schema(list(made.stored_schema)[1:])
+    )
     found: list[Any] = made.decode(plain).column(1).to_pylist()
     return found
 
 
 def left_out(column: Column, values: pa.Array, rule: str) -> tuple[RefusedRecords, ...]:
     times = pa.array([rides.BASE_MS] * len(values), pa.timestamp("ms"))
-    return encoding(column, rule).encode(pa.record_batch([times, values], names=["at", column.name])).refused
+    return (
+        encoding(column, rule)
+        .encode(pa.record_batch([times, values], names=["at", column.name]))
+        .refused
+    )
 
 
 INT = Column(name="x", type="int64", lower=-5, upper=5)
@@ -52,7 +58,11 @@ DAY = Column(name="x", type="timestamp[s]", lower="2026-01-01", upper="2026-01-0
         (INT, pa.array([-6, -5, 0, 5, 6]), [-5, -5, 0, 5, 5]),
         (FLOAT, pa.array([-INF, -1.5, 0.5, NAN, INF]), [-1, -1, 0.5, -1, 1]),
         (WORD, pa.array(["abcde", "öööö", "ab"]), ["abcd", "öö", "ab"]),
-        (ZONE, pa.array(["b", "c", "a", "other"]).dictionary_encode(), ["b", "other", "a", "other"]),
+        (
+            ZONE,
+            pa.array(["b", "c", "a", "other"]).dictionary_encode(),
+            ["b", "other", "a", "other"],
+        ),
         (TEXT, pa.array(["b", "c", "a"]), ["b", "other", "a"]),
         (CODE, pa.array([1, 7, 2], pa.int32()), [1, 9, 2]),
     ],
@@ -64,7 +74,9 @@ def test_values_outside_are_clipped_or_refused_without_being_told(
     kept = [one for one, bound in zip(sent.to_pylist(), clipped, strict=True) if one == bound]
     assert through(column, sent, "refuse") == kept
     wrong = [one != bound for one, bound in zip(sent.to_pylist(), clipped, strict=True)]
-    assert left_out(column, sent, "refuse") == (("x", "OUT_OF_BOUNDS", sum(wrong), wrong.index(True)),)
+    assert left_out(column, sent, "refuse") == (
+        ("x", "OUT_OF_BOUNDS", sum(wrong), wrong.index(True)),
+    )
     assert left_out(column, sent, "clip") == ()
 
 
@@ -115,7 +127,10 @@ def test_a_dictionary_may_come_in_any_order_and_index(order: list[str], index: p
 def test_nulls_are_refused_or_kept_by_the_column(column: Column, sent: pa.Array) -> None:
     assert len(through(column, sent, "clip")) == 2
     assert left_out(column, sent, "clip") == (("x", "NULL_VALUE", 1, 0),)
-    assert left_out(column, sent, "refuse") == (("x", "NULL_VALUE", 1, 0), ("x", "OUT_OF_BOUNDS", 1, 1))
+    assert left_out(column, sent, "refuse") == (
+        ("x", "NULL_VALUE", 1, 0),
+        ("x", "OUT_OF_BOUNDS", 1, 1),
+    )
     assert through(column, sent, "refuse") == sent.to_pylist()[2:]
     fields = {**column.as_json(), "nullable": True}
     found = through(Column.from_json(fields), sent, "clip")
@@ -131,7 +146,9 @@ def test_nulls_are_refused_or_kept_by_the_column(column: Column, sent: pa.Array)
         lambda good: good.select(["x", "at"]),
         lambda good: good.rename_columns(["at", "y"]),
         lambda good: pa.record_batch([NOW, pa.array([1], pa.int32())], names=["at", "x"]),
-        lambda good: pa.record_batch([NOW.cast(pa.timestamp("us")), pa.array([1])], names=["at", "x"]),
+        lambda good: pa.record_batch(
+            [NOW.cast(pa.timestamp("us")), pa.array([1])], names=["at", "x"]
+        ),
         lambda good: pa.record_batch([NOW, pa.array([1]), pa.array([1])], names=["at", "x", "z"]),
     ],
 )
@@ -152,8 +169,12 @@ def test_a_batch_that_would_read_beyond_its_buffers_is_refused() -> None:
     assert error.value.reason == "BATCH_INVALID"
 
 
-def dictionary(indices: list[int], dictionary_values: pa.Array, valid: int | None, null_count: int) -> pa.Array:
-    """A dictionary column as another process may claim it to be; ``valid`` are the bits of the validity bitmap."""
+def dictionary(
+    indices: list[int], dictionary_values: pa.Array, valid: int | None, null_count: int
+) -> pa.Array:
+    """A dictionary column as another process may claim it to be; ``valid`` are the bits of the
+    validity bitmap.
+    """
     bitmap = None if valid is None else pa.py_buffer(bytes([valid]))
     numbers = pa.py_buffer(np.array(indices, np.int8).tobytes())
     inner = pa.Array.from_buffers(pa.int8(), len(indices), [bitmap, numbers], null_count=null_count)
@@ -161,10 +182,16 @@ def dictionary(indices: list[int], dictionary_values: pa.Array, valid: int | Non
 
 
 TWO = pa.array(["a", "b"])
-NOT_UTF8 = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
+NOT_UTF8 = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+)
 OFFSETS = np.array([0, 127, 1], np.int32).tobytes()
-WILD_OFFSET = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(OFFSETS), pa.py_buffer(b"a")])
-LYING = pa.Array.from_buffers(pa.int64(), 2, [pa.py_buffer(b"\0"), pa.py_buffer(bytes(16))], null_count=1)
+WILD_OFFSET = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(OFFSETS), pa.py_buffer(b"a")]
+)
+LYING = pa.Array.from_buffers(
+    pa.int64(), 2, [pa.py_buffer(b"\0"), pa.py_buffer(bytes(16))], null_count=1
+)
 
 
 @pytest.mark.parametrize(
@@ -185,10 +212,14 @@ LYING = pa.Array.from_buffers(pa.int64(), 2, [pa.py_buffer(b"\0"), pa.py_buffer(
         (INT, LYING, False),
     ],
 )
-def test_what_arrow_finds_unsound_is_refused_and_nothing_else(column: Column, sent: pa.Array, sound: bool) -> None:
+def test_what_arrow_finds_unsound_is_refused_and_nothing_else(
+    column: Column, sent: pa.Array, sound: bool
+) -> None:
     """Arrow's own verdict is the reference: `encode` reaches it a faster way."""
     made = encoding(Column.from_json({**column.as_json(), "nullable": True}), "clip")
-    batch = pa.record_batch([pa.array([rides.BASE_MS] * len(sent), pa.timestamp("ms")), sent], names=["at", "x"])
+    batch = pa.record_batch(
+        [pa.array([rides.BASE_MS] * len(sent), pa.timestamp("ms")), sent], names=["at", "x"]
+    )
     if sound:
         batch.validate(full=True)
         made.encode(batch)
@@ -200,14 +231,21 @@ def test_what_arrow_finds_unsound_is_refused_and_nothing_else(column: Column, se
     assert error.value.reason == "BATCH_INVALID"
 
 
-@pytest.mark.parametrize("domain", [(1, 2, 3), (3, 2, 1), (1, 3, 2), (2**63 - 1, -(2**63)), (5,), (-1, 0, 1)])
+@pytest.mark.parametrize(
+    "domain", [(1, 2, 3), (3, 2, 1), (1, 3, 2), (2**63 - 1, -(2**63)), (5,), (-1, 0, 1)]
+)
 @pytest.mark.parametrize("nullable", [False, True])
-def test_places_in_a_domain_of_numbers_are_found_however_it_is_ordered(domain: tuple[int, ...], nullable: bool) -> None:
+def test_places_in_a_domain_of_numbers_are_found_however_it_is_ordered(
+    domain: tuple[int, ...], nullable: bool
+) -> None:
     column = Column(name="x", type="int64", domain=domain, nullable=nullable)
     inside = [*reversed(domain), *domain, *([None] if nullable else [])]
     assert through(column, pa.array(inside, pa.int64()), "refuse") == inside
     outside = [-(2**63) + 1, 77, 2**63 - 2]
-    assert through(column, pa.array([*inside, *outside], pa.int64()), "clip") == [*inside, *[domain[0]] * 3]
+    assert through(column, pa.array([*inside, *outside], pa.int64()), "clip") == [
+        *inside,
+        *[domain[0]] * 3,
+    ]
 
 
 def test_a_schema_that_was_right_does_not_excuse_the_next() -> None:
@@ -231,5 +269,7 @@ def test_a_huge_batch_is_refused() -> None:
     rows = (1 << 20) + 1
     times = pa.array(np.full(rows, rides.BASE_MS), pa.timestamp("ms"))
     with pytest.raises(InvalidInput) as error:
-        encoding(INT, "clip").encode(pa.record_batch([times, pa.array(np.zeros(rows, "int64"))], names=["at", "x"]))
+        encoding(INT, "clip").encode(
+            pa.record_batch([times, pa.array(np.zeros(rows, "int64"))], names=["at", "x"])
+        )
     assert error.value.reason == "BATCH_TOO_LARGE"

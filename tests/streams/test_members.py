@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from ptkstore.streams import StreamDamaged, StreamWriter
-from ptkstore.streams import member_log as member_log_module
-from ptkstore.streams.member_log import CHUNK_BYTES, MemberLog, Members
+from ptkstore.streams.blocks.vault import Vault
+from ptkstore.streams.cohorts import member_log as member_log_module
+from ptkstore.streams.cohorts.member_log import CHUNK_BYTES, MemberLog, Members
 from ptkstore.streams.tags import Tags, user_tags
-from ptkstore.streams.vault import Vault
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, HOUR_MS, Store, batch
 
@@ -59,7 +59,9 @@ def joined(users: Store) -> Store:
 
 class TestDamage:
     @pytest.mark.parametrize("share", [0.0, 0.1, 0.33, 0.5, 0.8, 0.99])
-    def test_a_flipped_bit_stops_the_stream_and_nothing_is_cut(self, joined: Store, share: float) -> None:
+    def test_a_flipped_bit_stops_the_stream_and_nothing_is_cut(
+        self, joined: Store, share: float
+    ) -> None:
         path = log(joined)
         # 30 records of one user: 76 bytes each; the rest of the file is padding.
         length = min(path.stat().st_size, 30 * 76)
@@ -88,7 +90,9 @@ class TestDamage:
         assert refusal(joined) == "STREAM_DAMAGED"
 
     @pytest.mark.parametrize("which", [log, witness])
-    def test_a_file_that_is_gone_is_noticed(self, joined: Store, which: Callable[[Store], Path]) -> None:
+    def test_a_file_that_is_gone_is_noticed(
+        self, joined: Store, which: Callable[[Store], Path]
+    ) -> None:
         which(joined).unlink()
         assert refusal(joined) == "STREAM_DAMAGED"
 
@@ -113,13 +117,19 @@ class TestDamage:
         assert refusal(joined) == "STREAM_DAMAGED"
 
     def test_a_witness_that_was_torn_leaves_the_one_before(self, joined: Store) -> None:
-        """A crash tears the slot that is being written; the record is whole and chained, so nobody is forgotten."""
+        """A crash tears the slot that is being written; the record is whole and chained, so nobody
+        is forgotten.
+        """
         slots = witness(joined).read_bytes()
         for slot in (0, 1):
-            witness(joined).write_bytes(slots[: slot * 4096] + os.urandom(40) + slots[slot * 4096 + 40 :])
+            witness(joined).write_bytes(
+                slots[: slot * 4096] + os.urandom(40) + slots[slot * 4096 + 40 :]
+            )
             with joined.writer() as writer:
                 writer.append(batch(range(30), hours=1), producer="q", seq=slot)
-                assert (writer._cohorts.find(tags_of(joined, range(30))) == BASE_MS // HOUR_MS).all()  # type: ignore[union-attr]
+                assert (
+                    writer._cohorts.find(tags_of(joined, range(30))) == BASE_MS // HOUR_MS  # type: ignore[union-attr]
+                ).all()
             slots = witness(joined).read_bytes()
         witness(joined).write_bytes(os.urandom(8192))
         assert refusal(joined) == "STREAM_DAMAGED"
@@ -132,7 +142,9 @@ def tags_of(store: Store, whos: range) -> Tags:
 class TestCrashes:
     @pytest.mark.parametrize("torn", [0, 1, 40, 75, 76, 100, 4096])
     def test_what_lies_behind_the_witnessed_end_may_be_torn(self, users: Store, torn: int) -> None:
-        """A record that was begun and not witnessed: a whole one is taken, any other counts for nothing."""
+        """A record that was begun and not witnessed: a whole one is taken, any other counts for
+        nothing.
+        """
         with users.writer() as writer:
             writer.append(batch([1]), producer="p", seq=1)
         acknowledged = users.path / "streams/rides/acknowledged"
@@ -156,11 +168,20 @@ class TestCrashes:
     def test_a_batch_that_is_sent_again_after_a_crash_at_any_sync_gives_the_same(
         self, tmp_path: Path, late: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Users 1 and 2 are known, 3 to 6 are new; whatever became durable, sending again puts each where it belongs."""
-        first, second = batch([1, 2], hours=[0, 1]), batch([1, 2, 3, 4, 5, 6, 3], hours=[2, 2, 0, 1, 2, 3, 1])
+        """Users 1 and 2 are known, 3 to 6 are new; whatever became durable, sending again puts each
+        where it belongs, and so does what they send later: frames without a join would let them join
+        elsewhere.
+        """
+        first, second, third = (
+            batch([1, 2], hours=[0, 1]),
+            batch([1, 2, 3, 4, 5, 6, 3], hours=[2, 2, 0, 1, 2, 3, 1]),
+            batch([3, 4, 5], hours=[3, 3, 3]),
+        )
         outcomes = []
         for stop_after in range(40):
-            store = Store(_folder(tmp_path, stop_after), rides.user_spec(late=late, records_per_user=5))
+            store = Store(
+                _folder(tmp_path, stop_after), rides.user_spec(late=late, records_per_user=5)
+            )
             with store.ledger:
                 writer = store.writer()
                 writer.append(first, producer="p", seq=1)
@@ -173,13 +194,14 @@ class TestCrashes:
                 writer.close()
                 with store.writer() as writer:
                     writer.append(second, producer="p", seq=2)
+                    writer.append(third, producer="p", seq=3)
                     blocks = store.seal_all(writer)
                     outcomes.append([sorted(store.whos([one])) for one in blocks])
             if not died():
                 break
         assert stop_after > 5, "there was something to interrupt"
         assert all(one == outcomes[-1] for one in outcomes)
-        assert outcomes[-1] == [[1, 1, 3, 3], [2, 2, 4], [5], [6], []]
+        assert outcomes[-1] == [[1, 1, 3, 3, 3], [2, 2, 4, 4], [5, 5], [6], []]
 
     def test_after_a_failed_write_the_same_writer_knows_what_is_durable(
         self, users: Store, monkeypatch: pytest.MonkeyPatch
@@ -211,7 +233,9 @@ def _folder(path: Path, number: int) -> Path:
 
 
 def _dying(patch: pytest.MonkeyPatch, stop_after: int) -> Callable[[], bool]:
-    """Let the process be interrupted at the sync with that number; the answer says whether it came to that."""
+    """Let the process be interrupted at the sync with that number; the answer says whether it came
+    to that.
+    """
     calls = [0]
     real = {name: getattr(os, name) for name in SYNCS}
 
@@ -251,16 +275,23 @@ def v1_entry(tags: Tags, number: int) -> bytes:
 class TestOldFormat:
     @pytest.fixture
     def old(self, users: Store) -> Store:
-        """A store as an earlier version left it: 0 to 9 in a cohort that is gone, 10 to 12 in the next."""
+        """A store as an earlier version left it: 0 to 9 in a cohort that is gone, 10 to 12 in the
+        next.
+        """
         with users.writer() as writer:
             writer.seal_due(BASE_MS + HOUR_MS)
         log(users).unlink()
         witness(users).unlink()
         progress = users.path / "streams/rides/progress.json"
         # Nor was there a digest behind it.
-        progress.write_text(progress.read_text().partition("\n")[0].replace('"members_kept":true,', ""))
+        progress.write_text(
+            progress.read_text().partition("\n")[0].replace('"members_kept":true,', "")
+        )
         number = BASE_MS // HOUR_MS
-        entries = [v1_entry(tags_of(users, range(10)), number), v1_entry(tags_of(users, range(10, 13)), number + 1)]
+        entries = [
+            v1_entry(tags_of(users, range(10)), number),
+            v1_entry(tags_of(users, range(10, 13)), number + 1),
+        ]
         (users.path / "streams/rides/members").write_bytes(b"".join(entries))
         return users
 
@@ -268,7 +299,9 @@ class TestOldFormat:
         for seq in (1, 2):
             with old.writer() as writer:
                 writer.append(batch([0, 9, 10, 12, 50], hours=2), producer="p", seq=seq)
-        assert [one.name for one in (old.path / "streams/rides").glob("members*")] == ["members-1.log"]
+        assert [one.name for one in (old.path / "streams/rides").glob("members*")] == [
+            "members-1.log"
+        ]
         with old.writer() as writer:
             old.seal_all(writer, 3)
             assert sorted(old.whos([B])) == [10, 10, 12, 12]
@@ -283,7 +316,9 @@ class TestOldFormat:
         assert path.read_bytes() == before
 
     @pytest.mark.parametrize("cut", [1, 10, 24, 43])
-    def test_an_entry_that_a_crash_cut_short_was_not_acknowledged(self, old: Store, cut: int) -> None:
+    def test_an_entry_that_a_crash_cut_short_was_not_acknowledged(
+        self, old: Store, cut: int
+    ) -> None:
         path = old.path / "streams/rides/members"
         path.write_bytes(path.read_bytes()[:-cut])
         with old.writer() as writer:
@@ -336,9 +371,16 @@ class TestNothingIsTold:
         ],
     )
     def test_an_append_makes_and_syncs_as_many_files_whoever_is_in_it(
-        self, tmp_path: Path, late: str, whos: list[int], hours: list[float], monkeypatch: pytest.MonkeyPatch
+        self,
+        tmp_path: Path,
+        late: str,
+        whos: list[int],
+        hours: list[float],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """User 7 is nobody, of a cohort that is gone, of the oldest open one, or of one or another that is open."""
+        """User 7 is nobody, of a cohort that is gone, of the oldest open one, or of one or another
+        that is open.
+        """
         heard: list[object] = []
         for joined_at in (None, 0, 2, 3, 4):
             store = Store(_folder(tmp_path, len(heard)), rides.user_spec(late=late))
@@ -352,7 +394,11 @@ class TestNothingIsTold:
                 with monkeypatch.context() as patch:
                     calls = counted(patch)
                     answer = writer.append(batch(whos, hours=hours), producer="p", seq=3)
-                files = sorted(one.name for folder in ("streams", "keys") for one in (store.path / folder).rglob("*"))
+                files = sorted(
+                    one.name
+                    for folder in ("streams", "keys")
+                    for one in (store.path / folder).rglob("*")
+                )
                 heard.append((answer, calls, files))
         assert all(one == heard[0] for one in heard)
 
@@ -425,9 +471,11 @@ def members(whos: range) -> Members:
     return Members(np.array(whos, dtype=np.uint64), np.full(len(whos), -5, dtype=np.int64))
 
 
-def test_a_damaged_list_of_members_does_not_keep_a_restore_from_ending_the_stream(joined: Store) -> None:
-    from ptkstore.streams.cohorts import forget_members
-    from ptkstore.streams.progress import Progress
+def test_a_damaged_list_of_members_does_not_keep_a_restore_from_ending_the_stream(
+    joined: Store,
+) -> None:
+    from ptkstore.streams.cohorts.cohorts import forget_members
+    from ptkstore.streams.progress.progress import Progress
 
     flipped(log(joined), 5)
     assert refusal(joined) == "STREAM_DAMAGED"

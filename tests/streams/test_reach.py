@@ -1,4 +1,6 @@
-"""How far a batch may reach: judged from its event times and the watermark, whoever and whatever was there before."""
+"""How far a batch may reach: judged from its event times and the watermark, whoever and whatever
+was there before.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput, Refused
+from ptkstore.api.stream_spec import MAX_BLOCKS, MAX_HORIZON_BLOCKS
 from ptkstore.streams import Ack
-from ptkstore.streams.reach import MAX_BLOCKS, check_reach
+from ptkstore.streams.ingest.reach import check_reach
 from ptkstore.streams.spans import Spans
-from ptkstore.streams.spec import MAX_HORIZON_BLOCKS
 from tests.streams import rides
-from tests.streams.rides import BASE_MS, HOUR_MS, Store, batch
+from tests.streams.rides import BASE_MS, HOUR_MS, Store, append_together, batch
 
 FIRST = BASE_MS // HOUR_MS
 
@@ -54,8 +56,10 @@ def test_what_was_in_reach_stays_in_reach(numbers: list[int], oldest_open: int, 
 
 
 @pytest.mark.parametrize("seen", ["nobody", "everybody", "victim", "others"])
-def test_neither_members_nor_open_blocks_have_a_say(tmp_path: Path, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptkstore.streams.reach.MAX_BLOCKS", 8)
+def test_neither_members_nor_open_blocks_have_a_say(
+    tmp_path: Path, seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ptkstore.streams.ingest.reach.MAX_BLOCKS", 8)
     store = Store(tmp_path, rides.user_spec(horizon_blocks=12))
     crowd, victim = list(range(100, 108)), 7
     known = {"nobody": [], "everybody": [*crowd, victim], "victim": [victim], "others": crowd}[seen]
@@ -74,7 +78,8 @@ def test_neither_members_nor_open_blocks_have_a_say(tmp_path: Path, seen: str, m
 
 
 @pytest.mark.parametrize(
-    ("hours", "reason"), [(list(range(MAX_BLOCKS + 1)), "BATCH_TOO_WIDE"), ([5000] * (MAX_BLOCKS + 1), "EVENT_TOO_FAR")]
+    ("hours", "reason"),
+    [(list(range(MAX_BLOCKS + 1)), "BATCH_TOO_WIDE"), ([5000] * (MAX_BLOCKS + 1), "EVENT_TOO_FAR")],
 )
 def test_what_is_refused_joins_nobody(users: Store, hours: list[float], reason: str) -> None:
     whos = list(range(len(hours)))
@@ -85,6 +90,22 @@ def test_what_is_refused_joins_nobody(users: Store, hours: list[float], reason: 
         writer.append(batch(whos, hours=0), producer="p", seq=1)
         (block, *_) = users.seal_all(writer, 1)
         assert users.whos([block]) == whos
+
+
+def test_what_is_refused_joins_nobody_with_what_is_accepted_beside_it(users: Store) -> None:
+    """Users join when the group is written: those of a batch in it that was refused must not be
+    among them.
+    """
+    whos = list(range(MAX_BLOCKS + 1))
+    with users.writer() as writer:
+        wide = batch(whos, hours=[1.0 + k for k in whos])
+        refusal, accepted = append_together(writer, {1: wide, 2: batch([1000])})
+        assert isinstance(refusal, InvalidInput)
+        assert refusal.reason == "BATCH_TOO_WIDE"
+        assert accepted == Ack(False, BASE_MS)
+        writer.append(batch(whos, hours=0), producer="p", seq=1)
+        (block, *_) = users.seal_all(writer, 1)
+        assert users.whos([block]) == [1000, *whos]
 
 
 def test_a_stream_has_no_more_open_blocks_than_its_horizon(tmp_path: Path) -> None:
@@ -104,7 +125,9 @@ def test_a_stream_has_no_more_open_blocks_than_its_horizon(tmp_path: Path) -> No
 
 
 def test_a_history_of_many_blocks_is_taken_in_steps(tmp_path: Path) -> None:
-    """The watermark lags behind at first: whatever is refused is taken when it has moved, under the same number."""
+    """The watermark lags behind at first: whatever is refused is taken when it has moved, under the
+    same number.
+    """
     store = Store(tmp_path, rides.spec(horizon_blocks=24))
     with store.ledger, store.writer() as writer:
         for day in range(5):

@@ -13,8 +13,8 @@ from ptklib.errors import GrantRefused, InvalidInput, SageError
 from ptklib.ledger.slices import Slice, TagRange
 from ptklib.privacy.costs import PureCost
 from ptkstore.streams import BlockRefused, StreamDamaged
-from ptkstore.streams.block_file import walk
-from ptkstore.streams.reader import MAX_ROWS
+from ptkstore.streams.blocks.file import walk
+from ptkstore.streams.reading.reader import MAX_ROWS
 from tests.streams.rides import FIRST, SECOND, Store, batch
 
 
@@ -47,7 +47,10 @@ def test_the_grant_is_spent_before_anything_is_read(full: Store) -> None:
     ("spoil", "reason"),
     [
         (lambda store, grant: replace(grant, slices=(Slice((FIRST, SECOND)),)), "GRANT_FORGED"),
-        (lambda store, grant: replace(grant, slices=(Slice((FIRST,), TagRange(0, 5)),)), "GRANT_FORGED"),
+        (
+            lambda store, grant: replace(grant, slices=(Slice((FIRST,), TagRange(0, 5)),)),
+            "GRANT_FORGED",
+        ),
         (lambda store, grant: replace(grant, charge=grant.charge + 1), "GRANT_FORGED"),
         (lambda store, grant: replace(grant, mac=bytes(32)), "GRANT_FORGED"),
         (lambda store, grant: replace(grant, stream="other"), "GRANT_WRONG_STREAM"),
@@ -58,10 +61,17 @@ def test_the_grant_is_spent_before_anything_is_read(full: Store) -> None:
 )
 @pytest.mark.parametrize("door", ["open_slice", "count_blocks"])
 def test_without_a_good_grant_nothing_opens(
-    full: Store, spoil: Callable[[Store, object], object], reason: str, door: str, monkeypatch: pytest.MonkeyPatch
+    full: Store,
+    spoil: Callable[[Store, object], object],
+    reason: str,
+    door: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grant = spoil(full, full.grant([FIRST]))
-    monkeypatch.setattr("ptkstore.streams.reader.unlock", lambda *_: pytest.fail("decrypted without a grant"))
+    monkeypatch.setattr(
+        "ptkstore.streams.reading.reader.unlock",
+        lambda *_: pytest.fail("decrypted without a grant"),
+    )
     with pytest.raises(GrantRefused) as error:
         getattr(full.reader, door)(grant, full.ledger)
     assert error.value.reason == reason
@@ -83,14 +93,17 @@ def test_tag_slices_are_disjoint_and_cover_everything(full: Store, cuts: int) ->
     parts = [full.whos([FIRST], one) for one in ranges]
     assert sorted(who for part in parts for who in part) == list(range(4000))
     for part in parts:
-        # Five standard deviations of a binomial; a tag that depended on the record would be far out.
+        # Five standard deviations of a binomial; a tag that depended on the record would be far
+        # out.
         assert abs(len(part) - 4000 / cuts) <= 5 * np.sqrt(4000 / cuts)
         assert part == sorted(part), "in order of arrival"
 
 
 def test_a_slice_means_the_same_records_every_time(full: Store) -> None:
     tenth = TagRange.of_shares(0, "0.1")
-    assert full.whos([FIRST, SECOND], tenth) == full.whos([FIRST], tenth) + full.whos([SECOND], tenth)
+    assert full.whos([FIRST, SECOND], tenth) == full.whos([FIRST], tenth) + full.whos(
+        [SECOND], tenth
+    )
 
 
 def test_several_slices_of_one_grant_are_read_once_each(full: Store) -> None:
@@ -98,14 +111,19 @@ def test_several_slices_of_one_grant_are_read_once_each(full: Store) -> None:
     half, rest = TagRange.of_shares(0, "0.5"), TagRange.of_shares("0.5", 1)
     slices = [Slice((FIRST, SECOND), half), Slice((FIRST,), rest)]
     grant = full.ledger.reserve("rides", slices, PureCost(epsilon="0.01"))
-    found = [one for part in full.reader.open_slice(grant, full.ledger) for one in part.column("who").to_pylist()]
+    found = [
+        one
+        for part in full.reader.open_slice(grant, full.ledger)
+        for one in part.column("who").to_pylist()
+    ]
     assert len(found) == len(set(found))
     assert sorted(found) == sorted([*full.whos([FIRST]), *full.whos([SECOND], half)])
 
 
 def test_the_last_tag_is_inside_and_the_tag_column_is_not(full: Store) -> None:
     top = TagRange(2**64 - 2**60, 2**64)
-    assert full.whos([FIRST], top) == [who for who in full.whos([FIRST]) if who in set(full.whos([FIRST], top))]
+    inside = set(full.whos([FIRST], top))
+    assert full.whos([FIRST], top) == [who for who in full.whos([FIRST]) if who in inside]
     batches = list(full.reader.open_slice(full.grant([FIRST]), full.ledger))
     assert {tuple(one.schema.names) for one in batches} == {("at", "who", "note")}
     assert all(one.num_rows <= MAX_ROWS for one in batches)
@@ -166,11 +184,15 @@ def frames(store: Store, name: str) -> list[bytes]:
         pytest.param(lambda a: [a[0], *a], id="frame repeated"),
         pytest.param(lambda a: [*a, b"x"], id="bytes behind the seal"),
         pytest.param(lambda a: [a[0][:-1] + bytes([a[0][-1] ^ 1]), *a[1:]], id="mac changed"),
-        pytest.param(lambda a: [a[0][:200] + bytes([a[0][200] ^ 1]) + a[0][201:], *a[1:]], id="body changed"),
+        pytest.param(
+            lambda a: [a[0][:200] + bytes([a[0][200] ^ 1]) + a[0][201:], *a[1:]], id="body changed"
+        ),
         pytest.param(lambda a: [], id="emptied"),
     ],
 )
-def test_a_file_that_was_tampered_with_is_noticed(full: Store, change: Callable[[list[bytes]], list[bytes]]) -> None:
+def test_a_file_that_was_tampered_with_is_noticed(
+    full: Store, change: Callable[[list[bytes]], list[bytes]]
+) -> None:
     path = full.path / f"streams/rides/{FIRST}.block"
     path.write_bytes(b"".join(change(frames(full, FIRST))))
     with pytest.raises(StreamDamaged) as error:
@@ -181,7 +203,10 @@ def test_a_file_that_was_tampered_with_is_noticed(full: Store, change: Callable[
 
 def test_a_frame_does_not_pass_for_one_of_another_block(full: Store) -> None:
     for folder, suffix in (("streams", "block"), ("keys", "key")):
-        shutil.copy(full.path / f"{folder}/rides/{SECOND}.{suffix}", full.path / f"{folder}/rides/{FIRST}.{suffix}")
+        shutil.copy(
+            full.path / f"{folder}/rides/{SECOND}.{suffix}",
+            full.path / f"{folder}/rides/{FIRST}.{suffix}",
+        )
     with pytest.raises(StreamDamaged):
         full.whos([FIRST])
 
@@ -195,7 +220,8 @@ def test_counts_leave_with_noise_only(full: Store) -> None:
         found = full.reader.count_blocks(grant, full.ledger)
         assert list(found) == [FIRST, SECOND]
         errors += [found[FIRST] - 4000, found[SECOND] - 1000]
-    # Discrete Laplace of scale 100: the mean absolute error is about 100, and 120 draws stay within 40% of it.
+    # Discrete Laplace of scale 100: the mean absolute error is about 100, and 120 draws stay within
+    # 40% of it.
     assert 60 < np.mean(np.abs(errors)) < 150
     assert len(set(errors)) > 40
 
@@ -205,7 +231,8 @@ def test_a_count_of_an_empty_block_is_noise_too(store: Store) -> None:
         blocks = store.seal_all(writer, 5)
     store.grant(blocks)
     counts = store.reader.count_blocks(
-        store.ledger.reserve("rides", [Slice(tuple(blocks))], store.spec.count_release().cost), store.ledger
+        store.ledger.reserve("rides", [Slice(tuple(blocks))], store.spec.count_release().cost),
+        store.ledger,
     )
     assert any(counts.values())
 

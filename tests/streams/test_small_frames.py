@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ptklib.ledger.slices import WHOLE
 from ptklib.testing.ptk_memory import peak_bytes
-from ptkstore.streams.reader import StreamReader
+from ptkstore.streams.reading.reader import StreamReader
 from tests.engine.small import DAY_MS, FIRST_MS, day, open_store, spec
 
 
@@ -27,8 +27,8 @@ def test_reading_one_record_at_a_time_takes_no_note_of_all(tmp_path: Path) -> No
         with open_store(tmp_path / str(frames)) as store:
             for k in range(frames):
                 store.push("rides", rows.slice(k, 1))
-            store.home.writer("rides").seal_due(FIRST_MS + DAY_MS)
-            reader = StreamReader(store.home.path, spec())
+            store.parts.writer("rides").seal_due(FIRST_MS + DAY_MS)
+            reader = StreamReader(store.parts.path, spec())
             assert _read(reader) == frames
             held[frames] = peak_bytes(lambda: _read(reader))  # noqa: B023 - called at once
     assert held[1_000] < held[50] + 64 * 1024, held

@@ -8,8 +8,9 @@ import pytest
 
 from ptklib.errors import InvalidInput
 from ptklib.ledger.policy import Policy
-from ptkstore.streams import Column, StreamSpec
-from ptkstore.streams.columns import iso, millis
+from ptkstore.api.columns import Column
+from ptkstore.api.moments import iso, millis
+from ptkstore.api.stream_spec import StreamSpec
 from tests.streams import rides
 
 AT = rides.COLUMNS[0]
@@ -61,9 +62,19 @@ def test_a_column_that_is_wrong_is_refused(fields: dict[str, Any], reason: str) 
         ({"columns": (AT, Column(name="x", type="int64"))}, "COLUMN_INVALID"),
         ({"columns": (AT, Column(name="x", type="string"))}, "COLUMN_INVALID"),
         ({"columns": (AT, Column(name="x", type="dictionary"))}, "COLUMN_INVALID"),
-        ({"columns": (AT, Column(name="x", type="timestamp[ms]", lower="2026-01-01"))}, "COLUMN_INVALID"),
+        (
+            {"columns": (AT, Column(name="x", type="timestamp[ms]", lower="2026-01-01"))},
+            "COLUMN_INVALID",
+        ),
         ({"columns": (Column(name="at", type="timestamp[ms]"),)}, "SPEC_INVALID"),
-        ({"columns": (Column(name="at", type="timestamp[ms]", lower="2026-01-01", nullable=True),)}, "SPEC_INVALID"),
+        (
+            {
+                "columns": (
+                    Column(name="at", type="timestamp[ms]", lower="2026-01-01", nullable=True),
+                )
+            },
+            "SPEC_INVALID",
+        ),
         ({"time_column": "gone"}, "SPEC_INVALID"),
         ({"time_column": "who"}, "SPEC_INVALID"),
         ({"unit": "user"}, "SPEC_INVALID"),
@@ -87,7 +98,10 @@ def test_a_column_that_is_wrong_is_refused(fields: dict[str, Any], reason: str) 
         ({"records_per_user": 3}, "SPEC_INVALID"),
         ({"policy": Policy(unit="user", epsilon=1)}, "SPEC_INVALID"),
         ({"policy": Policy(unit="user", epsilon=1), "user_column": "at"}, "SPEC_INVALID"),
-        ({"policy": Policy(unit="user", epsilon=1), "user_column": "who", "records_per_user": 0}, "SPEC_INVALID"),
+        (
+            {"policy": Policy(unit="user", epsilon=1), "user_column": "who", "records_per_user": 0},
+            "SPEC_INVALID",
+        ),
     ],
 )
 def test_a_specification_that_is_wrong_is_refused(changes: dict[str, Any], reason: str) -> None:
@@ -101,7 +115,12 @@ SPECS = [
     rides.user_spec(),
     rides.spec(
         columns=(
-            Column(name="at", type="timestamp[us, tz=UTC]", lower="2026-01-01T12:30:01.5Z", upper="2027-01-01"),
+            Column(
+                name="at",
+                type="timestamp[us, tz=UTC]",
+                lower="2026-01-01T12:30:01.5Z",
+                upper="2027-01-01",
+            ),
             Column(name="zone", type="dictionary", domain=("ö", "b"), nullable=True),
             Column(name="kind", type="int16", domain=(3, 1)),
             Column(name="x", type="float32", lower=-0.1, upper=1e9),
@@ -141,8 +160,14 @@ def test_yaml_as_people_write_it() -> None:
           - {name: fare, type: double, lower: 0, upper: 100}
         """
     )
-    assert spec.columns[0] == Column(name="at", type="timestamp[ms]", lower=datetime.date(2026, 1, 1))
-    assert (spec.columns[0].lower, spec.columns[1].type, spec.block_seconds) == ("2026-01-01T00:00Z", "float64", 86400)
+    assert spec.columns[0] == Column(
+        name="at", type="timestamp[ms]", lower=datetime.date(2026, 1, 1)
+    )
+    assert (spec.columns[0].lower, spec.columns[1].type, spec.block_seconds) == (
+        "2026-01-01T00:00Z",
+        "float64",
+        86400,
+    )
 
 
 @pytest.mark.parametrize(

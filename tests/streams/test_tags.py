@@ -14,8 +14,12 @@ USERS = [pa.array(np.arange(COUNT)), pa.array([f"user-{k}" for k in range(COUNT)
 
 
 def p_value(tags: Tags) -> float:
-    """Chi-square over 256 cells, for the highest and for the lowest byte; the smaller p-value, doubled."""
-    cells = [np.bincount((tags >> np.uint64(shift)) & np.uint64(255), minlength=256) for shift in (56, 0)]
+    """Chi-square over 256 cells, for the highest and for the lowest byte; the smaller p-value,
+    doubled.
+    """
+    cells = [
+        np.bincount((tags >> np.uint64(shift)) & np.uint64(255), minlength=256) for shift in (56, 0)
+    ]
     return 2 * min(float(stats.chisquare(one).pvalue) for one in cells)
 
 
@@ -28,7 +32,8 @@ def test_tags_are_uniform(tags: Tags) -> None:
 
 def test_the_test_of_uniformity_notices_a_slight_bias() -> None:
     tags = random_tags(COUNT)
-    # 5% of the tags have their highest bit cleared: a tilt of 2.5% towards the lower half, missed once in 10^9 runs or less.
+    # 5% of the tags have their highest bit cleared: a tilt of 2.5% towards the lower half, missed
+    # once in 10^9 runs or less.
     tilted = np.where(np.arange(COUNT) % 20 == 0, tags & np.uint64(2**63 - 1), tags)
     assert p_value(tilted) < 1e-6
 

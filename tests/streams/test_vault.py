@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ptkstore.streams import BlockRefused, StreamDamaged, StreamSpec, StreamWriter
-from ptkstore.streams.vault import Vault
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.streams import BlockRefused, StreamDamaged, StreamWriter
+from ptkstore.streams.blocks.vault import Vault
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, Store, batch
 
@@ -22,12 +23,19 @@ def everything(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "spec", [rides.spec(), rides.spec(late="quarantine"), rides.user_spec()], ids=["event", "late", "user"]
+    "spec",
+    [rides.spec(), rides.spec(late="quarantine"), rides.user_spec()],
+    ids=["event", "late", "user"],
 )
 def test_nothing_is_ever_on_disk_in_clear(tmp_path: Path, spec: StreamSpec) -> None:
     store = Store(tmp_path, spec)
     clear = batch([NUMBER], note=CANARY).serialize().to_pybytes()
-    needles = [CANARY.encode(), CANARY[:9].encode(), NUMBER.to_bytes(8, "little"), str(NUMBER).encode()]
+    needles = [
+        CANARY.encode(),
+        CANARY[:9].encode(),
+        NUMBER.to_bytes(8, "little"),
+        str(NUMBER).encode(),
+    ]
     assert all(one in clear + str(NUMBER).encode() for one in needles), "the search would find them"
     with store.ledger, store.writer() as writer:
         writer.append(batch([NUMBER] * 3, note=CANARY, hours=[0, 1, 2]), producer="p", seq=1)
@@ -58,7 +66,10 @@ def test_expiry_leaves_nothing_that_could_open_a_kept_copy(store: Store) -> None
     with store.writer() as writer:
         writer.append(batch([1]), producer="p", seq=1)
         store.seal_all(writer, 2)
-        path, key_path = store.path / f"streams/rides/{FIRST}.block", store.path / f"keys/rides/{FIRST}.key"
+        path, key_path = (
+            store.path / f"streams/rides/{FIRST}.block",
+            store.path / f"keys/rides/{FIRST}.key",
+        )
         copy, key = path.read_bytes(), key_path.read_bytes()
         writer.expire(FIRST)
         assert key not in everything(store.path)
@@ -89,7 +100,12 @@ LEFT = ("nothing yet", "key overwritten", "key gone", "file gone")
 
 
 def leave(store: Store, left: str) -> None:
-    path, key_path = store.path / f"streams/rides/{FIRST}.block", store.path / f"keys/rides/{FIRST}.key"
+    leave_in(
+        store.path / f"streams/rides/{FIRST}.block", store.path / f"keys/rides/{FIRST}.key", left
+    )
+
+
+def leave_in(path: Path, key_path: Path, left: str) -> None:
     if left == "key overwritten":
         key_path.write_bytes(bytes(32))
     elif left == "key gone":
@@ -106,7 +122,10 @@ def test_expiry_that_was_interrupted_is_finished_at_the_next_start(
         leave(store, left)
         raise KeyboardInterrupt
 
-    path, key_path = store.path / f"streams/rides/{FIRST}.block", store.path / f"keys/rides/{FIRST}.key"
+    path, key_path = (
+        store.path / f"streams/rides/{FIRST}.block",
+        store.path / f"keys/rides/{FIRST}.key",
+    )
     with store.writer() as writer:
         writer.append(batch([1]), producer="p", seq=1)
         store.seal_all(writer, 2)
@@ -126,7 +145,9 @@ def test_expiry_that_was_interrupted_is_finished_at_the_next_start(
 
 @pytest.mark.parametrize("hours", [0, 2], ids=["open", "sealed"])
 @pytest.mark.parametrize("left", LEFT[1:])
-def test_what_is_lost_without_a_note_of_its_destruction_stops_the_writer(store: Store, left: str, hours: int) -> None:
+def test_what_is_lost_without_a_note_of_its_destruction_stops_the_writer(
+    store: Store, left: str, hours: int
+) -> None:
     with store.writer() as writer:
         writer.append(batch([1, 2], hours=[0, 1]), producer="p", seq=1)
         store.seal_all(writer, hours)
@@ -162,6 +183,22 @@ def test_a_key_left_without_a_file_is_not_used(tmp_path: Path) -> None:
     assert (tmp_path / f"keys/rides/{FIRST}.key").read_bytes() != before
     vault.collect()
     assert not (tmp_path / f"keys/rides/{FIRST}.key").exists()
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_only_what_cannot_be_opened_is_collected(tmp_path: Path, left: str) -> None:
+    vault = Vault(tmp_path, "rides")
+    vault.prepare()
+    for block in (FIRST, SECOND):
+        vault.make_key(block)
+        vault.make_empty([block])
+    path, key_path = vault.path(FIRST), vault.keys / f"{FIRST}.key"
+    leave_in(path, key_path, left)
+    assert vault.collect() == (left in ("key overwritten", "key gone"))
+    kept = left == "nothing yet"
+    assert (vault.holds(FIRST), path.exists(), key_path.exists()) == (kept, kept, kept)
+    assert vault.holds(SECOND)
+    assert vault.path(SECOND).exists()
 
 
 def test_progress_that_is_damaged_stops_the_writer(store: Store) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from ptkstore.streams import StreamUnavailable, block_file, frames, writeback
-from ptkstore.streams.writeback import start_writeback
+from ptkstore.streams import StreamUnavailable
+from ptkstore.streams.blocks import file as block_file
+from ptkstore.streams.blocks import frames, writeback
+from ptkstore.streams.blocks.writeback import start_writeback
 from tests.streams.rides import FIRST, Store, batch
 
 PIECE = 4096
@@ -55,8 +57,12 @@ def test_a_range_is_started_and_the_file_is_as_it_was(tmp_path: Path) -> None:
             start_writeback(descriptor, 0, 10_000)
 
 
-@pytest.mark.parametrize("call", [None, *(answering(one) for one in (errno.ENOSYS, errno.EPERM, errno.EINVAL))])
-def test_where_it_is_unknown_nothing_happens(store: Store, monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
+@pytest.mark.parametrize(
+    "call", [None, *(answering(one) for one in (errno.ENOSYS, errno.EPERM, errno.EINVAL))]
+)
+def test_where_it_is_unknown_nothing_happens(
+    store: Store, monkeypatch: pytest.MonkeyPatch, call: Any
+) -> None:
     monkeypatch.setattr(writeback, "_sync_file_range", call)
     with store.writer() as writer:
         writer.append(batch([1, 2, 3], hours=[0, 1, 2]), producer="p", seq=1)
@@ -106,7 +112,9 @@ def test_every_file_is_synced_after_its_last_write_and_before_the_answer(
 def test_a_crash_between_the_pieces_of_a_frame_leaves_what_was_acknowledged(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory as it is whenever the disk was told to begin, with every page written by then."""
+    """The directory as it is whenever the disk was told to begin, with every page written by
+    then.
+    """
     copies: list[Path] = []
 
     def copied(*_: int) -> int:

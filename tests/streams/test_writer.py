@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from ptklib.errors import InvalidInput, SageError
-from ptkstore.streams import Ack, BlockRefused, Column, StreamUnavailable, StreamWriter
-from ptkstore.streams.refused import RefusedRecords
+from ptkstore.api.columns import Column
+from ptkstore.api.refused import RefusedRecords
+from ptkstore.streams import Ack, BlockRefused, StreamUnavailable, StreamWriter
 from tests.streams import rides
 from tests.streams.rides import BASE_MS, FIRST, HOUR_MS, SECOND, THIRD, Store, batch
 
@@ -72,10 +73,14 @@ def test_an_answer_says_nothing_about_the_records(tmp_path: Path) -> None:
     assert answers == {Ack(False, BASE_MS + 2 * HOUR_MS)}
 
 
-@pytest.mark.parametrize("spoiled", [{"who": -5}, {"who": None}, {"note": None}, {"note": "x" * 200}, {"at": None}])
+@pytest.mark.parametrize(
+    "spoiled", [{"who": -5}, {"who": None}, {"note": None}, {"note": "x" * 200}, {"at": None}]
+)
 @pytest.mark.parametrize("unit", ["event", "user"])
 def test_no_record_decides_over_another(tmp_path: Path, spoiled: dict[str, Any], unit: str) -> None:
-    """A record that cannot be in the stream is left out; everybody else is where they are without it."""
+    """A record that cannot be in the stream is left out; everybody else is where they are without
+    it.
+    """
     make = rides.spec if unit == "event" else rides.user_spec
     store = Store(tmp_path, make(out_of_bounds="refuse"))
     rows = batch(range(100), hours=[k / 40 for k in range(100)]).to_pylist()
@@ -107,7 +112,9 @@ def test_late_records_go_to_the_oldest_open_block_or_to_quarantine(
         assert store.seal_all(writer, 2) == [FIRST, SECOND]
         assert store.whos([FIRST]) == []
         assert sorted(store.whos([SECOND])) == expected
-        assert (tmp_path / f"streams/rides/quarantine-{SECOND}.block").exists() == (late == "quarantine")
+        assert (tmp_path / f"streams/rides/quarantine-{SECOND}.block").exists() == (
+            late == "quarantine"
+        )
         # Quarantine is no block: nothing opens it, and it goes with the block of its time.
         with pytest.raises(BlockRefused) as error:
             store.whos([f"quarantine-{SECOND}"])
@@ -137,14 +144,18 @@ def test_which_blocks_exist_does_not_depend_on_the_records(tmp_path: Path) -> No
     for name, hours in (("empty", []), ("full", [0, 1, 2]), ("future", [0, 50])):
         with StreamWriter.open(tmp_path / name, rides.spec()) as writer:
             writer.append(batch(range(len(hours)), hours=hours), producer="p", seq=1)
-            listings.append((writer.seal_due(BASE_MS + 4 * HOUR_MS), writer.sealed(), writer.exposure({})))
+            listings.append(
+                (writer.seal_due(BASE_MS + 4 * HOUR_MS), writer.sealed(), writer.exposure({}))
+            )
     assert listings[0] == listings[1] == listings[2]
     assert len(listings[0][0]) == 4
 
 
 def test_the_watermark_is_declared_or_the_clock_never_the_data(tmp_path: Path) -> None:
     now = [BASE_MS / 1000 + 3 * 3600 + 59]
-    with StreamWriter.open(tmp_path, rides.spec(lateness_seconds=60), clock=lambda: now[0]) as writer:
+    with StreamWriter.open(
+        tmp_path, rides.spec(lateness_seconds=60), clock=lambda: now[0]
+    ) as writer:
         writer.append(batch([1], hours=500), producer="p", seq=1)
         assert writer.seal_due() == [FIRST, SECOND]
         now[0] += 1
@@ -159,9 +170,15 @@ def test_the_watermark_is_declared_or_the_clock_never_the_data(tmp_path: Path) -
         (lambda w: w.append(batch([1]), producer="p\n", seq=1), "NAME_INVALID"),
         (lambda w: w.append(batch([1]), producer="p", seq=-1), "SEQ_INVALID"),
         (lambda w: w.append(batch([1]), producer="p", seq=True), "SEQ_INVALID"),
-        (lambda w: w.append(batch([1]), producer="p", seq=1, fingerprint="0" * 64), "SCHEMA_MISMATCH"),
+        (
+            lambda w: w.append(batch([1]), producer="p", seq=1, fingerprint="0" * 64),
+            "SCHEMA_MISMATCH",
+        ),
         (lambda w: w.append(batch([1]).select(["at"]), producer="p", seq=1), "SCHEMA_MISMATCH"),
-        (lambda w: w.append(batch(range(600), hours=list(range(600))), producer="p", seq=1), "BATCH_TOO_WIDE"),
+        (
+            lambda w: w.append(batch(range(600), hours=list(range(600))), producer="p", seq=1),
+            "BATCH_TOO_WIDE",
+        ),
         (lambda w: w.append(batch([1, 2], hours=[0, 4096]), producer="p", seq=1), "EVENT_TOO_FAR"),
         (lambda w: w.seal_due("now"), "WATERMARK_INVALID"),
         (lambda w: w.seal_due(BASE_MS + 5000 * HOUR_MS), "WATERMARK_TOO_FAR"),
@@ -185,7 +202,10 @@ def test_a_closed_writer_refuses(store: Store) -> None:
     writer = store.writer()
     writer.close()
     writer.close()
-    for call in (lambda: writer.append(batch([1]), producer="p", seq=1), lambda: writer.seal_due(BASE_MS * 2)):
+    for call in (
+        lambda: writer.append(batch([1]), producer="p", seq=1),
+        lambda: writer.seal_due(BASE_MS * 2),
+    ):
         with pytest.raises(StreamUnavailable) as error:
             call()
         assert error.value.reason == "STREAM_CLOSED"
@@ -194,13 +214,18 @@ def test_a_closed_writer_refuses(store: Store) -> None:
 def test_a_stream_keeps_its_shape_and_may_change_its_prices(store: Store) -> None:
     store.writer().close()
     StreamWriter.open(store.path, rides.spec(count_epsilon="0.02", n_max=5)).close()
-    for changes in ({"window_seconds": 3600}, {"columns": (*rides.COLUMNS, Column(name="x", type="bool"))}):
+    for changes in (
+        {"window_seconds": 3600},
+        {"columns": (*rides.COLUMNS, Column(name="x", type="bool"))},
+    ):
         with pytest.raises(InvalidInput) as error:
             StreamWriter.open(store.path, rides.spec(**changes))
         assert error.value.reason == "SPEC_CHANGED"
 
 
-def test_a_disk_that_fails_loses_nothing_that_was_acknowledged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_loses_nothing_that_was_acknowledged(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with store.writer() as writer:
         writer.append(batch([1]), producer="p", seq=1)
 
@@ -220,7 +245,9 @@ def test_a_disk_that_fails_loses_nothing_that_was_acknowledged(store: Store, mon
         assert sorted(store.whos(store.seal_all(writer))) == [1, 2, 3]
 
 
-def test_threads_append_at_once_and_share_fsyncs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_append_at_once_and_share_fsyncs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     syncs = []
     fdatasync = os.fdatasync
 
@@ -237,7 +264,9 @@ def test_threads_append_at_once_and_share_fsyncs(store: Store, monkeypatch: pyte
             start.wait()
             for seq in range(each):
                 who = number * each + seq
-                writer.append(batch([who, who + 10_000], hours=[0, 1]), producer=f"p{number}", seq=seq)
+                writer.append(
+                    batch([who, who + 10_000], hours=[0, 1]), producer=f"p{number}", seq=seq
+                )
                 assert writer.append(batch([5]), producer=f"p{number}", seq=seq).duplicate
 
         running = [threading.Thread(target=produce, args=(number,)) for number in range(threads)]

@@ -1,8 +1,9 @@
 """What every cost answers.
 
-A cost is a value: what one mechanism may reveal about one unit (a record or a user, as the stream declares), under
-add/remove neighbours. Each kind answers for itself in every currency a filter may use, and **says None or inf where
-it has no valid bound**; a filter refuses such a cost and never approximates it.
+A cost is a value: what one mechanism may reveal about one unit (a record or a user, as the stream
+declares), under add/remove neighbours. Each kind answers for itself in every currency a filter may
+use, and **says None or inf where it has no valid bound**; a filter refuses such a cost and never
+approximates it.
 
 ``basic``       exact (epsilon, delta) that needs no choice of a delta
 ``renyi``       an upper bound of the Renyi divergence at each order, of the part that is left after ``slack``
@@ -10,10 +11,11 @@ it has no valid bound**; a filter refuses such a cost and never approximates it.
 ``mu_squared``  a valid mu^2 of Gaussian DP
 ``epsilon``, ``delta``  the best point of the privacy profile that the kind knows; for people and for conversion
 
-Numbers go in as `amounts.Number` and are kept exactly; floats appear only in answers, as upper bounds (see `curves`).
+Numbers go in as `amounts.Number` and are kept exactly; floats appear only in answers, as upper
+bounds (see `curves`).
 
-Reasons: those of `amounts`, and COST_INVALID (parts that do not fit together), COST_UNKNOWN (a JSON form that is not one
-of ours).
+Reasons: those of `amounts`, and COST_INVALID (parts that do not fit together), COST_UNKNOWN (a JSON
+form that is not one of ours).
 """
 
 from __future__ import annotations
@@ -31,7 +33,16 @@ from ptklib.privacy import curves
 from ptklib.privacy.amounts import Number, delta_exact, exact, show
 from ptklib.privacy.curves import Floats
 
-__all__ = ["KINDS", "MAX_COUNT", "Cost", "cost_from_json", "count", "infinite", "positive", "sum_of"]
+__all__ = [
+    "KINDS",
+    "MAX_COUNT",
+    "Cost",
+    "cost_from_json",
+    "count",
+    "infinite",
+    "positive",
+    "sum_of",
+]
 
 KINDS: dict[str, type[Cost]] = {}
 # Beyond this a count of steps or units is a mistake, and int64 sums would not be safe.
@@ -44,7 +55,9 @@ def positive(value: Number, *, name: str, at_most: int = 10**24) -> Fraction:
     if result == 0:
         raise InvalidInput("AMOUNT_ZERO", f"{name} must be positive, got 0")
     if result > at_most:
-        raise InvalidInput("AMOUNT_TOO_LARGE", f"{name} must be at most {at_most}, got {show(result)}")
+        raise InvalidInput(
+            "AMOUNT_TOO_LARGE", f"{name} must be at most {at_most}, got {show(result)}"
+        )
     return result
 
 
@@ -52,7 +65,9 @@ def count(value: int, *, name: str, at_most: int = MAX_COUNT) -> int:
     """A positive whole number, or a refusal."""
     result = positive(value, name=name, at_most=at_most)
     if result.denominator != 1:
-        raise InvalidInput("AMOUNT_NOT_A_NUMBER", f"{name} must be a whole number, got {show(result)}")
+        raise InvalidInput(
+            "AMOUNT_NOT_A_NUMBER", f"{name} must be a whole number, got {show(result)}"
+        )
     return int(result)
 
 
@@ -63,7 +78,9 @@ class Cost(ABC):
     kind: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        """Make the kind known to `cost_from_json`; a kind with a leading underscore has no JSON form."""
+        """Make the kind known to `cost_from_json`; a kind with a leading underscore has no JSON
+        form.
+        """
         if not cls.kind.startswith("_"):
             KINDS[cls.kind] = cls
 
@@ -73,7 +90,9 @@ class Cost(ABC):
 
     @abstractmethod
     def renyi(self, orders: Floats) -> Floats:
-        """An upper bound of the Renyi divergence at each order (above 1, ``inf`` allowed); inf where there is none."""
+        """An upper bound of the Renyi divergence at each order (above 1, ``inf`` allowed); inf
+        where there is none.
+        """
 
     def basic(self) -> tuple[Fraction, Fraction] | None:
         """Exact (epsilon, delta), or None when a delta would have to be chosen first."""
@@ -119,12 +138,17 @@ class Cost(ABC):
         return (self,)
 
     def __add__(self, other: Cost) -> Cost:
-        """The cost of both mechanisms, in any order, adaptively or not; a filter judges whether it may be adaptive."""
+        """The cost of both mechanisms, in any order, adaptively or not; a filter judges whether it
+        may be adaptive.
+        """
         return sum_of((*self.parts_of_sum(), *other.parts_of_sum()))
 
     def as_json(self) -> dict[str, Any]:
         """An exact JSON form that `cost_from_json` reads back."""
-        return {"kind": self.kind, **{_argument(f.name): _plain(getattr(self, f.name)) for f in fields(self)}}
+        return {
+            "kind": self.kind,
+            **{_argument(f.name): _plain(getattr(self, f.name)) for f in fields(self)},
+        }
 
     def __repr__(self) -> str:
         """The call that makes it."""
@@ -154,25 +178,33 @@ def sum_of(parts: tuple[Cost, ...]) -> Cost:
     return composed(parts=tuple(merged))  # type: ignore[call-arg]
 
 
-def _fitting(one: Cost, other: Cost) -> Cost | None:
+def _fitting(cost: Cost, other: Cost) -> Cost | None:
     """The merged cost, unless its numbers would grow too long or too large to be kept as one."""
     try:
-        return one.merged(other)
+        return cost.merged(other)
     except InvalidInput:
         return None
 
 
 def cost_from_json(body: dict[str, Any]) -> Cost:
     """Read the form of `Cost.as_json`; refuse an unknown kind, an unknown or a missing field."""
-    if not isinstance(body, dict) or not isinstance(body.get("kind"), str) or body["kind"] not in KINDS:
+    if (
+        not isinstance(body, dict)
+        or not isinstance(body.get("kind"), str)
+        or body["kind"] not in KINDS
+    ):
         found = body.get("kind") if isinstance(body, dict) else type(body).__name__
-        raise InvalidInput("COST_UNKNOWN", f"cost must be an object of a kind in {sorted(KINDS)}, got {found!r}")
+        raise InvalidInput(
+            "COST_UNKNOWN", f"cost must be an object of a kind in {sorted(KINDS)}, got {found!r}"
+        )
     kind = KINDS[body["kind"]]
     values = {name: value for name, value in body.items() if name != "kind"}
     wanted = {_argument(f.name) for f in fields(kind)}
     if set(values) != wanted:
         raise InvalidInput(
-            "COST_UNKNOWN", f"a cost of kind {kind.kind} must have the fields {sorted(wanted)}, got {sorted(values)}"
+            "COST_UNKNOWN",
+            f"a cost of kind {kind.kind} must have the fields {sorted(wanted)}, got "
+            f"{sorted(values)}",
         )
     return kind(**{name: _parsed(value) for name, value in values.items()})
 

@@ -1,7 +1,7 @@
 """Gaussian noise and what behaves like it: plain, per epoch, Poisson-sampled, mu-GDP and zCDP.
 
-``sensitivity`` is always an L2 change, in the unit of sigma. Noise that is a Gaussian rounded to a grid is
-post-processing of these and costs the same.
+``sensitivity`` is always an L2 change, in the unit of sigma. Noise that is a Gaussian rounded to a
+grid is post-processing of these and costs the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ MAX_MU_SQUARED = MAX_EPSILON**2
 
 @dataclass(frozen=True, init=False, repr=False)
 class ZcdpCost(Cost):
-    """rho-zCDP: Renyi divergence at most rho times the order. Not every such mechanism is GDP, so it has no mu."""
+    """rho-zCDP:
+
+    Renyi divergence at most rho times the order. Not every such mechanism is GDP, so it has no mu.
+    """
 
     kind: ClassVar[str] = "zcdp"
     rho: Fraction
@@ -45,14 +48,19 @@ class ZcdpCost(Cost):
 
 @dataclass(frozen=True, init=False, repr=False)
 class GdpCost(Cost):
-    """mu-GDP: no easier to tell apart than two unit Gaussians at distance mu. A sum of Gaussian costs is one of these."""
+    """mu-GDP: no easier to tell apart than two unit Gaussians at distance mu.
+
+    A sum of Gaussian costs is one of these.
+    """
 
     kind: ClassVar[str] = "gdp"
     stated_mu_squared: Fraction
 
     def __init__(self, *, mu_squared: Number) -> None:
         """mu^2 is positive and at most a million."""
-        self._keep(stated_mu_squared=positive(mu_squared, name="mu_squared", at_most=MAX_MU_SQUARED))
+        self._keep(
+            stated_mu_squared=positive(mu_squared, name="mu_squared", at_most=MAX_MU_SQUARED)
+        )
 
     def renyi(self, orders: Floats) -> Floats:
         """Order times mu^2 / 2, that of the Gaussian pair of which it is post-processing."""
@@ -69,7 +77,9 @@ class GdpCost(Cost):
 
 @dataclass(frozen=True, init=False, repr=False)
 class GaussianCost(Cost):
-    """One Gaussian of standard deviation ``sigma`` on a vector of L2 sensitivity ``sensitivity``."""
+    """One Gaussian of standard deviation ``sigma`` on a vector of L2 sensitivity
+    ``sensitivity``.
+    """
 
     kind: ClassVar[str] = "gaussian"
     sigma: Fraction
@@ -77,7 +87,10 @@ class GaussianCost(Cost):
 
     def __init__(self, *, sigma: Number, sensitivity: Number = 1) -> None:
         """mu = sensitivity / sigma is at most a thousand."""
-        self._keep(sigma=positive(sigma, name="sigma"), sensitivity=positive(sensitivity, name="sensitivity"))
+        self._keep(
+            sigma=positive(sigma, name="sigma"),
+            sensitivity=positive(sensitivity, name="sensitivity"),
+        )
         _check_mu(self.mu_squared())
 
     def renyi(self, orders: Floats) -> Floats:
@@ -97,9 +110,10 @@ class GaussianCost(Cost):
 class ReshuffledGaussianCost(Cost):
     """Noisy batch sums over ``epochs`` passes of fixed or reshuffled, disjoint batches.
 
-    A record is in one batch per epoch, so an epoch is one Gaussian by parallel composition, *without* amplification:
-    shuffled batches are not Poisson batches. A record's batch must not depend on the other records (draw it
-    independently, or from its tag): cutting a shuffled list into equal batches moves others when one record is added.
+    A record is in one batch per epoch, so an epoch is one Gaussian by parallel composition,
+    *without* amplification: shuffled batches are not Poisson batches. A record's batch must not
+    depend on the other records (draw it independently, or from its tag): cutting a shuffled list
+    into equal batches moves others when one record is added.
     """
 
     kind: ClassVar[str] = "reshuffled_gaussian"
@@ -109,7 +123,10 @@ class ReshuffledGaussianCost(Cost):
 
     def __init__(self, *, sigma: Number, sensitivity: Number = 1, epochs: int) -> None:
         """Sigma and sensitivity of one batch sum."""
-        self._keep(sigma=positive(sigma, name="sigma"), sensitivity=positive(sensitivity, name="sensitivity"))
+        self._keep(
+            sigma=positive(sigma, name="sigma"),
+            sensitivity=positive(sensitivity, name="sensitivity"),
+        )
         self._keep(epochs=count(epochs, name="epochs"))
         _check_mu(self.mu_squared())
 
@@ -128,10 +145,12 @@ class ReshuffledGaussianCost(Cost):
 
 @dataclass(frozen=True, init=False, repr=False)
 class SampledGaussianCost(Cost):
-    """``steps`` Gaussians of noise ``sigma`` (sensitivity 1), each on a fresh Poisson sample at ``rate``: DP-SGD.
+    """``steps`` Gaussians of noise ``sigma`` (sensitivity 1), each on a fresh Poisson sample at
+    ``rate``: DP-SGD.
 
-    Only for batches in which every record is drawn independently; otherwise use `ReshuffledGaussianCost`. It has no
-    Gaussian-DP bound: its trade-off is below every Gaussian one near the ends.
+    Only for batches in which every record is drawn independently; otherwise use
+    `ReshuffledGaussianCost`. It has no Gaussian-DP bound: its trade-off is below every Gaussian one
+    near the ends.
     """
 
     kind: ClassVar[str] = "sampled_gaussian"
@@ -152,7 +171,10 @@ class SampledGaussianCost(Cost):
 
     def merged(self, other: Cost) -> Cost | None:
         """Steps of the same kind add up."""
-        if not isinstance(other, SampledGaussianCost) or (self.rate, self.sigma) != (other.rate, other.sigma):
+        if not isinstance(other, SampledGaussianCost) or (self.rate, self.sigma) != (
+            other.rate,
+            other.sigma,
+        ):
             return None
         return SampledGaussianCost(rate=self.rate, sigma=self.sigma, steps=self.steps + other.steps)
 
@@ -161,10 +183,10 @@ def _line(orders: Floats, slope: Fraction) -> Floats:
     return np.asarray(orders * (float(slope) * (1 + curves.MARGIN)), dtype=np.float64)
 
 
-def _merged_gaussians(one: Cost, other: Cost) -> Cost | None:
+def _merged_gaussians(cost: Cost, other: Cost) -> Cost | None:
     if not isinstance(other, GdpCost | GaussianCost | ReshuffledGaussianCost):
         return None
-    mine = one.mu_squared()
+    mine = cost.mu_squared()
     return GdpCost(mu_squared=mine + other.mu_squared()) if isinstance(mine, Fraction) else None
 
 
@@ -172,5 +194,6 @@ def _check_mu(mu_squared: Fraction) -> None:
     if mu_squared > MAX_MU_SQUARED:
         raise InvalidInput(
             "AMOUNT_TOO_LARGE",
-            f"(sensitivity / sigma)^2 must be at most {MAX_MU_SQUARED}, got {float(mu_squared):g}: add more noise",
+            f"(sensitivity / sigma)^2 must be at most {MAX_MU_SQUARED}, got {float(mu_squared):g}: "
+            "add more noise",
         )

@@ -20,9 +20,11 @@ __all__ = ["ApproxCost", "ExponentialCost", "PureCost"]
 
 @dataclass(frozen=True, init=False, repr=False)
 class PureCost(Cost):
-    """epsilon-DP, and nothing more is known: randomized response is the worst case in every currency.
+    """epsilon-DP, and nothing more is known: randomized response is the worst case in every
+    currency.
 
-    Two of them stay two in a sum: one of the summed epsilon would be looser in every currency but the basic one.
+    Two of them stay two in a sum: one of the summed epsilon would be looser in every currency but
+    the basic one.
     """
 
     kind: ClassVar[str] = "pure"
@@ -57,9 +59,10 @@ class PureCost(Cost):
 class ApproxCost(Cost):
     """(epsilon, delta)-DP.
 
-    The worst case (Kairouz, Oh & Viswanath 2015): with probability delta everything is revealed, otherwise the answer is
-    randomized response at epsilon; every (epsilon, delta)-DP pair is post-processing of it. The first part is the
-    ``slack``, the second has the Renyi curve of `PureCost`.
+    The worst case (Kairouz, Oh & Viswanath 2015): with probability delta everything is revealed,
+    otherwise the answer is randomized response at epsilon; every (epsilon, delta)-DP pair is
+    post-processing of it. The first part is the ``slack``, the second has the Renyi curve of
+    `PureCost`.
     """
 
     kind: ClassVar[str] = "approx"
@@ -70,7 +73,9 @@ class ApproxCost(Cost):
         """Delta is positive; a cost with delta = 0 is a `PureCost`."""
         chance = delta_exact(delta)
         if chance == 0:
-            raise InvalidInput("AMOUNT_ZERO", "delta must be positive, got 0: use PureCost(epsilon=...)")
+            raise InvalidInput(
+                "AMOUNT_ZERO", "delta must be positive, got 0: use PureCost(epsilon=...)"
+            )
         self._keep(stated_epsilon=epsilon_exact(epsilon), stated_delta=chance)
 
     def basic(self) -> tuple[Fraction, Fraction]:
@@ -96,10 +101,12 @@ class ApproxCost(Cost):
 
 @dataclass(frozen=True, init=False, repr=False)
 class ExponentialCost(Cost):
-    """The exponential mechanism with weights exp(epsilon u / (2 sensitivity)), and report-noisy-max with Gumbel noise.
+    """The exponential mechanism with weights exp(epsilon u / (2 sensitivity)), and report-noisy-max
+    with Gumbel noise.
 
-    It is epsilon-DP and also epsilon-bounded-range: the log ratio of two answers' odds varies by at most epsilon, hence
-    epsilon^2/8-zCDP (Cesar & Rogers 2021), four times better than what pure epsilon implies for small epsilon.
+    It is epsilon-DP and also epsilon-bounded-range: the log ratio of two answers' odds varies by at
+    most epsilon, hence epsilon^2/8-zCDP (Cesar & Rogers 2021), four times better than what pure
+    epsilon implies for small epsilon.
     """
 
     kind: ClassVar[str] = "exponential"
@@ -116,7 +123,9 @@ class ExponentialCost(Cost):
     def renyi(self, orders: Floats) -> Floats:
         """The lesser of the pure curve and the line of the bounded range."""
         line = orders * (float(self.stated_epsilon) ** 2 / 8 * (1 + curves.MARGIN))
-        return np.asarray(np.minimum(curves.pure_renyi(orders, self.stated_epsilon), line), dtype=np.float64)
+        return np.asarray(
+            np.minimum(curves.pure_renyi(orders, self.stated_epsilon), line), dtype=np.float64
+        )
 
     def mu_squared(self) -> float:
         """That of pure epsilon; zCDP alone has none."""
@@ -124,7 +133,10 @@ class ExponentialCost(Cost):
 
     def epsilon(self, delta: Number) -> float:
         """The better of the pure profile and the general one."""
-        return min(super().epsilon(delta), leaky_epsilon(self.stated_epsilon, Fraction(0), delta_exact(delta)))
+        return min(
+            super().epsilon(delta),
+            leaky_epsilon(self.stated_epsilon, Fraction(0), delta_exact(delta)),
+        )
 
     def delta(self, epsilon: Number) -> float:
         """The better of the pure profile and the general one."""
@@ -133,7 +145,9 @@ class ExponentialCost(Cost):
 
 
 def leaky_delta(stated: Fraction, leak: Fraction, epsilon: Fraction) -> float:
-    """delta(epsilon) of leaky randomized response: leak + (1 - leak)(exp(e) - exp(epsilon)) / (1 + exp(e))."""
+    """delta(epsilon) of leaky randomized response: leak + (1 - leak)(exp(e) - exp(epsilon)) / (1 +
+    exp(e)).
+    """
     if epsilon >= stated:
         return curves.up(float(leak))
     gap = -math.expm1(float(epsilon - stated)) / (1 + math.exp(-float(stated)))

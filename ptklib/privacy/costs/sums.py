@@ -27,8 +27,9 @@ MAX_POINTS = 1000
 class RenyiCost(Cost):
     """A Renyi curve known at some orders.
 
-    Between two given orders: (a-1)R(a) is convex, so its chord is an upper bound. Below the smallest: R does not
-    fall with the order, so the smallest order's value. Above the largest: no bound.
+    Between two given orders: (a-1)R(a) is convex, so its chord is an upper bound. Below the
+    smallest: R does not fall with the order, so the smallest order's value. Above the largest: no
+    bound.
     """
 
     kind: ClassVar[str] = "renyi"
@@ -42,11 +43,14 @@ class RenyiCost(Cost):
         if not 0 < len(points) <= MAX_POINTS or len(points) != len(bounds):
             raise InvalidInput(
                 "COST_INVALID",
-                f"a Renyi curve must have one value per order and 1 to {MAX_POINTS} orders, got {len(points)} orders "
+                f"a Renyi curve must have one value per order and 1 to {MAX_POINTS} orders, got "
+                f"{len(points)} orders "
                 f"and {len(bounds)} values",
             )
         if points[0] <= 1 or any(a >= b for a, b in pairwise(points)):
-            raise InvalidInput("COST_INVALID", "the orders of a Renyi curve must be above 1 and rising")
+            raise InvalidInput(
+                "COST_INVALID", "the orders of a Renyi curve must be above 1 and rising"
+            )
         self._keep(orders=points, values=bounds)
 
     def renyi(self, orders: Floats) -> Floats:
@@ -56,7 +60,9 @@ class RenyiCost(Cost):
         inner = np.clip(orders, known[0], known[-1])
         filled = np.interp(inner, known, (known - 1) * value) / (inner - 1)
         filled = np.where(orders <= known[0], value[0], filled)
-        return np.asarray(np.where(orders <= known[-1], filled * (1 + curves.MARGIN), np.inf), dtype=np.float64)
+        return np.asarray(
+            np.where(orders <= known[-1], filled * (1 + curves.MARGIN), np.inf), dtype=np.float64
+        )
 
     def grid(self) -> Floats:
         """The usual ones and its own."""
@@ -66,15 +72,20 @@ class RenyiCost(Cost):
         """Curves at the same orders add up point by point."""
         if not isinstance(other, RenyiCost) or other.orders != self.orders:
             return None
-        return RenyiCost(orders=self.orders, values=[a + b for a, b in zip(self.values, other.values, strict=True)])
+        return RenyiCost(
+            orders=self.orders,
+            values=[a + b for a, b in zip(self.values, other.values, strict=True)],
+        )
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Composed(Cost):
-    """The cost of several mechanisms on the same data: every currency adds up, and is unknown where a part's is.
+    """The cost of several mechanisms on the same data: every currency adds up, and is unknown where
+    a part's is.
 
-    Parts are kept in a canonical order, so that equal sums are equal values. `epsilon` and `delta` are those of
-    mechanisms fixed in advance; an adaptive choice of costs is judged by a filter, never by these.
+    Parts are kept in a canonical order, so that equal sums are equal values. `epsilon` and `delta`
+    are those of mechanisms fixed in advance; an adaptive choice of costs is judged by a filter,
+    never by these.
     """
 
     kind: ClassVar[str] = "composed"
@@ -84,8 +95,12 @@ class Composed(Cost):
         """Sums inside are flattened."""
         flat = [term for part in parts for term in part.parts_of_sum()]
         if not flat:
-            raise InvalidInput("COST_INVALID", "a composed cost must have at least one part, got none")
-        self._keep(parts=tuple(sorted(flat, key=lambda part: json.dumps(part.as_json(), sort_keys=True))))
+            raise InvalidInput(
+                "COST_INVALID", "a composed cost must have at least one part, got none"
+            )
+        self._keep(
+            parts=tuple(sorted(flat, key=lambda part: json.dumps(part.as_json(), sort_keys=True)))
+        )
 
     def basic(self) -> tuple[Fraction, Fraction] | None:
         """The sums."""

@@ -1,15 +1,16 @@
 """Privacy filters: which costs one point may still carry.
 
-`make_filter` builds the filter of a policy, `filter_from_json` the one a journal recorded. ``base`` states the contract.
+`make_filter` builds the filter of a policy, `filter_from_json` the one a journal recorded. ``base``
+states the contract.
 
-===============  ========================================================  ==========================================
+===============  ========================================================  =========================
 composition      loss of a point                                           costs
-===============  ========================================================  ==========================================
+===============  ========================================================  =========================
 pure, basic      [epsilon nano, delta atto]                                those with a basic form
 strong           [linear nano, square pico, delta atto]                    those with a basic form
 renyi            [one per order, nano ..., slack atto]                     all
 gaussian         [mu^2 nano]                                               those with a Gaussian-DP bound
-===============  ========================================================  ==========================================
+===============  ========================================================  =========================
 """
 
 from __future__ import annotations
@@ -40,13 +41,17 @@ def make_filter(composition: str, epsilon: Number, delta: Number = 0) -> Filter:
 def filter_from_json(body: dict[str, Any]) -> Filter:
     """Read the form of `Filter.as_json`: recorded capacities count, nothing is recomputed."""
     if not isinstance(body, dict):
-        raise InvalidInput("FILTER_INVALID", f"a filter must be an object, got {type(body).__name__}")
+        raise InvalidInput(
+            "FILTER_INVALID", f"a filter must be an object, got {type(body).__name__}"
+        )
     return _kind(body.get("composition")).from_json(body)
 
 
 def _kind(composition: object) -> _Kind:
     if not isinstance(composition, str) or composition not in _KINDS:
         raise InvalidInput(
-            "POLICY_INVALID_COMPOSITION", f"composition must be one of {', '.join(COMPOSITIONS)}, got {composition!r}"
+            "POLICY_INVALID_COMPOSITION",
+            f"composition must be one of {', '.join(COMPOSITIONS)}, got {composition!r}",
+            field="composition",
         )
     return _KINDS[composition]

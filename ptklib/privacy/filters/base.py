@@ -1,26 +1,31 @@
 """What every filter answers.
 
-A filter guards ONE point of a stream: it says which costs the point may still carry, so that everything an adaptive
-analyst ever learns through it is (epsilon, delta)-DP. What a point has carried is its **loss**, a vector of
-``width`` non-negative integers; a charge adds its **demand**, a vector of the same width. The unit of each coordinate
-is the filter's business: nobody else adds up anything but integers.
+A filter guards ONE point of a stream: it says which costs the point may still carry, so that
+everything an adaptive analyst ever learns through it is (epsilon, delta)-DP. What a point has
+carried is its **loss**, a vector of ``width`` non-negative integers; a charge adds its **demand**,
+a vector of the same width. The unit of each coordinate is the filter's business: nobody else adds
+up anything but integers.
 
 The contract, checked for any filter by `ptklib.testing.filters.check_filter`:
 
-1. ``demand`` rounds up. It never exceeds ``ceiling``, which is above the capacity: a coordinate without a bound
-   saturates there, is dead from then on, and int64 cannot overflow.
-2. ``admits`` depends on loss + demand only, and falls as either rises. It is integer arithmetic, so every machine agrees.
+1. ``demand`` rounds up. It never exceeds ``ceiling``, which is above the capacity: a coordinate
+   without a bound saturates there, is dead from then on, and int64 cannot overflow.
+2. ``admits`` depends on loss + demand only, and falls as either rises. It is integer arithmetic, so
+   every machine agrees.
 3. A refused charge leaves no trace: the analyst may go on with smaller ones.
-4. A cost with no valid bound in the filter's currency is refused (COST_UNSUPPORTED) and never approximated.
-5. ``as_json`` keeps orders and capacities as integers and exact text; `filter_from_json` does not recompute them. A
-   journal replays bit for bit whatever the floating-point library, or a later version of this package, would find.
-6. ``scaled`` gives a quota: a share of the capacity with the *same* demands, hence usable beside the filter itself. A
-   quota alone is no privacy claim.
+4. A cost with no valid bound in the filter's currency is refused (COST_UNSUPPORTED) and never
+   approximated.
+5. ``as_json`` keeps orders and capacities as integers and exact text; `filter_from_json` does not
+   recompute them. A journal replays bit for bit whatever the floating-point library, or a later
+   version of this package, would find.
+6. ``scaled`` gives a quota: a share of the capacity with the *same* demands, hence usable beside
+   the filter itself. A quota alone is no privacy claim.
 
-Losses above `LOSS_LIMIT` in any coordinate admit nothing; loss + demand therefore stays below 2**63 for ever.
+Losses above `LOSS_LIMIT` in any coordinate admit nothing; loss + demand therefore stays below 2**63
+for ever.
 
-Reasons: COST_UNSUPPORTED, POLICY_INVALID_COMPOSITION, POLICY_INVALID_DELTA, POLICY_INVALID_EPSILON, SHARE_INVALID,
-LOSS_INVALID, FILTER_INVALID, and those of `amounts`.
+Reasons: COST_UNSUPPORTED, POLICY_INVALID_COMPOSITION, POLICY_INVALID_DELTA, POLICY_INVALID_EPSILON,
+SHARE_INVALID, LOSS_INVALID, FILTER_INVALID, and those of `amounts`.
 """
 
 from __future__ import annotations
@@ -37,7 +42,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import MAX_EPSILON, NANO, Number, delta_exact, epsilon_exact, exact, show
+from ptklib.privacy.amounts import (
+    MAX_EPSILON,
+    NANO,
+    Number,
+    delta_exact,
+    epsilon_exact,
+    exact,
+    show,
+)
 from ptklib.privacy.costs import Cost, PureCost
 
 __all__ = ["LOSS_LIMIT", "Bools", "Demand", "Filter", "Ints", "unsupported"]
@@ -85,7 +98,8 @@ class Filter(ABC):
         ):
             raise InvalidInput(
                 "FILTER_INVALID",
-                "capacity and ceiling must be equally many integers below 2**62, each capacity below its ceiling",
+                "capacity and ceiling must be equally many integers below 2**62, each capacity "
+                "below its ceiling",
             )
         object.__setattr__(self, "_recent", {})
         object.__setattr__(self, "_room", np.array(self.capacity, dtype=np.int64))
@@ -113,7 +127,8 @@ class Filter(ABC):
 
     def demand_row(self, cost: Cost) -> Ints:
         """`demand` as an array. Shared: do not write to it."""
-        # The same object comes again and again; hashing its fractions each time would cost more than the look-up.
+        # The same object comes again and again; hashing its fractions each time would cost more
+        # than the look-up.
         recent = self._recent.get(id(cost))
         if recent is not None and recent[0] is cost:
             return recent[1]
@@ -124,36 +139,51 @@ class Filter(ABC):
         return row
 
     def admits(self, losses: Ints, demand: Sequence[int] | Ints) -> Bools:
-        """For each row of ``losses`` (n, width): would loss + demand still be within the promise?"""
+        """For each row of ``losses`` (n, width): would loss + demand still be within the
+        promise?
+        """
         rows = np.asarray(losses)
         asked = np.asarray(demand)
         if rows.ndim != 2 or rows.shape[1] != self.width or asked.shape != (self.width,):
             raise InvalidInput(
                 "LOSS_INVALID",
-                f"losses must have shape (n, {self.width}) and demand ({self.width},), got {rows.shape} and {asked.shape}",
+                f"losses must have shape (n, {self.width}) and demand ({self.width},), got "
+                f"{rows.shape} and {asked.shape}",
             )
         if rows.dtype != np.int64 or asked.dtype.kind != "i" or min(asked.tolist()) < 0:
             raise InvalidInput("LOSS_INVALID", "losses must be int64 and demands integers from 0")
         return self.judge(rows, asked)
 
     def judge(self, losses: Ints, demand: Ints) -> Bools:
-        """`admits` without the checks, for a caller whose arrays have the right shape and type by construction."""
+        """`admits` without the checks, for a caller whose arrays have the right shape and type by
+        construction.
+        """
         if len(losses) == 1:
             return np.array([self.judge_one(losses[0].tolist(), demand.tolist())])
         # Capacity minus demand cannot overflow; loss plus demand could.
         admitted = self._judge(losses, demand, losses <= self._room - demand)
-        return admitted & ~(losses > LOSS_LIMIT).any(axis=1) if losses.max(initial=0) > LOSS_LIMIT else admitted
+        return (
+            admitted & ~(losses > LOSS_LIMIT).any(axis=1)
+            if losses.max(initial=0) > LOSS_LIMIT
+            else admitted
+        )
 
     def judge_one(self, loss: list[int], demand: list[int]) -> bool:
-        """`judge` for one point, in Python's integers, which do not overflow: faster than numpy for so few."""
+        """`judge` for one point, in Python's integers, which do not overflow: faster than numpy for
+        so few.
+        """
         return all(map(_fits, loss, demand, self.capacity)) and max(loss) <= LOSS_LIMIT
 
     @abstractmethod
     def _judge(self, losses: Ints, demand: Ints, fits: Bools) -> Bools:
-        """Combine ``fits`` (n, width), "this coordinate stays within its capacity", into one answer a row."""
+        """Combine ``fits`` (n, width), "this coordinate stays within its capacity", into one answer
+        a row.
+        """
 
     def left(self, loss: Sequence[int]) -> Fraction:
-        """The largest `PureCost`, in whole nano-epsilon, that a point with this loss still admits; 0 when none."""
+        """The largest `PureCost`, in whole nano-epsilon, that a point with this loss still admits;
+        0 when none.
+        """
         # Whoever is refused is told, and a block that is full refuses everybody at the same loss.
         return self._lefts(tuple(loss))
 
@@ -168,13 +198,20 @@ class Filter(ABC):
 
     @abstractmethod
     def spent(self, loss: Sequence[int]) -> tuple[float, float]:
-        """(epsilon, delta) that this loss amounts to. For people: an indication, never the basis of a decision."""
+        """(epsilon, delta) that this loss amounts to.
+
+        For people: an indication, never the basis of a decision.
+        """
 
     def scaled(self, share: Number) -> Filter:
-        """A quota: admits what would fit if every capacity were this share of what it is; same demands."""
+        """A quota: admits what would fit if every capacity were this share of what it is; same
+        demands.
+        """
         part = exact(share, name="share")
         if not _MIN_SHARE <= part <= 1:
-            raise InvalidInput("SHARE_INVALID", f"share must be between 1e-9 and 1, got {show(part)}")
+            raise InvalidInput(
+                "SHARE_INVALID", f"share must be between 1e-9 and 1, got {show(part)}"
+            )
         changed: dict[str, Any] = self._parts(part)
         return replace(self, share=exact(self.share * part, name="share"), **changed)
 
@@ -198,7 +235,8 @@ class Filter(ABC):
         """Read the form of ``as_json``: recorded integers count, nothing is recomputed."""
         if set(body) != cls.json_fields:
             raise InvalidInput(
-                "FILTER_INVALID", f"a filter must have the fields {sorted(cls.json_fields)}, got {sorted(body)}"
+                "FILTER_INVALID",
+                f"a filter must have the fields {sorted(cls.json_fields)}, got {sorted(body)}",
             )
         if body["composition"] not in cls.compositions:
             raise InvalidInput("FILTER_INVALID", f"composition must be one of {cls.compositions}")

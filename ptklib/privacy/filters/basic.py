@@ -1,7 +1,9 @@
-"""Basic composition: epsilons add up, deltas add up. Exact integers, sound for any adaptive analyst.
+"""Basic composition: epsilons add up, deltas add up. Exact integers, sound for any adaptive
+analyst.
 
-Loss: [epsilon in nano, delta in atto]. Ten charges of 0.1 fit a promise of 1.0, the eleventh does not.
-``pure`` is the same with a delta of zero. (Rogers et al. 2016, Thm 3.6: basic composition is a filter.)
+Loss: [epsilon in nano, delta in atto]. Ten charges of 0.1 fit a promise of 1.0, the eleventh does
+not. ``pure`` is the same with a delta of zero. (Rogers et al. 2016, Thm 3.6: basic composition is a
+filter.)
 """
 
 from __future__ import annotations
@@ -32,11 +34,19 @@ class BasicFilter(Filter):
         """The filter of a policy."""
         if composition == "pure" and delta != 0:
             raise InvalidInput(
-                "POLICY_INVALID_DELTA", f"pure composition must have delta = 0, got {show(delta)}: use basic or renyi"
+                "POLICY_INVALID_DELTA",
+                f"pure composition must have delta = 0, got {show(delta)}: use basic or renyi",
+                field="delta",
             )
         capacity = (floor_units(epsilon, NANO), floor_units(delta, ATTO))
         ceiling = (capacity[0] + 1, capacity[1] + 1)
-        return cls(composition=composition, epsilon=epsilon, delta=delta, capacity=capacity, ceiling=ceiling)
+        return cls(
+            composition=composition,
+            epsilon=epsilon,
+            delta=delta,
+            capacity=capacity,
+            ceiling=ceiling,
+        )
 
     def fresh_demand(self, cost: Cost) -> Demand:
         """Epsilon and delta, rounded up to whole units."""

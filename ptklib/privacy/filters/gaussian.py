@@ -1,7 +1,9 @@
-"""Gaussian-DP composition: mu^2 adds up under full adaptivity (Smith & Thakurta 2022; Koskela et al. 2023).
+"""Gaussian-DP composition: mu^2 adds up under full adaptivity (Smith & Thakurta 2022; Koskela et
+al. 2023).
 
-Loss: [mu^2 in nano]. Capacity: the largest mu^2 whose exact profile is at most delta at epsilon, rounded down. For Gaussians
-nothing is lost, however the analyst adapts; costs without a Gaussian-DP bound are refused.
+Loss: [mu^2 in nano]. Capacity: the largest mu^2 whose exact profile is at most delta at epsilon,
+rounded down. For Gaussians nothing is lost, however the analyst adapts; costs without a Gaussian-DP
+bound are refused.
 """
 
 from __future__ import annotations
@@ -32,21 +34,34 @@ class GaussianFilter(Filter):
     def of(cls, composition: str, epsilon: Fraction, delta: Fraction) -> GaussianFilter:
         """The filter of a policy."""
         if delta == 0:
-            raise InvalidInput("POLICY_INVALID_DELTA", "gaussian composition must have delta > 0, got 0: use pure")
+            raise InvalidInput(
+                "POLICY_INVALID_DELTA",
+                "gaussian composition must have delta > 0, got 0: use pure",
+                field="delta",
+            )
         most = _largest_mu_squared_nano(epsilon, delta)
         if most == 0:
             raise InvalidInput(
                 "POLICY_INVALID_EPSILON",
                 "this epsilon and delta leave less than one nano of mu^2: allow more of either",
+                field="epsilon",
             )
-        return cls(composition=composition, epsilon=epsilon, delta=delta, capacity=(most,), ceiling=(most + 1,))
+        return cls(
+            composition=composition,
+            epsilon=epsilon,
+            delta=delta,
+            capacity=(most,),
+            ceiling=(most + 1,),
+        )
 
     def fresh_demand(self, cost: Cost) -> Demand:
         """mu^2, rounded up."""
         mu_squared = cost.mu_squared()
         if mu_squared is None:
             raise unsupported(
-                cost, self.composition, "use Gaussian, Laplace or pure mechanisms, or a stream with renyi composition"
+                cost,
+                self.composition,
+                "use Gaussian, Laplace or pure mechanisms, or a stream with renyi composition",
             )
         return (min(ceil_units(Fraction(mu_squared), NANO), self.ceiling[0]),)
 

@@ -2,14 +2,15 @@
 
 With e_i, d_i the charges, S2 = sum e_i^2 and L = log(1/delta), admit while sum d_i <= delta/2 and
 
-    sum e_i (exp(e_i) - 1) / 2  +  root(S2)  <=  epsilon,
-    root(S2) = sqrt(2 (S2 + epsilon^2/(28.04 L)) (1 + 1/2 log(28.04 L S2/epsilon^2 + 1)) log(2/delta)),
+    sum e_i (exp(e_i) - 1) / 2  +  root(S2)  <=  epsilon, root(S2) = sqrt(2 (S2 + epsilon^2/(28.04
+    L)) (1 + 1/2 log(28.04 L S2/epsilon^2 + 1)) log(2/delta)),
 
 which needs delta < 1/e. Loss: [the linear sum in nano, S2 in pico, delta in atto].
 
-The square root and the logarithms are evaluated once, to 100 digits, when the filter is made: ``squares`` are `STEPS` equal
-steps up to the S2 at which nothing is left, and ``linears`` what the linear sum may be up to each of them, rounded
-down. Judging is a look-up in these integers, so every machine agrees; a point loses at most one step, 0.4 %.
+The square root and the logarithms are evaluated once, to 100 digits, when the filter is made:
+``squares`` are `STEPS` equal steps up to the S2 at which nothing is left, and ``linears`` what the
+linear sum may be up to each of them, rounded down. Judging is a look-up in these integers, so every
+machine agrees; a point loses at most one step, 0.4 %.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from ptklib.privacy.filters.base import LOSS_LIMIT, Bools, Demand, Filter, Ints,
 
 __all__ = ["PICO", "STEPS", "StrongFilter"]
 
-# S2 <= epsilon^2 / (2 log(2/delta)) < 3.1e5 for the largest promise: 3.1e17 pico, far inside 64 bits.
+# S2 <= epsilon^2 / (2 log(2/delta)) < 3.1e5 for the largest promise: 3.1e17 pico, far inside 64
+# bits.
 PICO = 10**12
 STEPS = 256
 _CONSTANT = Fraction("28.04")
@@ -59,7 +61,9 @@ class StrongFilter(Filter):
             or list(self.linears) != sorted(self.linears, reverse=True)
             or self.width != 3
         ):
-            raise InvalidInput("FILTER_INVALID", "squares must rise and linears fall, equally many integers from 0")
+            raise InvalidInput(
+                "FILTER_INVALID", "squares must rise and linears fall, equally many integers from 0"
+            )
 
     @classmethod
     def of(cls, composition: str, epsilon: Fraction, delta: Fraction) -> StrongFilter:
@@ -67,16 +71,21 @@ class StrongFilter(Filter):
         if not 0 < delta < Fraction(36787, 100_000):
             raise InvalidInput(
                 "POLICY_INVALID_DELTA",
-                f"strong composition must have 0 < delta < 1/e, got {show(delta)}: use basic or renyi",
+                f"strong composition must have 0 < delta < 1/e, got {show(delta)}: use basic or "
+                "renyi",
+                field="delta",
             )
         most = _largest_square(epsilon, delta)
         if most < STEPS:
             raise InvalidInput(
                 "POLICY_INVALID_EPSILON",
                 f"strong composition must have a larger epsilon, got {show(epsilon)}: use basic",
+                field="epsilon",
             )
         squares = tuple(most * step // STEPS for step in range(1, STEPS + 1))
-        linears = tuple(math.floor((curves.precise(epsilon) - _root(s, epsilon, delta)) * NANO) for s in squares)
+        linears = tuple(
+            math.floor((curves.precise(epsilon) - _root(s, epsilon, delta)) * NANO) for s in squares
+        )
         capacity = (linears[0], most, floor_units(delta / 2, ATTO))
         return cls(
             composition=composition,
@@ -95,7 +104,9 @@ class StrongFilter(Filter):
             known = part.basic()
             if known is None:
                 raise unsupported(
-                    part, self.composition, "choose a delta d and charge ApproxCost(epsilon=cost.epsilon(d), delta=d)"
+                    part,
+                    self.composition,
+                    "choose a delta d and charge ApproxCost(epsilon=cost.epsilon(d), delta=d)",
                 )
             total = [a + b for a, b in zip(total, self._terms(*known), strict=True)]
         return tuple(min(one, top) for one, top in zip(total, self.ceiling, strict=True))
@@ -103,14 +114,18 @@ class StrongFilter(Filter):
     def _terms(self, epsilon: Fraction, delta: Fraction) -> Demand:
         linear = self.ceiling[0]
         if epsilon < _HUGE:
-            linear = ceil_units(Fraction(curves.up(float(epsilon) * math.expm1(float(epsilon)) / 2)), NANO)
+            linear = ceil_units(
+                Fraction(curves.up(float(epsilon) * math.expm1(float(epsilon)) / 2)), NANO
+            )
         return linear, ceil_units(epsilon * epsilon, PICO), ceil_units(delta, ATTO)
 
     def judge_one(self, loss: list[int], demand: list[int]) -> bool:
         """Its bound is no sum, so one point is judged like many."""
         row = np.array([loss], dtype=np.int64)
         asked = np.array(demand, dtype=np.int64)
-        return bool(self._judge(row, asked, row <= self._room - asked)[0]) and max(loss) <= LOSS_LIMIT
+        return (
+            bool(self._judge(row, asked, row <= self._room - asked)[0]) and max(loss) <= LOSS_LIMIT
+        )
 
     def _judge(self, losses: Ints, demand: Ints, fits: Bools) -> Bools:
         admitted = np.asarray(fits.all(axis=1))
@@ -123,7 +138,7 @@ class StrongFilter(Filter):
     def _parts(self, share: Fraction) -> dict[str, Any]:
         return {
             **super()._parts(share),
-            "squares": tuple(math.floor(one * share) for one in self.squares),
+            "squares": tuple(math.floor(square * share) for square in self.squares),
             "linears": tuple(math.floor(one * share) for one in self.linears),
         }
 
@@ -158,5 +173,9 @@ def _largest_square(epsilon: Fraction, delta: Fraction) -> int:
     low, high = 0, math.ceil(epsilon * epsilon * PICO) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _root(middle, epsilon, delta) <= curves.precise(epsilon) else (low, middle)
+        low, high = (
+            (middle, high)
+            if _root(middle, epsilon, delta) <= curves.precise(epsilon)
+            else (low, middle)
+        )
     return low

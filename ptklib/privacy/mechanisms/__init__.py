@@ -1,8 +1,9 @@
 """The releases: the only ways by which anything computed from a stream may leave it.
 
-Every mechanism is a frozen object made of public parameters. It is checked, and its ``cost`` is known, **before any data
-is seen**; only ``release`` (or a session's ``ask``) takes data, and there is no argument for which it returns a value
-without noise. Each class carries its proof note: unit, sensitivity, neighbours, cost. Import from the modules:
+Every mechanism is a frozen object made of public parameters. It is checked, and its ``cost`` is
+known, **before any data is seen**; only ``release`` (or a session's ``ask``) takes data, and there
+is no argument for which it returns a value without noise. Each class carries its proof note: unit,
+sensitivity, neighbours, cost. Import from the modules:
 
 ``release``          integer vectors with Laplace or Gaussian noise, and counts
 ``selection``        one of several candidates: exponential mechanism, report-noisy-max

@@ -1,8 +1,9 @@
 """Integer vectors with noise: Laplace, Gaussian, and the count.
 
-Data is integer already (`fixed_point` makes it so), noise is exact integer noise, and their sum is exact: nothing here
-depends on floating point. Noise goes to **every** entry, zeros and empty cells included; which entries exist must be
-public. The sensitivity is the caller's claim from public bounds, never from the data.
+Data is integer already (`fixed_point` makes it so), noise is exact integer noise, and their sum is
+exact: nothing here depends on floating point. Noise goes to **every** entry, zeros and empty cells
+included; which entries exist must be public. The sensitivity is the caller's claim from public
+bounds, never from the data.
 
 Reasons: those of `inputs` and `amounts`.
 """
@@ -26,8 +27,8 @@ from ptklib.privacy.mechanisms.inputs import (
     sensitivity_exact,
     sensitivity_integer,
 )
-from ptklib.privacy.sampler import discrete_laplace, rounded_gaussian
-from ptklib.privacy.source import BitSource
+from ptklib.privacy.noise.sampler import discrete_laplace, rounded_gaussian
+from ptklib.privacy.noise.source import BitSource
 
 __all__ = ["CountRelease", "GaussianRelease", "LaplaceRelease", "ReleasedCount", "ReleasedVector"]
 
@@ -83,10 +84,11 @@ class LaplaceRelease:
 class GaussianRelease:
     """Gaussian noise of standard deviation ``sigma``, rounded to integers, on every entry.
 
-    *Unit*: that of the data, integers. *Neighbours*: add or remove one unit of privacy (record or user).
-    *Sensitivity*: ``sensitivity`` bounds the L2 distance of the vectors of any two neighbours; it need not be whole.
-    *Cost*: for an integer v, v + round(N) = round(v + N), so this is post-processing of the continuous Gaussian mechanism
-    and costs what that costs: Gaussian DP with mu = sensitivity/sigma.
+    *Unit*: that of the data, integers. *Neighbours*: add or remove one unit of privacy (record or
+    user). *Sensitivity*: ``sensitivity`` bounds the L2 distance of the vectors of any two
+    neighbours; it need not be whole. *Cost*: for an integer v, v + round(N) = round(v + N), so this
+    is post-processing of the continuous Gaussian mechanism and costs what that costs: Gaussian DP
+    with mu = sensitivity/sigma.
     """
 
     sigma: Fraction
@@ -112,9 +114,9 @@ class GaussianRelease:
 class CountRelease:
     """How many units there are: discrete Laplace noise of scale ``1 / epsilon``.
 
-    *Unit*: what is counted, records at event level or users at user level. *Neighbours*: add or remove one of them.
-    *Sensitivity*: 1, by the choice of the unit. (The number of *records* at user level has the sensitivity of the bound on
-    records per user: that is a `LaplaceRelease`.)
+    *Unit*: what is counted, records at event level or users at user level. *Neighbours*: add or
+    remove one of them. *Sensitivity*: 1, by the choice of the unit. (The number of *records* at
+    user level has the sensitivity of the bound on records per user: that is a `LaplaceRelease`.)
     *Cost*: that of `LaplaceRelease` at sensitivity 1.
     """
 

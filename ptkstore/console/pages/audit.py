@@ -1,18 +1,20 @@
-"""Audit: who asked the server for what and what was decided; searched, turned from the newest on, and as a file."""
+"""Audit: who asked the server for what and what was decided; searched, turned from the newest on,
+and as a file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from ptkstore.console.spreadsheet import csv_file
-from ptkstore.console.visit import Page, Visit
-from ptkstore.views import AuditView
+from ptkstore.api.moments import utc_text
+from ptkstore.api.views import AuditView
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.spreadsheet import csv_file
 
-__all__ = ["PAGES", "EntryLine", "entry_line"]
+__all__ = ["PAGES", "AuditLine", "entry_line"]
 
 _ROWS = 50
 _CSV_ROWS = 10_000
@@ -20,7 +22,7 @@ _PAGE = 1000
 
 
 @dataclass(frozen=True)
-class EntryLine:
+class AuditLine:
     """One entry as the page shows it. ``at`` is in UTC, to the second."""
 
     number: int
@@ -32,21 +34,31 @@ class EntryLine:
     times: int
 
 
-def entry_line(one: AuditView) -> EntryLine:
+def entry_line(audit_view: AuditView) -> AuditLine:
     """An entry for people: the RPC without the name of our package."""
-    at = "–" if one.at_ms is None else datetime.fromtimestamp(one.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    what = one.what.removeprefix("/ptkstore.v1.").replace("/", " ")
-    return EntryLine(one.number, at, one.who, what, one.subject, one.outcome, one.times)
+    at = "–" if audit_view.at_ms is None else utc_text(audit_view.at_ms, "second")
+    what = audit_view.what.removeprefix("/ptkstore.v1.").replace("/", " ")
+    return AuditLine(
+        audit_view.number,
+        at,
+        audit_view.who,
+        what,
+        audit_view.subject,
+        audit_view.outcome,
+        audit_view.times,
+    )
 
 
 def audit(visit: Visit) -> Response:
     """The page."""
     find, changes, token = _asked(visit), visit.asked("changes") == "1", visit.asked("from")
     page = visit.store.audit_entries(find=find, changes_only=changes, limit=_ROWS, page_token=token)
-    query = {name: text for name, text in (("find", find), ("changes", "1" if changes else "")) if text}
+    query = {
+        name: text for name, text in (("find", find), ("changes", "1" if changes else "")) if text
+    }
     return visit.render(
         "audit.html",
-        entries=[entry_line(one) for one in page.entries],
+        entries=[entry_line(entry) for entry in page.entries],
         token=page.next_page_token,
         first=not token,
         find=find,
@@ -58,9 +70,9 @@ def audit(visit: Visit) -> Response:
 def audit_csv(visit: Visit) -> Response:
     """The newest entries that match, up to 10,000."""
     columns = ("number", "time_utc", "who", "what", "subject", "outcome", "times")
-    found = _all(visit, _asked(visit), changes=visit.asked("changes") == "1")
-    lines = (entry_line(one) for one in found)
-    return csv_file("audit", columns, (astuple(one) for one in lines))
+    audits = _all(visit, _asked(visit), changes=visit.asked("changes") == "1")
+    lines = (entry_line(audit_view) for audit_view in audits)
+    return csv_file("audit", columns, (astuple(line) for line in lines))
 
 
 def _asked(visit: Visit) -> str:
@@ -70,7 +82,9 @@ def _asked(visit: Visit) -> str:
 def _all(visit: Visit, find: str, *, changes: bool) -> Iterator[AuditView]:
     token, left = "", _CSV_ROWS
     while left > 0:
-        page = visit.store.audit_entries(find=find, changes_only=changes, limit=min(_PAGE, left), page_token=token)
+        page = visit.store.audit_entries(
+            find=find, changes_only=changes, limit=min(_PAGE, left), page_token=token
+        )
         yield from page.entries
         left -= len(page.entries)
         token = page.next_page_token

@@ -1,5 +1,5 @@
-"""Budget: the ledger as it is. What is spent at which blocks and tags, what is left and until when, who spent it, and every
-entry of the book. All of it public: the book never depends on records.
+"""Budget: the ledger as it is. What is spent at which blocks and tags, what is left and until when,
+who spent it, and every entry of the book. All of it public: the book never depends on records.
 
 Reasons: PAGE_INVALID, PAGE_TOKEN_INVALID.
 """
@@ -14,17 +14,17 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ptkstore.console.ledger_picture import STEPS, burn_down, heat_map
-from ptkstore.console.spreadsheet import csv_stream
-from ptkstore.console.visit import Page, Visit
-from ptkstore.console.wording import amount, moment, percent, whole
-from ptkstore.streams import StreamSpec
-from ptkstore.views import BudgetSummary, ChargeLine, LedgerMap, PlanView
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import BudgetSummary, ChargeLine, LedgerMap, PlanView
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.spreadsheet import csv_stream
+from ptkstore.console.page.wording import amount, moment, percent, whole
+from ptkstore.console.pages.plan import chosen_stream, newest_plan
+from ptkstore.drawing.ledger_svg import STEPS, burn_down, heat_map
 
 __all__ = ["PAGES", "Forecast", "forecasts"]
 
 _FRESH_SECONDS = 3.0
-_PLAN_SECONDS = 300.0
 _ROWS = 15
 _MOST_TEXT = 200
 _TAGS = 1 << 64
@@ -32,12 +32,19 @@ _PAGE = 1000
 _SPANS = (96, 480, 960)
 _TO_COME = 2
 _FEW = 12
-_PURPOSES = {"count": "counts of blocks", "profile": "profiles", "training": "training", "other": "other"}
+_PURPOSES = {
+    "count": "counts of blocks",
+    "profile": "profiles",
+    "training": "training",
+    "other": "other",
+}
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A window: what is left of its blocks now, after the plan has run on it, and when they are closed."""
+    """A window: what is left of its blocks now, after the plan has run on it, and when they are
+    closed.
+    """
 
     begins_ms: int
     blocks: int | None
@@ -47,7 +54,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class EntryLine:
+class LedgerLine:
     """An entry of the ledger for people."""
 
     number: int
@@ -64,10 +71,12 @@ def budget(visit: Visit) -> Response:
     streams = remember("streams", _FRESH_SECONDS, store.streams)
     if not streams:
         return visit.render("budget.html", streams=(), spec=None)
-    spec = _spec(visit, streams)
+    spec = chosen_stream(visit, streams)
     span = int(visit.asked("span")) if visit.asked("span") in map(str, _SPANS) else _SPANS[0]
     begin = _whole(visit.asked("begin"))
-    summary = remember(("budget", spec.name), _FRESH_SECONDS, lambda: store.budget_summary(spec.name))
+    summary = remember(
+        ("budget", spec.name), _FRESH_SECONDS, lambda: store.budget_summary(spec.name)
+    )
     book = remember(
         ("book", spec.name, begin, span),
         _FRESH_SECONDS,
@@ -75,7 +84,12 @@ def budget(visit: Visit) -> Response:
     )
     find, blocks = (visit.asked(name)[:_MOST_TEXT].strip() for name in ("find", "blocks"))
     entries = store.charges(
-        spec.name, limit=_ROWS, page_token=visit.asked("after"), newest_first=True, find=find, blocks=blocks
+        spec.name,
+        limit=_ROWS,
+        page_token=visit.asked("after"),
+        newest_first=True,
+        find=find,
+        blocks=blocks,
     )
     return visit.render(
         "budget.html",
@@ -89,17 +103,20 @@ def budget(visit: Visit) -> Response:
         newer=book.begin + span if book.begin + book.count < book.blocks else None,
         heat=heat_map(book),
         steps=STEPS,
-        wide=max((one.blocks for one in book.columns), default=1),
-        flat=any(one.flat for one in book.columns),
+        wide=max((column.blocks for column in book.columns), default=1),
+        flat=any(column.flat for column in book.columns),
         burn=burn_down(book),
-        forecasts=forecasts(spec, summary, book, _plan(visit, spec.name)),
+        forecasts=forecasts(spec, summary, book, newest_plan(visit, spec.name)),
         spenders=book.spenders[:_FEW],
-        purposes=[(_PURPOSES.get(one.purpose, one.purpose), one.charges, one.part) for one in book.purposes],
-        charges=sum(one.charges for one in book.purposes),
+        purposes=[
+            (_PURPOSES.get(purpose.purpose, purpose.purpose), purpose.charges, purpose.part)
+            for purpose in book.purposes
+        ],
+        charges=sum(purpose.charges for purpose in book.purposes),
         find=find,
         blocks=blocks,
         after=visit.asked("after"),
-        entries=[entry_line(one) for one in entries.charges],
+        entries=[entry_line(charge) for charge in entries.charges],
         next=entries.next_page_token,
     )
 
@@ -115,9 +132,9 @@ def ledger_csv(visit: Visit) -> Response:
             page = visit.store.charges(
                 stream, limit=_PAGE, page_token=token, newest_first=True, find=find, blocks=blocks
             )
-            for one in page.charges:
-                line = entry_line(one)
-                yield line.number, line.kind, one.key, line.what, line.where, line.at
+            for charge in page.charges:
+                line = entry_line(charge)
+                yield line.number, line.kind, charge.key, line.what, line.where, line.at
             token = page.next_page_token
             if not token:
                 return
@@ -133,19 +150,35 @@ def blocks_csv(visit: Visit) -> Response:
         token = ""
         while True:
             page = visit.store.blocks(stream, limit=_PAGE, page_token=token)
-            for one in page.blocks:
-                yield one.name, one.window, one.status, one.dp_records, one.left, one.retired
+            for block in page.blocks:
+                yield (
+                    block.name,
+                    block.window,
+                    block.status,
+                    block.dp_records,
+                    block.left,
+                    block.retired,
+                )
             token = page.next_page_token
             if not token:
                 return
 
-    return csv_stream(f"blocks-{stream}", ("block", "window", "status", "dp_records", "left", "closed"), rows())
+    return csv_stream(
+        f"blocks-{stream}", ("block", "window", "status", "dp_records", "left", "closed"), rows()
+    )
 
 
-def forecasts(spec: StreamSpec, told: BudgetSummary, book: LedgerMap, plan: PlanView | None) -> list[Forecast]:
-    """The windows that live, and the next ones: their blocks are closed once their window has run, which is when it is
-    complete. What the plan takes is its fullest partition."""
-    takes = max((one.used for one in plan.partitions), default=None) if plan is not None else None
+def forecasts(
+    spec: StreamSpec, told: BudgetSummary, book: LedgerMap, plan: PlanView | None
+) -> list[Forecast]:
+    """The windows that live, and the next ones: their blocks are closed once their window has run,
+    which is when it is complete. What the plan takes is its fullest partition.
+    """
+    takes = (
+        max((partition.used for partition in plan.partitions), default=None)
+        if plan is not None
+        else None
+    )
     alive: dict[int, list[Any]] = defaultdict(list)
     for column in book.columns:
         if column.retired < column.blocks:
@@ -154,15 +187,23 @@ def forecasts(spec: StreamSpec, told: BudgetSummary, book: LedgerMap, plan: Plan
     spans_ms = spec.window_seconds * 1000
     newest = max([*alive, *([held // spans_ms] if held is not None else [])], default=None)
     if newest is None and book.columns:
-        newest = max(one.window for one in book.columns)
-    windows = sorted(alive) if newest is None else sorted({*alive, *range(newest, newest + 1 + _TO_COME)})
+        newest = max(column.window for column in book.columns)
+    windows = (
+        sorted(alive) if newest is None else sorted({*alive, *range(newest, newest + 1 + _TO_COME)})
+    )
     found = []
     for window in windows[:_FEW]:
-        left = 1 - max((max(one.shares) for one in alive[window]), default=0.0) if window in alive else 1.0
+        left = (
+            1 - max((max(one.shares) for one in alive[window]), default=0.0)
+            if window in alive
+            else 1.0
+        )
         found.append(
             Forecast(
                 begins_ms=window * spans_ms,
-                blocks=sum(one.blocks - one.retired for one in alive[window]) if window in alive else None,
+                blocks=sum(one.blocks - one.retired for one in alive[window])
+                if window in alive
+                else None,
                 left=left,
                 after=max(0.0, left - takes) if takes is not None else None,
                 closes_ms=(window + 1) * spans_ms + spec.lateness_seconds * 1000,
@@ -171,14 +212,14 @@ def forecasts(spec: StreamSpec, told: BudgetSummary, book: LedgerMap, plan: Plan
     return found
 
 
-def entry_line(one: ChargeLine) -> EntryLine:
+def entry_line(charge: ChargeLine) -> LedgerLine:
     """An entry as people read it."""
-    entry = one.entry
+    entry = charge.entry
     at_ms = entry.get("at_ms", entry.get("spent_at_ms"))
-    return EntryLine(
-        number=one.number,
-        kind=one.kind,
-        who=one.key or "–",
+    return LedgerLine(
+        number=charge.number,
+        kind=charge.kind,
+        who=charge.key or "–",
         what=_cost(entry["cost"]) if "cost" in entry else str(entry.get("why", "")),
         where=_where(entry),
         at=moment(at_ms) if at_ms is not None else "",
@@ -192,9 +233,13 @@ def _cost(cost: dict[str, Any]) -> str:
         delta = f", δ = {amount(cost['delta'])}" if cost.get("delta", "0") not in ("0", 0) else ""
         return f"ε = {amount(cost['epsilon'])}{delta} ({kind})"
     if "scale" in cost and "sensitivity" in cost:
-        return f"ε = {amount(float(Fraction(cost['sensitivity']) / Fraction(cost['scale'])))} ({kind})"
+        return (
+            f"ε = {amount(float(Fraction(cost['sensitivity']) / Fraction(cost['scale'])))} ({kind})"
+        )
     rest = ", ".join(
-        f"{name} = {value}" for name, value in cost.items() if name != "kind" and not isinstance(value, (list, dict))
+        f"{name} = {value}"
+        for name, value in cost.items()
+        if name != "kind" and not isinstance(value, (list, dict))
     )
     return f"{kind}: {rest}" if rest else kind
 
@@ -209,21 +254,6 @@ def _where(entry: dict[str, Any]) -> str:
     share = sum((stop - start) / _TAGS for _, start, stop in entry["slices"])
     tags = "all tags" if share >= 1 else f"{percent(share, 1)} of the tags"
     return f"{whole(count)} block{'' if count == 1 else 's'}, {tags}"
-
-
-def _plan(visit: Visit, stream: str) -> PlanView | None:
-    """The newest plan; asked for again when the newest cycle has moved on."""
-    remember = visit.session.remember
-    cycles = remember(("cycle", stream), _FRESH_SECONDS, lambda: visit.store.cycles(stream, newest=1, most_trained=0))
-    step = tuple((one.window, one.status, one.steps) for one in cycles)
-    return remember(("plan", stream, step), _PLAN_SECONDS, lambda: visit.store.plan(stream))
-
-
-def _spec(visit: Visit, streams: list[StreamSpec]) -> StreamSpec:
-    wanted = visit.asked("stream")
-    return next((one for one in streams if one.name == wanted), None) or (
-        visit.store.stream(wanted) if wanted else streams[0]
-    )
 
 
 def _whole(text: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from ptkstore.console.visit import Page, Visit
+from ptkstore.console.page.page import Page, Visit
 
 __all__ = ["PAGES"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from ptklib.errors import InvalidInput
-from ptkstore.console.faults import fault_of
-from ptkstore.console.visit import Page, Visit
-from ptkstore.views import Finding
+from ptkstore.api.views import Finding
+from ptkstore.console.page.faults import fault_of
+from ptkstore.console.page.page import Page, Visit
 
 __all__ = ["PAGES", "FindingLine", "advice_for"]
 
@@ -69,29 +69,34 @@ def examine(visit: Visit) -> Response:
         canaries = _canaries(visit.form.get("canaries", ""))
     except InvalidInput as error:
         return _page(visit, error)
-    found = visit.store.doctor(canaries)
-    visit.session.remember(_KEY, _KEPT_SECONDS, lambda: (round(time.time() * 1000), found))
+    findings = visit.store.doctor(canaries)
+    visit.session.remember(_KEY, _KEPT_SECONDS, lambda: (round(time.time() * 1000), findings))
     return visit.go("doctor")
 
 
 def _canaries(text: str) -> list[str]:
     """Texts, one on each line. They may be raw values, so that no error repeats them."""
-    found = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(found) > _MOST_CANARIES or any(len(one) < _SHORTEST_CANARY for one in found):
+    canaries = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(canaries) > _MOST_CANARIES or any(len(one) < _SHORTEST_CANARY for one in canaries):
         raise InvalidInput(
-            "VALUE_INVALID", f"at most {_MOST_CANARIES} texts, each of at least {_SHORTEST_CANARY} characters"
+            "VALUE_INVALID",
+            f"at most {_MOST_CANARIES} texts, each of at least {_SHORTEST_CANARY} characters",
         )
-    return found
+    return canaries
 
 
 def _page(visit: Visit, error: InvalidInput | None = None) -> Response:
-    known: tuple[int, list[Finding]] | None = visit.session.remember(_KEY, _KEPT_SECONDS, lambda: None)
-    at_ms, found = known if known is not None else (None, None)
+    known: tuple[int, list[Finding]] | None = visit.session.remember(
+        _KEY, _KEPT_SECONDS, lambda: None
+    )
+    at_ms, findings = known if known is not None else (None, None)
     return visit.render(
         "doctor.html",
         status=400 if error is not None else 200,
-        findings=None if found is None else [FindingLine(one, advice_for(one)) for one in _sorted(found)],
-        bad=sum(one.level != "OK" for one in found or ()),
+        findings=None
+        if findings is None
+        else [FindingLine(finding, advice_for(finding)) for finding in _sorted(findings)],
+        bad=sum(finding.level != "OK" for finding in findings or ()),
         at_ms=at_ms,
         wrong=fault_of(error) if error is not None else None,
     )

@@ -8,11 +8,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ptkstore.console.spreadsheet import csv_file
-from ptkstore.console.visit import Page, Visit
-from ptkstore.console.wording import window_begins
-from ptkstore.streams import StreamSpec
-from ptkstore.views import EventView
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import EventView
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.spreadsheet import csv_file
+from ptkstore.console.page.wording import window_begins
 
 __all__ = ["PAGES", "EventLine", "event_line"]
 
@@ -20,7 +20,15 @@ _ROWS = 50
 _CSV_ROWS = 10_000
 _PAGE = 1000
 # What is worth a place in a line, in this order.
-_TOLD = ("version", "window", "epsilon", "samples", "nearest_target", "planned_epsilon", "planned_samples")
+_TOLD = (
+    "version",
+    "window",
+    "epsilon",
+    "samples",
+    "nearest_target",
+    "planned_epsilon",
+    "planned_samples",
+)
 _MOST_TEXT = 160
 
 
@@ -34,25 +42,34 @@ class EventLine:
     at_ms: int | None
 
 
-def event_line(one: EventView, spec: StreamSpec | None = None) -> EventLine:
+def event_line(event: EventView, spec: StreamSpec | None = None) -> EventLine:
     """An event for people."""
-    parts = [str(one.body["reason"]).rstrip(".")] if _says(one.body, "reason") else []
+    parts = [str(event.body["reason"]).rstrip(".")] if _says(event.body, "reason") else []
     parts += [
-        f"{name.replace('_', ' ')} {_text(name, one.body[name], spec)}" for name in _TOLD if _says(one.body, name)
+        f"{name.replace('_', ' ')} {_text(name, event.body[name], spec)}"
+        for name in _TOLD
+        if _says(event.body, name)
     ]
     text = "; ".join(parts)
     text = text[:1].upper() + text[1:]
-    return EventLine(one.kind, one.subject, text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…", one.at_ms)
+    return EventLine(
+        event.kind,
+        event.subject,
+        text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…",
+        event.at_ms,
+    )
 
 
 def events(visit: Visit) -> Response:
     """The page."""
     find, token = visit.asked("find")[:200].strip(), visit.asked("from")
     page = visit.store.newest_events(find=find, limit=_ROWS, page_token=token)
-    query = {name: text for name, text in (("stream", visit.asked("stream")), ("find", find)) if text}
+    query = {
+        name: text for name, text in (("stream", visit.asked("stream")), ("find", find)) if text
+    }
     return visit.render(
         "events.html",
-        events=[event_line(one) for one in page.events],
+        events=[event_line(event) for event in page.events],
         token=page.next_page_token,
         first=not token,
         find=find,
@@ -63,8 +80,11 @@ def events(visit: Visit) -> Response:
 def events_csv(visit: Visit) -> Response:
     """The newest events that match, up to 10,000."""
     columns = ("number", "time_ms", "kind", "subject", "details")
-    found = _all(visit, visit.asked("find")[:200].strip())
-    rows = ((one.id, one.at_ms, one.kind, one.subject, event_line(one).details) for one in found)
+    event_views = _all(visit, visit.asked("find")[:200].strip())
+    rows = (
+        (event.id, event.at_ms, event.kind, event.subject, event_line(event).details)
+        for event in event_views
+    )
     return csv_file("events", columns, rows)
 
 

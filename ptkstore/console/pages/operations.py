@@ -1,4 +1,5 @@
-"""Operations: what each window went through, step by step as the steps are written, and running the windows that are due.
+"""Operations: what each window went through, step by step as the steps are written, and running the
+windows that are due.
 
 Reason: TIME_INVALID.
 """
@@ -13,22 +14,23 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from starlette.responses import Response
 
+from ptklib.encoding.error_place import kind_of
 from ptklib.errors import InvalidInput, SageError
-from ptkstore.client import Store
-from ptkstore.console.faults import fault_of
+from ptkstore.api.moments import millis_of
+from ptkstore.api.store import Store
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import CycleView, OperationView, TrainedLine
+from ptkstore.console.page.faults import fault_of
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.streaming import StreamedEvent, tell
+from ptkstore.console.page.wording import window_begins
 from ptkstore.console.pages.events import EventLine, event_line
-from ptkstore.console.streaming import Told, tell
-from ptkstore.console.visit import Page, Visit
-from ptkstore.console.wording import window_begins
-from ptkstore.streams import StreamSpec
-from ptkstore.views import CycleView, OperationView, TrainedLine
 
-__all__ = ["PAGES", "STEPS", "CycleLine", "cycle_line", "millis_of"]
+__all__ = ["PAGES", "STEPS", "CycleLine", "cycle_line"]
 
 _LOG = logging.getLogger(__name__)
 _FRESH_SECONDS = 1.0
@@ -38,7 +40,8 @@ _MOST_TRAINED = 25
 _OPERATIONS = 5
 _EVENTS = 8
 _LOOK_SECONDS = 1.0
-# A stream on which nothing runs is looked at less often: what is asked of a server is in its audit log.
+# A stream on which nothing runs is looked at less often: what is asked of a server is in its audit
+# log.
 _IDLE_LOOKS = 4
 # What is wrong with a request is known by then; the windows go on in the background.
 _PATIENCE_SECONDS = 2.0
@@ -56,7 +59,10 @@ STEPS = {
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step of a window. ``state``: done, bad (done, with less than it should have), now, or empty for one to come."""
+    """A step of a window.
+
+    ``state``: done, bad (done, with less than it should have), now, or empty for one to come.
+    """
 
     name: str
     what: str
@@ -95,7 +101,10 @@ def cycle_line(cycle: CycleView, window_seconds: int) -> CycleLine:
         plan_status=cycle.plan_status,
         published=counts.get("PUBLISHED", 0),
         lost=counts.get("TRAIN_LOST", 0) + counts.get("TRAIN_FAILED", 0),
-        steps=tuple(StepLine(name, what, _step_state(name, cycle.steps, bad, now)) for name, what in STEPS.items()),
+        steps=tuple(
+            StepLine(name, what, _step_state(name, cycle.steps, bad, now))
+            for name, what in STEPS.items()
+        ),
         trained=cycle.trained,
         trained_count=sum(counts.values()),
         shortfall=cycle.shortfall,
@@ -107,14 +116,14 @@ def _bad_steps(cycle: CycleView) -> set[str]:
     """Where a window fell short of what it should publish."""
     if not cycle.shortfall:
         return set()
-    found = {"published"}
+    bad_steps = {"published"}
     if cycle.plan_status in ("SHORT", "INFEASIBLE", "KEPT"):
-        found.add("planned")
+        bad_steps.add("planned")
     if cycle.outcomes.get("NOT_PROFILED"):
-        found.add("profiled")
-    if cycle.outcomes.keys() & {"TRAIN_LOST", "TRAIN_FAILED"} or found == {"published"}:
-        found.add("trained")
-    return found
+        bad_steps.add("profiled")
+    if cycle.outcomes.keys() & {"TRAIN_LOST", "TRAIN_FAILED"} or bad_steps == {"published"}:
+        bad_steps.add("trained")
+    return bad_steps
 
 
 def _step_state(name: str, done: Sequence[str], bad: set[str], now: str) -> str:
@@ -132,19 +141,21 @@ def live(visit: Visit) -> Response:
     """Tells whenever the newest window has got further, or the server's work on the stream has."""
     stream = visit.store.stream(visit.asked("stream")).name
 
-    def events(after: int) -> Iterator[Told | None]:
+    def events(after: int) -> Iterator[StreamedEvent | None]:
         seen, looks = visit.asked("seen"), 0
         while True:
             if looks == 0:
                 try:
                     cycles = visit.store.cycles(stream, newest=1, most_trained=0)
-                    mark, body, running = _state(cycles, visit.store.operations(stream, limit=1).operations)
+                    mark, body, running = _state(
+                        cycles, visit.store.operations(stream, limit=1).operations
+                    )
                 except SageError:
                     # The browser asks again, and is told why if there is a reason.
                     return
                 if mark != seen:
                     after, seen = after + 1, mark
-                    yield Told(after, "cycle", body)
+                    yield StreamedEvent(after, "cycle", body)
                 looks = 1 if running else _IDLE_LOOKS
             looks -= 1
             yield None
@@ -153,7 +164,10 @@ def live(visit: Visit) -> Response:
 
 
 def run_windows(visit: Visit) -> Response:
-    """Run what is complete. What is wrong is told beside the field; the work itself goes on behind the page."""
+    """Run what is complete.
+
+    What is wrong is told beside the field; the work itself goes on behind the page.
+    """
     stream, until = visit.form.get("stream", ""), visit.form.get("until", "").strip()
     try:
         until_ms = millis_of(until) if until else None
@@ -167,28 +181,19 @@ def run_windows(visit: Visit) -> Response:
     return visit.go("operations", stream=stream, began="1")
 
 
-def millis_of(text: str) -> int:
-    """Milliseconds since 1970 of an ISO 8601 time, UTC where it names no zone. Reason: TIME_INVALID."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(
-            "TIME_INVALID", f"a time must be ISO 8601, such as 2026-03-04 or 2026-03-04T12:00, got {text!r:.40}"
-        ) from None
-    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def _page(visit: Visit, name: str, *, until: str = "", error: InvalidInput | None = None) -> Response:
+def _page(
+    visit: Visit, name: str, *, until: str = "", error: InvalidInput | None = None
+) -> Response:
     streams = visit.session.remember("streams", _FRESH_SECONDS, visit.store.streams)
     if not streams and not name:
         return visit.render("operations.html", streams=(), spec=None)
-    spec = next((one for one in streams if one.name == name), None) or (
+    spec = next((stream for stream in streams if stream.name == name), None) or (
         visit.store.stream(name) if name else streams[0]
     )
     shown = _shown(visit.asked("show"))
-    found = visit.store.cycles(spec.name, newest=shown + 1, most_trained=_MOST_TRAINED)
+    cycle_views = visit.store.cycles(spec.name, newest=shown + 1, most_trained=_MOST_TRAINED)
     asked = visit.store.operations(spec.name, limit=_OPERATIONS).operations
-    cycles = [cycle_line(one, spec.window_seconds) for one in reversed(found)]
+    cycles = [cycle_line(cycle, spec.window_seconds) for cycle in reversed(cycle_views)]
     return visit.render(
         "operations.html",
         status=400 if error is not None else 200,
@@ -197,7 +202,7 @@ def _page(visit: Visit, name: str, *, until: str = "", error: InvalidInput | Non
         cycles=cycles[:shown],
         more=min(_MOST_SHOWN, shown * 3) if len(cycles) > shown < _MOST_SHOWN else None,
         shown=shown,
-        mark=_state(found[-1:], asked[:1])[0],
+        mark=_state(cycle_views[-1:], asked[:1])[0],
         operations=asked,
         events=_events(visit, spec),
         until=until,
@@ -207,7 +212,7 @@ def _page(visit: Visit, name: str, *, until: str = "", error: InvalidInput | Non
 
 def _events(visit: Visit, spec: StreamSpec) -> list[EventLine]:
     """The newest events. They are of all streams: a PTK's event names the PTK alone."""
-    return [event_line(one, spec) for one in visit.store.newest_events(limit=_EVENTS).events]
+    return [event_line(event, spec) for event in visit.store.newest_events(limit=_EVENTS).events]
 
 
 def _shown(text: str) -> int:
@@ -215,19 +220,31 @@ def _shown(text: str) -> int:
     return min(_MOST_SHOWN, max(1, wanted))
 
 
-def _state(cycles: Sequence[CycleView], asked: Sequence[OperationView]) -> tuple[str, dict[str, Any], bool]:
-    """How far the newest window and the newest work are: a mark of it, what to tell of it, and whether something runs."""
+def _state(
+    cycles: Sequence[CycleView], asked: Sequence[OperationView]
+) -> tuple[str, dict[str, Any], bool]:
+    """How far the newest window and the newest work are: a mark of it, what to tell of it, and
+    whether something runs.
+    """
     body = {
-        "cycles": [{"window": one.window, "status": one.status, "steps": list(one.steps)} for one in cycles],
-        "operations": [{"id": one.id, "status": one.status, "progress": one.progress} for one in asked],
+        "cycles": [
+            {"window": cycle.window, "status": cycle.status, "steps": list(cycle.steps)}
+            for cycle in cycles
+        ],
+        "operations": [
+            {"id": operation.id, "status": operation.status, "progress": operation.progress}
+            for operation in asked
+        ],
     }
     mark = hashlib.sha256(json.dumps(body).encode()).hexdigest()[:16]
-    states = [one.status for one in cycles] + [one.status for one in asked]
+    states = [cycle.status for cycle in cycles] + [operation.status for operation in asked]
     return mark, body, "RUNNING" in states
 
 
 def _begin(store: Store, stream: str, until_ms: int | None) -> Future[None]:
-    """In a thread of its own: a window takes as long as it takes, and is taken up again if this process ends."""
+    """In a thread of its own: a window takes as long as it takes, and is taken up again if this
+    process ends.
+    """
     found: Future[None] = Future()
 
     def work() -> None:
@@ -245,8 +262,7 @@ def _log(work: Future[None]) -> None:
     """What failed after the page was answered. A server has it in the operation as well."""
     error = work.exception()
     if error is not None:
-        reason = error.reason if isinstance(error, SageError) else type(error).__name__
-        _LOG.warning("running windows from the console failed: %s", reason)
+        _LOG.warning("running windows from the console failed: %s", kind_of(error))
 
 
 PAGES = (

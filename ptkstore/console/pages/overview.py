@@ -1,4 +1,6 @@
-"""Overview: every stream with its exposure, the budget that is left, its PTKs and its last cycle; and what needs somebody."""
+"""Overview: every stream with its exposure, the budget that is left, its PTKs and its last cycle;
+and what needs somebody.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ptkstore.console.listing import listed
-from ptkstore.console.visit import Page, Visit
-from ptkstore.console.wording import duration, window_begins
-from ptkstore.streams import StreamSpec
-from ptkstore.views import BudgetSummary, CycleView
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import BudgetSummary, CycleView
+from ptkstore.console.page.listing import listed
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.wording import duration, window_begins
 
 __all__ = ["PAGES", "StreamCard"]
 
@@ -59,7 +61,11 @@ class StreamCard:
     @property
     def cycle_begins(self) -> str:
         """The window of the last cycle."""
-        return window_begins(self.cycle.window, self.spec.window_seconds) if self.cycle is not None else ""
+        return (
+            window_begins(self.cycle.window, self.spec.window_seconds)
+            if self.cycle is not None
+            else ""
+        )
 
     @property
     def published(self) -> int:
@@ -85,14 +91,19 @@ class Concern:
 
 def overview(visit: Visit) -> Response:
     """The page."""
-    cards = [_card(visit, spec) for spec in visit.session.remember("streams", _FRESH_SECONDS, visit.store.streams)]
-    concerns = [one for card in cards for one in _concerns(card)]
+    cards = [
+        _card(visit, spec)
+        for spec in visit.session.remember("streams", _FRESH_SECONDS, visit.store.streams)
+    ]
+    concerns = [concern for card in cards for concern in _concerns(card)]
     orders: dict[str, Any] = {
         "name": lambda card: card.name,
         "held": lambda card: card.budget.exposure.dp_records,
         "left": lambda card: card.left_share if card.left_share is not None else 1.0,
     }
-    listing = listed(visit, cards, anchor="streams", text=lambda card: card.name, orders=orders, size=12, keep=())
+    listing = listed(
+        visit, cards, anchor="streams", text=lambda card: card.name, orders=orders, size=12, keep=()
+    )
     totals = {
         "records": sum(card.budget.exposure.dp_records for card in cards),
         "span": max((card.span_seconds for card in cards), default=0.0),
@@ -105,7 +116,9 @@ def overview(visit: Visit) -> Response:
 
 def _card(visit: Visit, spec: StreamSpec) -> StreamCard:
     remember, store, name = visit.session.remember, visit.store, spec.name
-    newest = remember(("cycle", name), _FRESH_SECONDS, lambda: store.cycles(name, newest=1, most_trained=0))
+    newest = remember(
+        ("cycle", name), _FRESH_SECONDS, lambda: store.cycles(name, newest=1, most_trained=0)
+    )
     return StreamCard(
         spec,
         remember(("budget", name), _FRESH_SECONDS, lambda: store.budget_summary(name)),
@@ -115,29 +128,33 @@ def _card(visit: Visit, spec: StreamSpec) -> StreamCard:
 
 
 def _concerns(card: StreamCard) -> list[Concern]:
-    found = []
+    concerns = []
     cycle = card.cycle
     if cycle is not None and cycle.shortfall:
         why = " ".join((cycle.shortfall, *cycle.changes))
-        found.append(Concern("bad", card.name, "the last window published less than it should", why))
+        concerns.append(
+            Concern("bad", card.name, "the last window published less than it should", why)
+        )
     elif card.lost:
         why = "The budget they took stays spent; they are tried again in the next window."
-        found.append(Concern("bad", card.name, f"{card.lost} trainings of the last cycle gave no state", why))
+        concerns.append(
+            Concern("bad", card.name, f"{card.lost} trainings of the last cycle gave no state", why)
+        )
     if card.ptks["REJECTED"]:
         why = "A rejected PTK never trains. The plan says why each was, and what would admit it."
         count = card.ptks["REJECTED"]
-        found.append(Concern("fair", card.name, f"{count} PTK{'s' if count > 1 else ''} rejected", why))
+        concerns.append(
+            Concern("fair", card.name, f"{count} PTK{'s' if count > 1 else ''} rejected", why)
+        )
     spans = card.spec.window_seconds + card.spec.lateness_seconds + 2 * card.spec.block_seconds
     if card.span_seconds > spans:
         text = f"holds raw data of {duration(card.span_seconds)}, more than its window of {duration(card.spec.window_seconds)}"
-        why = (
-            "Windows that are complete have not run. Raw data is held until they do: run them, or see why they cannot."
-        )
-        found.append(Concern("fair", card.name, text, why))
+        why = "Windows that are complete have not run. Raw data is held until they do: run them, or see why they cannot."
+        concerns.append(Concern("fair", card.name, text, why))
     if card.left_share is not None and card.left_share < _LITTLE:
         why = "Blocks without budget are retired and their data is not used any more. New data brings new budget."
-        found.append(Concern("fair", card.name, "little budget is left on what is held", why))
-    return found
+        concerns.append(Concern("fair", card.name, "little budget is left on what is held", why))
+    return concerns
 
 
 PAGES = (Page(path="overview", view=overview, label="Overview"),)

@@ -1,5 +1,6 @@
-"""One PTK: its profile and the point that was chosen, its versions with their certificates, who is told of them, and what was
-changed in its configuration. Losses are promises and DP estimates, never what was seen.
+"""One PTK: its profile and the point that was chosen, its versions with their certificates, who is
+told of them, and what was changed in its configuration. Losses are promises and DP estimates, never
+what was seen.
 
 Reasons: PTK_UNKNOWN, STATE_UNKNOWN, VALUE_INVALID.
 """
@@ -14,12 +15,12 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from ptklib.errors import InvalidInput, SageError
-from ptkstore.console.downloading import attachment
-from ptkstore.console.listing import listed
-from ptkstore.console.profile_picture import draw
-from ptkstore.console.visit import Page, Visit
-from ptkstore.console.wording import window_begins
-from ptkstore.views import ProfileView, PtkConfig, PtkView, StateView
+from ptkstore.api.views import ProfileView, PtkConfig, PtkView, StateView
+from ptkstore.console.page.downloading import attachment
+from ptkstore.console.page.listing import listed
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.wording import window_begins
+from ptkstore.drawing.profile_svg import draw
 
 __all__ = ["PAGES", "difference"]
 
@@ -41,40 +42,54 @@ def ptk(visit: Visit) -> Response:
     if not name:
         return RedirectResponse("ptks", status_code=303)
     remember, store = visit.session.remember, visit.store
-    found = store.ptk(name)
-    spec = remember(("stream", found.stream), _LONG_SECONDS, lambda: store.stream(found.stream))
-    profile = _profile(visit, found)
-    states = remember(("states", name, found.latest_version), _LONG_SECONDS, lambda: store.states(name))
+    ptk_view = store.ptk(name)
+    spec = remember(
+        ("stream", ptk_view.stream), _LONG_SECONDS, lambda: store.stream(ptk_view.stream)
+    )
+    profile = _profile(visit, ptk_view)
+    states = remember(
+        ("states", name, ptk_view.latest_version), _LONG_SECONDS, lambda: store.states(name)
+    )
     newest = states[-1] if states else None
-    chosen = (newest.epsilon, newest.samples) if newest is not None and newest.samples is not None else None
+    chosen = (
+        (newest.epsilon, newest.samples)
+        if newest is not None and newest.samples is not None
+        else None
+    )
     configs = store.ptk_configs(name)
     subscribers = store.subscriptions(name)
     listing = listed(
         visit,
         states,
         anchor="versions",
-        text=lambda one: f"v{one.version} {one.digest} {window_begins(one.window, spec.window_seconds)}",
+        text=lambda one: (
+            f"v{one.version} {one.digest} {window_begins(one.window, spec.window_seconds)}"
+        ),
         orders=_ORDERS,
         size=_ROWS,
         keep=("name",),
     )
     return visit.render(
         "ptk.html",
-        ptk=found,
+        ptk=ptk_view,
         spec=spec,
         profile=profile,
         picture=draw(profile, chosen) if profile is not None else "",
-        levels=list(zip(profile.levels, profile.samples, strict=True)) if profile is not None else [],
+        levels=list(zip(profile.levels, profile.samples, strict=True))
+        if profile is not None
+        else [],
         chosen=chosen,
         newest=newest,
         listing=listing,
-        begins={one.version: window_begins(one.window, spec.window_seconds) for one in listing.rows},
+        begins={
+            row.version: window_begins(row.window, spec.window_seconds) for row in listing.rows
+        },
         windows=_windows(visit, newest, spec.window_seconds),
         most_windows=_MOST_WINDOWS,
         subscribers=subscribers[:_MOST_SUBSCRIBERS],
         more_subscribers=max(0, len(subscribers) - _MOST_SUBSCRIBERS),
         configs=configs,
-        config=json.dumps(found.config, indent=2, sort_keys=True, ensure_ascii=False),
+        config=json.dumps(ptk_view.config, indent=2, sort_keys=True, ensure_ascii=False),
         change=_change(visit, configs),
     )
 
@@ -99,7 +114,10 @@ def retire(visit: Visit) -> Response:
 
 def difference(before: object, now: object) -> list[tuple[str, str]]:
     """Two configurations line by line as (kind, line), where kind is same, gone or new."""
-    old, new = (json.dumps(one, indent=2, sort_keys=True, ensure_ascii=False).splitlines() for one in (before, now))
+    old, new = (
+        json.dumps(one, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+        for one in (before, now)
+    )
     kinds = {"  ": "same", "- ": "gone", "+ ": "new"}
     return [(kinds[one[:2]], one[2:]) for one in difflib.ndiff(old, new) if one[:2] in kinds]
 
@@ -107,12 +125,20 @@ def difference(before: object, now: object) -> list[tuple[str, str]]:
 def _profile(visit: Visit, found: PtkView) -> ProfileView | None:
     try:
         return visit.session.remember(
-            ("profile", found.name, found.config_version, found.target, found.status, found.latest_version),
+            (
+                "profile",
+                found.name,
+                found.config_version,
+                found.target,
+                found.status,
+                found.latest_version,
+            ),
             _FRESH_SECONDS,
             lambda: visit.store.profile(found.name),
         )
     except SageError:
-        # A kind that is not installed here any more has no profile; the rest of the page is worth seeing.
+        # A kind that is not installed here any more has no profile; the rest of the page is worth
+        # seeing.
         return None
 
 
@@ -124,7 +150,7 @@ def _windows(visit: Visit, newest: StateView | None, window_seconds: int) -> lis
     def read() -> list[str]:
         told = visit.store.get_state(f"{newest.name}@v{newest.version}").manifest.windows or ()
         numbers = sorted((int(one) for one in told if one.isdigit()), reverse=True)
-        return [window_begins(one, window_seconds) for one in numbers]
+        return [window_begins(number, window_seconds) for number in numbers]
 
     try:
         return visit.session.remember(("windows", newest.digest), _LONG_SECONDS, read)
@@ -133,11 +159,17 @@ def _windows(visit: Visit, newest: StateView | None, window_seconds: int) -> lis
 
 
 def _change(visit: Visit, configs: list[PtkConfig]) -> dict[str, Any] | None:
-    """What one configuration changed in the one before it: the newest, or the one that was asked for."""
+    """What one configuration changed in the one before it: the newest, or the one that was asked
+    for.
+    """
     asked = visit.asked("config")
     for now, before in pairwise(configs):
         if asked in ("", str(now.version)):
-            return {"now": now.version, "before": before.version, "lines": difference(before.config, now.config)}
+            return {
+                "now": now.version,
+                "before": before.version,
+                "lines": difference(before.config, now.config),
+            }
     return None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from ptkstore.console.listing import Listing
-from ptkstore.console.visit import Page, Visit
-from ptkstore.views import PtkView
+from ptkstore.api.views import PtkView
+from ptkstore.console.page.listing import Listing
+from ptkstore.console.page.page import Page, Visit
 
 __all__ = ["PAGES"]
 
@@ -27,7 +27,13 @@ def ptks(visit: Visit) -> Response:
     )
     listing = _listing(visit, stream, status)
     return visit.render(
-        "ptks.html", streams=streams, stream=stream, chosen=status, statuses=_STATUSES, counts=counts, listing=listing
+        "ptks.html",
+        streams=streams,
+        stream=stream,
+        chosen=status,
+        statuses=_STATUSES,
+        counts=counts,
+        listing=listing,
     )
 
 
@@ -38,19 +44,21 @@ def _listing(visit: Visit, stream: str, status: str) -> Listing[PtkView]:
         sort = "name"
     asked = visit.asked("page", "1")
     page = max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 1
-    found = visit.store.search_ptks(stream or None, status=status or None, find=find, sort=sort, page=page, size=_ROWS)
+    ptk_page = visit.store.search_ptks(
+        stream or None, status=status or None, find=find, sort=sort, page=page, size=_ROWS
+    )
     return Listing(
         path=visit.page.path,
         anchor="ptks",
-        rows=found.ptks,
-        total=found.total,
-        found=found.found,
-        page=found.page,
-        pages=max(1, -(-found.found // _ROWS)),
+        rows=ptk_page.ptks,
+        total=ptk_page.total,
+        found=ptk_page.found,
+        page=ptk_page.page,
+        pages=max(1, -(-ptk_page.found // _ROWS)),
         find=find,
         sort=sort,
         query={name: value for name, value in (("stream", stream), ("status", status)) if value},
-        first=(found.page - 1) * _ROWS + 1 if found.ptks else 0,
+        first=(ptk_page.page - 1) * _ROWS + 1 if ptk_page.ptks else 0,
     )
 
 

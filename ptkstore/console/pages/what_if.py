@@ -1,13 +1,12 @@
 """What if: the plan after some changes beside the plan as it is, in place; then applied, or not.
 
-Changes of PTKs are applied all at once or not at all, under the token of the answer that was looked at. What a stream
-promises, its window and its n_max never change: those are approved by making a new stream, which the old one's PTKs are forked
-for.
+Changes of PTKs are applied all at once or not at all, under the token of the answer that was looked
+at. What a stream promises, its window and its n_max never change: those are approved by making a
+new stream, which the old one's PTKs are forked for.
 """
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +16,16 @@ from urllib.parse import parse_qsl
 from starlette.responses import RedirectResponse, Response
 
 from ptklib.errors import InvalidInput, Refused, SageError
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import PlanView, PtkView, WhatIfView
+from ptkstore.api.views.remedies import Remedy
+from ptkstore.console.page.background import BackgroundWork
+from ptkstore.console.page.page import Page, Visit
+from ptkstore.console.page.wording import amount, duration, percent, plain, whole
 from ptkstore.console.pages.plan import newest_plan
-from ptkstore.console.plan_changes import changes
-from ptkstore.console.plan_picture import NARROW, draw, hues_of, idle_share
-from ptkstore.console.questions import KINDS, MOST, Change, Question, Wrong
-from ptkstore.console.visit import Page, Visit
-from ptkstore.console.wording import amount, duration, percent, plain, whole
-from ptkstore.console.working import Work
-from ptkstore.streams import StreamSpec
-from ptkstore.views import PlanView, PtkView, WhatIfView
+from ptkstore.console.pages.plan_changes import changes
+from ptkstore.console.pages.questions import KINDS, MOST, Question, TypedChange, Wrong
+from ptkstore.drawing.plan_svg import NARROW, draw, hues_of, idle_share
 
 __all__ = ["PAGES"]
 
@@ -41,7 +41,7 @@ _LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
-class Told:
+class Notice:
     """What became of an action, for the page after it."""
 
     tone: str
@@ -57,7 +57,7 @@ def what_if(visit: Visit) -> Response:
         return visit.render("what_if.html", spec=None, streams=())
     given = visit.request.query_params.multi_items()
     read = Question.read(given)
-    wanted = next((one for one in streams if one.name == read.stream), None)
+    wanted = next((stream for stream in streams if stream.name == read.stream), None)
     spec = wanted or (visit.store.stream(read.stream) if read.stream else streams[0])
     question = replace(read, stream=spec.name).checked(spec, lambda name: _ptk(visit, name))
     number = visit.asked("told")
@@ -84,12 +84,15 @@ def what_if(visit: Visit) -> Response:
         compositions=_COMPOSITIONS,
         promise=spec.policy.as_json(),
         known=_known(visit, spec.name),
-        told=visit.session.remember(("told", number), _KEPT_SECONDS, lambda: None) if number else None,
+        told=visit.session.remember(("told", number), _KEPT_SECONDS, lambda: None)
+        if number
+        else None,
         working=working,
         in_force=in_force,
         request_id=secrets.token_hex(16),
         most=_MOST_TOLD,
-        whole_store=visit.may("operator") and not (visit.session.caller.streams or visit.session.caller.ptks),
+        whole_store=visit.may("operator")
+        and not (visit.session.caller.streams or visit.session.caller.ptks),
         window=_window(spec, question, found, in_force),
         **_shown(visit, spec, question, found),
     )
@@ -100,11 +103,13 @@ def apply(visit: Visit) -> Response:
     form = visit.form
     question = replace(_question(form.get("question", "")), stream=form.get("stream", ""))
     try:
-        visit.store.approve(question.stream, form.get("token", ""), request_id=form.get("request_id", ""))
+        visit.store.approve(
+            question.stream, form.get("token", ""), request_id=form.get("request_id", "")
+        )
     except (InvalidInput, Refused) as error:
         return _tell(visit, question, _refused(error))
-    deeds = tuple(_deed(one) + _fate(visit, one) for one in question.changes)
-    return _tell(visit, Question(question.stream), Told("good", "Applied", deeds))
+    deeds = tuple(_deed(change) + _fate(visit, change) for change in question.changes)
+    return _tell(visit, Question(question.stream), Notice("good", "Applied", deeds))
 
 
 def new_stream(visit: Visit) -> Response:
@@ -113,10 +118,14 @@ def new_stream(visit: Visit) -> Response:
     question = replace(_question(form.get("question", "")), stream=form.get("stream", ""))
     try:
         spec = visit.store.stream(question.stream)
-        wrong = next(iter(question.checked(spec, lambda name: _ptk(visit, name)).wrong.values()), None)
+        wrong = next(
+            iter(question.checked(spec, lambda name: _ptk(visit, name)).wrong.values()), None
+        )
         if wrong is not None:
             raise InvalidInput(wrong.reason, wrong.message)
-        made = question.spec(spec, name=form.get("name", "").strip(), window_seconds=_whole(form.get("window", "")))
+        made = question.spec(
+            spec, name=form.get("name", "").strip(), window_seconds=_whole(form.get("window", ""))
+        )
         _create(visit, made)
     except (InvalidInput, Refused) as error:
         return _tell(visit, question, _refused(error))
@@ -130,37 +139,37 @@ def new_stream(visit: Visit) -> Response:
         else "It has no PTKs yet: add some below.",
     )
     more = f"Only {MOST} PTKs fit into one question: fork the others after that."
-    told = Told("good", f"The new stream {made.name}", lines if len(ptks) <= MOST else (*lines, more))
-    return _tell(visit, Question(made.name, tuple(_fork(one, made.name) for one in ptks[:MOST])), told)
+    told = Notice(
+        "good", f"The new stream {made.name}", lines if len(ptks) <= MOST else (*lines, more)
+    )
+    return _tell(
+        visit, Question(made.name, tuple(_fork(ptk, made.name) for ptk in ptks[:MOST])), told
+    )
 
 
 def _answer(visit: Visit, question: Question) -> tuple[WhatIfView | None, Question]:
-    """The plans, or the question with what is wrong about it. TimeoutError while the store still works on it."""
+    """The plans, or the question with what is wrong about it.
+
+    TimeoutError while the store still works on it.
+    """
 
     def find(name: str) -> PtkView:
         return visit.store.ptk(name)
-
-    def blamed(error: SageError) -> Question:
-        for place in range(len(question.changes)):
-            try:
-                visit.store.what_if(question.stream, question.alone(place, find))
-            except (InvalidInput, Refused) as own:
-                if own.reason == error.reason:
-                    return question.blamed(own, place)
-        return question.blamed(error, None)
 
     def do() -> tuple[WhatIfView | None, Question]:
         try:
             return visit.store.what_if(question.stream, question.asked(find)), question
         except (InvalidInput, Refused) as error:
-            return None, blamed(error)
+            return None, question.blamed(error)
 
     key = ("what if", tuple(question.pairs()))
-    work = visit.session.remember(key, _KEPT_SECONDS, lambda: Work(do, _FRESH_SECONDS))
+    work = visit.session.remember(key, _KEPT_SECONDS, lambda: BackgroundWork(do, _FRESH_SECONDS))
     return work.answer(_PATIENCE_SECONDS)
 
 
-def _shown(visit: Visit, spec: StreamSpec, question: Question, found: WhatIfView | None) -> dict[str, Any]:
+def _shown(
+    visit: Visit, spec: StreamSpec, question: Question, found: WhatIfView | None
+) -> dict[str, Any]:
     """What a page shows of an answer."""
     if found is None:
         return {"found": None}
@@ -178,9 +187,9 @@ def _shown(visit: Visit, spec: StreamSpec, question: Question, found: WhatIfView
         ),
         "rows": _rows(now, then),
         "words": _words(spec, question, found) if planned else (),
-        "remedies": [(text, _remedy(question, text)) for text in then.changes],
+        "remedies": [(remedy.text, _tried(question, remedy)) for remedy in then.remedies],
         "difference": changes(now, then) if planned else None,
-        "deeds": [_deed(one) + _instead(visit, one) for one in question.changes],
+        "deeds": [_deed(change) + _instead(visit, change) for change in question.changes],
     }
 
 
@@ -225,12 +234,18 @@ def _words(spec: StreamSpec, question: Question, found: WhatIfView) -> tuple[str
         )
     available = found.proposed.available_samples
     if available and then > available:
-        words.append(f"That is more than a window brings (≈\u00a0{whole(available)}): the plan in force would be kept.")
+        words.append(
+            f"That is more than a window brings (≈\u00a0{whole(available)}): the plan in force would be kept."
+        )
     elif available:
-        words.append(f"A window brings ≈\u00a0{whole(available)}: {percent(then / available)} of them would be used.")
+        words.append(
+            f"A window brings ≈\u00a0{whole(available)}: {percent(then / available)} of them would be used."
+        )
     promised = amount(str(spec.policy.as_json()["epsilon"]))
     if "epsilon" in question.terms:
-        words.append(f"Every record could lose up to ε = {amount(question.terms['epsilon'])} instead of {promised}.")
+        words.append(
+            f"Every record could lose up to ε = {amount(question.terms['epsilon'])} instead of {promised}."
+        )
     else:
         words.append(f"The promise stays: no record loses more than ε = {promised}.")
     if not question.terms:
@@ -238,30 +253,40 @@ def _words(spec: StreamSpec, question: Question, found: WhatIfView) -> tuple[str
     return tuple(words)
 
 
-def _remedy(question: Question, text: str) -> str:
-    """The address of the question with a change that the store proposes, or nothing for one that has no field."""
-    if found := re.match(r"Allow (\d+) samples to be held", text):
-        return question.with_term("n_max", found[1])
-    if found := re.fullmatch(r"Remove (\S+)\.", text):
-        newcomers = (*question.of_kind("fork"), *question.of_kind("add"))
-        place = next((place for place, one in newcomers if one.subject == found[1]), None)
-        return question.with_("drop", drop=found[1]) if place is None else question.without(place)
-    if found := re.fullmatch(r"Loosen the target of (\S+) from \S+ to ([\d.]+)\.", text):
-        return question.with_("retarget", retarget=found[1], to=found[2])
+def _tried(question: Question, remedy: Remedy) -> str:
+    """The address of the question with a change that the store proposes, or nothing for one that
+    has no field.
+    """
+    if remedy.kind == "n_max" and remedy.value is not None:
+        return question.with_term("n_max", str(remedy.value))
+    if remedy.ptk is None:
+        return ""
+    newcomers = (*question.of_kind("fork"), *question.of_kind("add"))
+    place = next((place for place, change in newcomers if change.subject == remedy.ptk), None)
+    if remedy.kind == "remove":
+        return question.with_("drop", drop=remedy.ptk) if place is None else question.without(place)
+    if remedy.kind == "target" and isinstance(remedy.value, float):
+        return question.with_target(remedy.ptk, place, f"{remedy.value:.12g}")
     return ""
 
 
 def _window(
     spec: StreamSpec, question: Question, found: WhatIfView | None, in_force: PlanView | None
 ) -> dict[str, Any] | None:
-    """The window to approve: that of the plan that would be, else of the one in force; or the present one under other terms."""
+    """The window to approve: that of the plan that would be, else of the one in force; or the
+    present one under other terms.
+    """
     plan = found.proposed if found is not None else in_force if not question.asks else None
     seconds = plan.recommended_window_seconds if plan is not None else None
     if plan is None or ((seconds is None or seconds == spec.window_seconds) and not question.terms):
         return None
     if seconds is None:
         seconds = spec.window_seconds
-    short = duration(seconds).replace("\u00a0", "").replace(" ", "") if seconds != spec.window_seconds else "2"
+    short = (
+        duration(seconds).replace("\u00a0", "").replace(" ", "")
+        if seconds != spec.window_seconds
+        else "2"
+    )
     return {
         "seconds": seconds,
         "other": seconds != spec.window_seconds,
@@ -270,29 +295,33 @@ def _window(
     }
 
 
-def _deed(one: Change) -> str:
+def _deed(typed_change: TypedChange) -> str:
     """A change in words."""
-    values = one.values
-    if one.kind == "drop":
+    values = typed_change.values
+    if typed_change.kind == "drop":
         return f"Drop {values['drop']}"
-    if one.kind == "fork":
+    if typed_change.kind == "fork":
         return f"Register {values['name']} with target {plain(float(values['fork_to']))}, as a fork of {values['fork']}"
-    if one.kind == "add":
+    if typed_change.kind == "add":
         return f"Register {values['add']} ({values['kind']}) with target {plain(float(values['add_to']))}"
     return f"Retarget {values['retarget']} to {plain(float(values['to']))}"
 
 
-def _instead(visit: Visit, one: Change) -> str:
+def _instead(visit: Visit, typed_change: TypedChange) -> str:
     """What a change replaces, or ends."""
-    if one.kind == "drop":
+    if typed_change.kind == "drop":
         return ": it trains no more. Its states stay, and its name cannot be used again"
-    return f" instead of {plain(_ptk(visit, one.subject).target)}" if one.kind == "retarget" else ""
+    return (
+        f" instead of {plain(_ptk(visit, typed_change.subject).target)}"
+        if typed_change.kind == "retarget"
+        else ""
+    )
 
 
-def _fate(visit: Visit, one: Change) -> str:
+def _fate(visit: Visit, typed_change: TypedChange) -> str:
     """What became of the PTK of a change."""
     try:
-        status = _ptk(visit, one.subject).status
+        status = _ptk(visit, typed_change.subject).status
     except SageError:
         return ""
     words = {
@@ -316,20 +345,26 @@ def _accepted(visit: Visit, question: Question) -> list[PtkView]:
     """The PTKs of a stream that train, as the question would have them."""
     dropped = {one.values["drop"] for _, one in question.of_kind("drop")}
     targets = {one.values["retarget"]: one.values["to"] for _, one in question.of_kind("retarget")}
-    found = visit.store.ptks(question.stream, status="ACTIVE", limit=MOST + 1 + len(dropped))
-    return [replace(one, target=float(targets.get(one.name, one.target))) for one in found if one.name not in dropped]
+    ptks = visit.store.ptks(question.stream, status="ACTIVE", limit=MOST + 1 + len(dropped))
+    return [
+        replace(ptk, target=float(targets.get(ptk.name, ptk.target)))
+        for ptk in ptks
+        if ptk.name not in dropped
+    ]
 
 
-def _fork(ptk: PtkView, stream: str) -> Change:
+def _fork(ptk: PtkView, stream: str) -> TypedChange:
     name = f"{stream}-{ptk.name}"[:_LONGEST_NAME]
-    return Change("fork", {"fork": ptk.name, "name": name, "fork_to": f"{ptk.target:.12g}"})
+    return TypedChange("fork", {"fork": ptk.name, "name": name, "fork_to": f"{ptk.target:.12g}"})
 
 
 def _known(visit: Visit, stream: str) -> list[PtkView]:
     """PTKs to choose from; others can be typed."""
 
     def read() -> list[PtkView]:
-        return [one for one in visit.store.ptks(stream, limit=_MOST_KNOWN) if one.status != "RETIRED"]
+        return [
+            ptk for ptk in visit.store.ptks(stream, limit=_MOST_KNOWN) if ptk.status != "RETIRED"
+        ]
 
     return visit.session.remember(("known", stream), _KNOWN_SECONDS, read)
 
@@ -344,20 +379,22 @@ def _question(text: str) -> Question:
 
 def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 13):
-        raise InvalidInput("VALUE_INVALID", f"a window must be a whole number of seconds, got {text!r:.40}")
+        raise InvalidInput(
+            "VALUE_INVALID", f"a window must be a whole number of seconds, got {text!r:.40}"
+        )
     return int(text)
 
 
 def _tidy(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """A query without its order, and without what is no part of a question."""
-    return sorted(one for one in pairs if one[0] != "told")
+    return sorted(pair for pair in pairs if pair[0] != "told")
 
 
-def _refused(error: SageError) -> Told:
-    return Told("bad", "Nothing was changed", (Wrong.of(error).message,), error.reason)
+def _refused(error: SageError) -> Notice:
+    return Notice("bad", "Nothing was changed", (Wrong.of(error).message,), error.reason)
 
 
-def _tell(visit: Visit, question: Question, told: Told) -> Response:
+def _tell(visit: Visit, question: Question, told: Notice) -> Response:
     """To the page of a question, which says what was done."""
     number = secrets.token_hex(8)
     visit.session.remember(("told", number), _KEPT_SECONDS, lambda: told)

@@ -2,7 +2,8 @@
 
     python make_rides.py
 
-The rides are made up, and the same every time. Traffic is slow at 8 and at 18 o'clock; the airport is far and dear.
+The rides are made up, and the same every time. Traffic is slow at 8 and at 18 o'clock; the airport
+is far and dear.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ import pyarrow.parquet as pq
 FIRST_DAY = datetime(2026, 3, 1)
 DAYS = 3
 RIDES_PER_DAY = 20_000
-FARES = {"airport": 55.0, "centre": 14.0, "harbour": 22.0, "north": 18.0, "south": 17.0, "west": 25.0}
+FARES = {
+    "airport": 55.0,
+    "centre": 14.0,
+    "harbour": 22.0,
+    "north": 18.0,
+    "south": 17.0,
+    "west": 25.0,
+}
 
 
 def rides() -> pa.Table:
@@ -34,7 +42,9 @@ def rides() -> pa.Table:
     start = np.datetime64(FIRST_DAY, "ms")
     return pa.table(
         {
-            "pickup_at": pa.array(start + (seconds * 1000).astype("timedelta64[ms]"), pa.timestamp("ms")),
+            "pickup_at": pa.array(
+                start + (seconds * 1000).astype("timedelta64[ms]"), pa.timestamp("ms")
+            ),
             "zone": zone,
             "speed_kmh": speed,
             "fare": fare,

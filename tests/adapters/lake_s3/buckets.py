@@ -6,11 +6,21 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ptkstore.lake import s3_bucket
-from ptkstore.lake.s3_bucket import Bucket
-from tests.servers.s3 import S3
+from devtools.servers.s3 import S3
+from ptkstore.lake.s3 import bucket as s3_bucket
+from ptkstore.lake.s3.bucket import Bucket
 
-__all__ = ["SUFFIXES", "WAIT", "Gate", "Killed", "WatchedBucket", "dying_after", "key_of", "keys", "open_bucket"]
+__all__ = [
+    "SUFFIXES",
+    "WAIT",
+    "Gate",
+    "Killed",
+    "WatchedBucket",
+    "dying_after",
+    "key_of",
+    "keys",
+    "open_bucket",
+]
 
 WAIT = 30.0
 SUFFIXES = (".safetensors", ".json")
@@ -45,7 +55,7 @@ class WatchedBucket(Bucket):
         self.before("get", key)
         return super().get(key)
 
-    def stat(self, key: str) -> s3_bucket.Found | None:
+    def stat(self, key: str) -> s3_bucket.StoredObject | None:
         self.before("stat", key)
         return super().stat(key)
 

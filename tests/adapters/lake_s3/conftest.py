@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from devtools.servers.cache import tell
+from devtools.servers.s3 import S3, start_minio
 from ptkstore.lake import S3Lake
-from ptkstore.lake.s3_bucket import Bucket
+from ptkstore.lake.s3.bucket import Bucket
 from tests.adapters.lake_s3.buckets import (
     WatchedBucket,
     open_bucket,
 )
-from tests.servers.cache import tell
-from tests.servers.s3 import S3, start_minio
 
 
 @pytest.fixture(params=["minio", "versity"])
@@ -34,12 +34,17 @@ def lake(bucket: Bucket) -> S3Lake:
 
 @pytest.fixture
 def watched(s3: S3) -> WatchedBucket:
-    return WatchedBucket(s3.endpoint, s3.new_bucket_name(), access_key=s3.access_key, secret_key=s3.secret_key)
+    return WatchedBucket(
+        s3.endpoint, s3.new_bucket_name(), access_key=s3.access_key, secret_key=s3.secret_key
+    )
 
 
 @pytest.fixture
 def own_minio(minio: S3) -> Iterator[S3]:
-    """A server that a test may stop. It depends on the other one, so that it is skipped where there is none."""
+    """A server that a test may stop.
+
+    It depends on the other one, so that it is skipped where there is none.
+    """
     mine = start_minio(tell)
     yield mine
     mine.server.close()

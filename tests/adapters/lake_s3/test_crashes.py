@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptkstore.lake import S3Lake, StateMissing, digest_of
-from ptkstore.lake import s3 as s3_lake
+from ptkstore.lake.s3 import lake as s3_lake
 from tests.adapters.lake_s3.buckets import (
     SUFFIXES,
     Killed,
@@ -18,7 +18,9 @@ from tests.adapters.lake_s3.buckets import (
 
 def test_the_manifest_comes_last_and_goes_first(watched: WatchedBucket) -> None:
     lake, done = S3Lake(watched), []
-    watched.before = lambda verb, key: done.append((verb, key)) if verb in {"put", "delete"} else None
+    watched.before = lambda verb, key: (
+        done.append((verb, key)) if verb in {"put", "delete"} else None
+    )
     digest = lake.put(b"arrays", b"manifest")
     assert done == [("put", key_of(digest, suffix)) for suffix in SUFFIXES]
     done.clear()
@@ -58,7 +60,9 @@ def test_a_put_killed_anywhere_shows_nothing_or_the_whole(watched: WatchedBucket
     assert seen == {False, True}
 
 
-def test_a_sweep_killed_anywhere_can_be_done_again(watched: WatchedBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_killed_anywhere_can_be_done_again(
+    watched: WatchedBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = S3Lake(watched)
     kept = lake.put(b"kept", b"{}")
 

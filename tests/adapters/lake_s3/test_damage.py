@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from ptkstore.lake import LakeUnavailable, S3Lake, StateDamaged, digest_of, s3_bucket
-from ptkstore.lake.s3_bucket import Bucket
+from devtools.servers.s3 import S3
+from ptkstore.backoff import Backoff
+from ptkstore.lake import LakeUnavailable, S3Lake, StateDamaged, digest_of
+from ptkstore.lake.s3 import bucket as s3_bucket
+from ptkstore.lake.s3.bucket import Bucket
 from tests.adapters.flipping_proxy import FlippingProxy
 from tests.adapters.lake_s3.buckets import (
     SUFFIXES,
     key_of,
 )
-from tests.servers.s3 import S3
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -26,7 +28,10 @@ def test_wrong_bytes_are_never_returned_and_a_put_mends_them(
     data = bucket.get(key_of(digest, suffix))
     assert data is not None
     flipped = bytes([data[0] ^ 1]) + data[1:]
-    bucket.put(key_of(digest, suffix), {"flip": flipped, "cut": data[:-1], "empty": b"", "grow": data + b"\0"}[damage])
+    bucket.put(
+        key_of(digest, suffix),
+        {"flip": flipped, "cut": data[:-1], "empty": b"", "grow": data + b"\0"}[damage],
+    )
     with pytest.raises(StateDamaged, match="STATE_DAMAGED"):
         lake.get(digest)
     assert lake.put(b"arrays", b"manifest") == digest
@@ -57,7 +62,9 @@ def test_bytes_hurt_on_the_way_are_sent_again(s3: S3) -> None:
         assert lake.get(digest) == (arrays, b"{}")
 
 
-def test_a_server_that_keeps_other_bytes_shows_no_state(lake: S3Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_keeps_other_bytes_shows_no_state(
+    lake: S3Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = lake._bucket._client
     put_object = client.put_object
 
@@ -65,7 +72,8 @@ def test_a_server_that_keeps_other_bytes_shows_no_state(lake: S3Lake, monkeypatc
         return put_object(bucket, key, io.BytesIO(bytes(length)), length, **options)
 
     monkeypatch.setattr(client, "put_object", forget)
-    monkeypatch.setattr(s3_bucket, "_FIRST_DELAY_SECONDS", 0.001)
+    soon = Backoff(first_seconds=0.001, longest_seconds=2)
+    monkeypatch.setattr(s3_bucket, "SERVER_AWAY", soon)
     with pytest.raises(LakeUnavailable, match="other bytes"):
         lake.put(b"arrays", b"{}")
     monkeypatch.undo()
@@ -73,7 +81,9 @@ def test_a_server_that_keeps_other_bytes_shows_no_state(lake: S3Lake, monkeypatc
     assert not lake.exists(digest_of(b"arrays", b"{}"))
 
 
-def test_a_server_with_etags_of_its_own_is_read_back(lake: S3Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_with_etags_of_its_own_is_read_back(
+    lake: S3Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As with encryption by a key service, where an ETag is no hash of the bytes."""
     monkeypatch.setattr(s3_bucket, "_etag", lambda *_: "unlike")
     digest = lake.put(b"arrays", b"{}")

@@ -1,4 +1,6 @@
-"""A lake in a bucket: the suite, states in parts, lists in pages, prefixes, and URLs for anybody."""
+"""A lake in a bucket: the suite, states in parts, lists in pages, prefixes, and URLs for
+anybody.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,17 @@ from typing import Any
 
 import pytest
 
+from devtools.servers.s3 import S3
 from ptklib.errors import InvalidInput
-from ptkstore.lake import S3Lake, StateMissing, digest_of, s3_bucket
-from ptkstore.lake.s3_bucket import Bucket
+from ptkstore.lake import S3Lake, StateMissing, digest_of
+from ptkstore.lake.s3 import bucket as s3_bucket
+from ptkstore.lake.s3.bucket import Bucket
 from tests.adapters.lake_s3.buckets import (
     WAIT,
     key_of,
     open_bucket,
 )
 from tests.adapters.lake_suite import ABSENT, LakeSuite
-from tests.servers.s3 import S3
 
 
 class TestS3(LakeSuite):

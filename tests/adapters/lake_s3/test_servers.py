@@ -7,26 +7,34 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from devtools.servers.s3 import S3
 from ptklib.errors import InvalidInput
-from ptkstore.lake import LakeUnavailable, S3Lake, s3_bucket
-from ptkstore.lake.s3_bucket import Bucket
+from ptkstore.backoff import SERVER_AWAY
+from ptkstore.lake import LakeUnavailable, S3Lake
+from ptkstore.lake.s3 import bucket as s3_bucket
+from ptkstore.lake.s3.bucket import Bucket
 from tests.adapters.lake_s3.buckets import (
     WAIT,
     open_bucket,
 )
-from tests.servers.s3 import S3
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_server_that_goes_away_and_comes_back(own_minio: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_goes_away_and_comes_back(
+    own_minio: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = own_minio.new_bucket_name()
-    lake, hasty = S3Lake(open_bucket(own_minio, name)), S3Lake(open_bucket(own_minio, name, attempts=2))
+    lake, hasty = (
+        S3Lake(open_bucket(own_minio, name)),
+        S3Lake(open_bucket(own_minio, name, attempts=2)),
+    )
     digest = lake.put(b"before", b"{}")
     own_minio.server.kill()
     acts: list[Callable[[], object]] = [
@@ -40,7 +48,8 @@ def test_a_server_that_goes_away_and_comes_back(own_minio: S3, monkeypatch: pyte
         with pytest.raises(LakeUnavailable, match="LAKE_UNAVAILABLE"):
             act()
     # Who waits a little is served when the server is back.
-    monkeypatch.setattr(s3_bucket, "_LONGEST_DELAY_SECONDS", 0.2)
+    often = replace(SERVER_AWAY, longest_seconds=0.2)
+    monkeypatch.setattr(s3_bucket, "SERVER_AWAY", often)
     patient = S3Lake.__new__(S3Lake)
     patient._bucket = open_bucket(own_minio, name, attempts=200)
     late: list[str] = []
@@ -52,7 +61,9 @@ def test_a_server_that_goes_away_and_comes_back(own_minio: S3, monkeypatch: pyte
     assert lake.get(digest) == (b"before", b"{}")
 
 
-def test_wrong_credentials_are_told_at_once_and_not_repeated(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_credentials_are_told_at_once_and_not_repeated(
+    s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("there is nothing to wait for"))
     wrong = Bucket(s3.endpoint, "a-bucket", access_key=s3.access_key, secret_key="wrong-secret")
     with pytest.raises(LakeUnavailable, match="LAKE_UNAVAILABLE") as refusal:
@@ -68,7 +79,16 @@ def test_credentials_come_from_the_environment(s3: S3, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["", "host:9000", "ftp://host", "http://user:secret@host", "http://host/path", "http://", "secret"]
+    "endpoint",
+    [
+        "",
+        "host:9000",
+        "ftp://host",
+        "http://user:secret@host",
+        "http://host/path",
+        "http://",
+        "secret",
+    ],
 )
 def test_endpoints_that_are_refused_without_telling_passwords(endpoint: str) -> None:
     with pytest.raises(InvalidInput, match="LAKE_URL_INVALID") as refusal:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from devtools.servers.s3 import S3
 from ptkstore.lake import S3Lake, digest_of
-from ptkstore.lake import s3 as s3_lake
-from ptkstore.lake.s3_bucket import Bucket
+from ptkstore.lake.s3 import lake as s3_lake
+from ptkstore.lake.s3.bucket import Bucket
 from tests.adapters.lake_s3.buckets import (
     SUFFIXES,
     WAIT,
@@ -23,18 +24,21 @@ from tests.adapters.lake_s3.buckets import (
     open_bucket,
 )
 from tests.adapters.lake_suite import ABSENT
-from tests.servers.s3 import S3
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("part", [".json", ".safetensors", "touched/"])
-def test_a_put_that_meets_a_sweep_is_there_when_it_returns(watched: WatchedBucket, s3: S3, part: str) -> None:
+def test_a_put_that_meets_a_sweep_is_there_when_it_returns(
+    watched: WatchedBucket, s3: S3, part: str
+) -> None:
     sweeping, putting = S3Lake(watched), S3Lake(open_bucket(s3, watched.name))
     digest = putting.put(b"a", b"{}")
     watched.before = gate = Gate("delete", part)  # the sweep has looked, and is about to delete
     swept: list[tuple[str, ...]] = []
-    sweep = threading.Thread(target=lambda: swept.append(sweeping.delete_unreferenced([], grace_seconds=-1)))
+    sweep = threading.Thread(
+        target=lambda: swept.append(sweeping.delete_unreferenced([], grace_seconds=-1))
+    )
     sweep.start()
     assert gate.reached.wait(WAIT)
     returned = threading.Event()
@@ -54,17 +58,22 @@ def test_a_put_that_meets_a_sweep_is_there_when_it_returns(watched: WatchedBucke
     assert putting.get(digest) == (b"a", b"{}")
 
 
-def test_a_sweep_that_looks_after_a_put_sees_that_the_state_is_young(watched: WatchedBucket, s3: S3) -> None:
+def test_a_sweep_that_looks_after_a_put_sees_that_the_state_is_young(
+    watched: WatchedBucket, s3: S3
+) -> None:
     sweeping, putting = S3Lake(watched), S3Lake(open_bucket(s3, watched.name))
     again, old = putting.put(b"again", b"{}"), putting.put(b"old", b"{}")
     stat = putting._bucket.stat(key_of(old, ".json"))
     assert stat is not None
     while (putting._now() - stat.modified).total_seconds() < 4:
         time.sleep(0.2)
-    # The sweep has listed both as old. It is stopped before it announces the first; then one is put again.
+    # The sweep has listed both as old. It is stopped before it announces the first; then one is put
+    # again.
     watched.before = gate = Gate("put", "sweeping/" + min(again, old))
     swept: list[tuple[str, ...]] = []
-    sweep = threading.Thread(target=lambda: swept.append(sweeping.delete_unreferenced([], grace_seconds=3)))
+    sweep = threading.Thread(
+        target=lambda: swept.append(sweeping.delete_unreferenced([], grace_seconds=3))
+    )
     sweep.start()
     assert gate.reached.wait(WAIT)
     putting.put(b"again", b"{}")
@@ -83,13 +92,16 @@ def test_announcements_of_the_dead_hold_up_a_put_for_a_moment_only(
     assert lake.put(b"a", b"{}") == digest
     lake.delete_unreferenced([digest])
     while [one for one in keys(bucket) if one.startswith("sweeping/")]:
-        lake.delete_unreferenced([digest])  # gone once it is old by the server's clock, which may count in seconds
+        lake.delete_unreferenced(
+            [digest]
+        )  # gone once it is old by the server's clock, which may count in seconds
 
 
 def test_processes_put_while_another_sweeps(s3: S3, lake: S3Lake, bucket: Bucket) -> None:
     code = (
         "import sys; from ptkstore.lake import LakeUnavailable, S3Lake\n"
-        "lake = S3Lake.open(sys.argv[1], sys.argv[2], access_key=sys.argv[3], secret_key=sys.stdin.readline())\n"
+        "lake = S3Lake.open(sys.argv[1], sys.argv[2], access_key=sys.argv[3], "
+        "secret_key=sys.stdin.readline())\n"
         "for n in range(20):\n"
         "    try:\n"
         "        lake.put(bytes([n % 5]) * 100_000, b'{}')\n"
@@ -97,7 +109,9 @@ def test_processes_put_while_another_sweeps(s3: S3, lake: S3Lake, bucket: Bucket
         "        assert 'as fast as it is put' in str(error), error\n"
     )
     command = [sys.executable, "-W", "error", "-c", code, s3.endpoint, bucket.name, s3.access_key]
-    writers = [subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, text=True) for _ in range(2)]
+    writers = [
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, text=True) for _ in range(2)
+    ]
     try:
         for writer in writers:
             assert writer.stdin is not None

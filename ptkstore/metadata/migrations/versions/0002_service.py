@@ -1,4 +1,6 @@
-"""What the service keeps: operations, answered requests, notifications, tokens and the audit log."""
+"""What the service keeps: operations, answered requests, notifications, tokens and the audit
+log.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def upgrade() -> None:
         "marks",
         sa.Column("subscription", _ID, autoincrement=False, nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(["subscription"], ["subscriptions.id"], name="fk_marks_subscription"),
+        sa.ForeignKeyConstraint(
+            ["subscription"], ["subscriptions.id"], name="fk_marks_subscription"
+        ),
         sa.PrimaryKeyConstraint("subscription", name="pk_marks"),
     )
     op.create_table(
@@ -101,9 +105,13 @@ def upgrade() -> None:
         sa.Column("status", _text(20), nullable=False),
         sa.Column("reason", _text(200), nullable=False),
         sa.Column("due_ms", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(["subscription"], ["subscriptions.id"], name="fk_notifications_subscription"),
+        sa.ForeignKeyConstraint(
+            ["subscription"], ["subscriptions.id"], name="fk_notifications_subscription"
+        ),
         sa.PrimaryKeyConstraint("id", name="pk_notifications"),
-        sa.UniqueConstraint("subscription", "version", name="uq_notifications_subscription_version"),
+        sa.UniqueConstraint(
+            "subscription", "version", name="uq_notifications_subscription_version"
+        ),
         sqlite_autoincrement=True,
     )
     if op.get_bind().dialect.name == "sqlite":

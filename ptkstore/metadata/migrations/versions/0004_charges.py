@@ -1,4 +1,6 @@
-"""What pages are read by: where the ledger's entries about a stream lie, and the events about a subject."""
+"""What pages are read by: where the ledger's entries about a stream lie, and the events about a
+subject.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Times of work are on the grid of whole minutes, those that were written before as well: see `ptkstore.public_time`."""
+"""Times of work are on the grid of whole minutes, those that were written before as well: see
+`ptkstore.api.times`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ def upgrade() -> None:
     connection = op.get_bind()
     for number, text in connection.execute(sa.select(profiles.c.id, profiles.c.samples)).all():
         body = json.loads(text)
-        times = {name: -(-body[name] // _GRAIN_MS) * _GRAIN_MS for name in ("made_ms", "renew_ms") if body.get(name)}
+        times = {
+            name: -(-body[name] // _GRAIN_MS) * _GRAIN_MS
+            for name in ("made_ms", "renew_ms")
+            if body.get(name)
+        }
         if times:
             values = {"samples": json.dumps(body | times, sort_keys=True, separators=(",", ":"))}
             connection.execute(profiles.update().where(profiles.c.id == number).values(**values))

@@ -1,4 +1,7 @@
-"""Who spent what over all time, added up beside the index of charges. The index is made anew, which adds everything up."""
+"""Who spent what over all time, added up beside the index of charges.
+
+The index is made anew, which adds everything up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The audit log counts what repeats, and lets go of its oldest entries once a segment holds them."""
+"""The audit log counts what repeats, and lets go of its oldest entries once a segment holds
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ down_revision = "0007"
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
-# What a segment holds may be deleted, and nothing else. A segment ends with an entry that is there, and is for ever.
+# What a segment holds may be deleted, and nothing else. A segment ends with an entry that is there,
+# and is for ever.
 _SQLITE = (
     "DROP TRIGGER IF EXISTS audit_no_DELETE",
     """

@@ -1,0 +1,1 @@
+"""Plans with one partition: every PTK trains on the same slice."""

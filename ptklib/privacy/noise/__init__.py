@@ -1,0 +1,1 @@
+"""Exact integer noise and the bits it is made of."""

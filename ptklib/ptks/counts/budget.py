@@ -1,0 +1,126 @@
+"""How the budget of the counts PTK is split over its tables: the release of each, and the price of
+all.
+
+A record is in one cell of every table, so a unit of r records moves each table by at most r, in L1
+and in L2. A feature of weight w gets the share w / W of the budget, W the sum of all weights; its
+rows (a hashed feature has several tables) divide the share evenly.
+
+* Laplace: shares of epsilon. A table with share a has noise of scale r / (a epsilon), exact
+  fractions; the losses of the tables add up to epsilon. Tables of one scale are one
+  `LaplaceRelease` of all their cells, at sensitivity r times their number, and are priced as one.
+* Gaussian: shares of mu^2. With sigma the least that is (epsilon, delta)-DP at sensitivity 1, a
+  table with share a has standard deviation at least r sigma / sqrt(a). Its mu^2 is at most a /
+  sigma^2, and all together are at most 1 / sigma^2: the price is that of one Gaussian of
+  sensitivity 1.
+
+With n tables of equal weight, Laplace noise grows as n and Gaussian noise as sqrt(n).
+
+Reasons: DELTA_NEEDED, and those of `mechanisms.release` and `amounts`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
+from ptklib.privacy.costs import Cost, DiscreteLaplaceCost, GaussianCost
+from ptklib.privacy.costs.base import sum_of
+from ptklib.privacy.costs.calibration import gaussian_sigma
+from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
+from ptklib.ptk import count_of
+
+__all__ = ["CountReleases", "plan"]
+
+Release = LaplaceRelease | GaussianRelease
+
+# Far above the rounding of a few float64 operations, far below anything that matters.
+_ROUND_UP = 1 + 1e-12
+
+
+@dataclass(frozen=True)
+class CountReleases:
+    """The release of each feature (for every one of its tables), and the price of all of them."""
+
+    releases: tuple[Release, ...]
+    variances: tuple[float, ...]  # of the noise of a cell
+    cost: Cost
+
+
+def plan(
+    mechanism: str,
+    weights: tuple[Fraction, ...],
+    rows: tuple[int, ...],
+    *,
+    epsilon: Number,
+    delta: Number,
+    records_per_unit: int,
+) -> CountReleases:
+    """The releases before any data; ``weights`` and ``rows`` are by feature.
+
+    Proof: see the module.
+    """
+    level, chance, records = epsilon_exact(epsilon), delta_exact(delta), count_of(records_per_unit)
+    if mechanism == "gaussian" and chance == 0:
+        raise InvalidInput(
+            "DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'laplace'"
+        )
+    return _plan(mechanism, weights, rows, level, chance, records)
+
+
+@lru_cache(maxsize=64)
+def _plan(
+    mechanism: str,
+    weights: tuple[Fraction, ...],
+    rows: tuple[int, ...],
+    level: Fraction,
+    chance: Fraction,
+    records: int,
+) -> CountReleases:
+    """Remembered: the same plan is priced many times."""
+    whole = sum(weights)
+    # Of one table.
+    shares = [weight / whole / row for weight, row in zip(weights, rows, strict=True)]
+    made: dict[Fraction, Release] = {}
+    if mechanism == "laplace":
+        for share in dict.fromkeys(shares):
+            made[share] = LaplaceRelease(epsilon=share * level, sensitivity=records)
+        return _whole(made, shares, _laplace_price(made, shares, rows, records))
+    sigma = gaussian_sigma(epsilon=level, delta=chance)
+    for share in dict.fromkeys(shares):
+        made[share] = GaussianRelease(
+            sigma=records * sigma / math.sqrt(share) * _ROUND_UP, sensitivity=records
+        )
+    return _whole(made, shares, GaussianCost(sigma=sigma, sensitivity=1))
+
+
+def _whole(made: dict[Fraction, Release], shares: list[Fraction], cost: Cost) -> CountReleases:
+    variances = {share: _variance(release) for share, release in made.items()}
+    return CountReleases(
+        tuple(made[share] for share in shares), tuple(variances[share] for share in shares), cost
+    )
+
+
+def _laplace_price(
+    made: dict[Fraction, Release], shares: list[Fraction], rows: tuple[int, ...], records: int
+) -> Cost:
+    """The tables of one scale are one vector release: its sensitivity is r times their number."""
+    tables = dict.fromkeys(made, 0)
+    for share, row in zip(shares, rows, strict=True):
+        tables[share] += row
+    costs = []
+    for share, release in made.items():
+        assert isinstance(release, LaplaceRelease)
+        costs.append(DiscreteLaplaceCost(scale=release.scale, sensitivity=records * tables[share]))
+    return sum_of(tuple(costs))
+
+
+def _variance(release: Release) -> float:
+    """Of one draw: of the discrete Laplace noise, or of the Gaussian and its rounding."""
+    if isinstance(release, GaussianRelease):
+        return float(release.sigma) ** 2 + 1 / 12
+    inverse = float(1 / release.scale)
+    return 2 * math.exp(-inverse) / math.expm1(-inverse) ** 2

@@ -1,0 +1,128 @@
+"""What a forest spends on splits and on leaves: made before the data, by `cost` and by training
+alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
+from ptklib.privacy.costs import ApproxCost, Composed, Cost
+from ptklib.privacy.costs.calibration import gaussian_sigma
+from ptklib.privacy.mechanisms.large_margin import LargeMargin
+from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
+from ptklib.privacy.mechanisms.selection import NoisyMax
+from ptklib.ptk import count_of
+
+__all__ = ["ForestMechanisms", "Shape", "deviation_of", "plan_of"]
+
+Release = LaplaceRelease | GaussianRelease
+
+_ROOT_DIGITS = 2**20
+# Far more than a few operations in float64 can lose.
+_MARGIN = 1e-12
+
+
+@dataclass(frozen=True)
+class ForestMechanisms:
+    """The mechanisms of one training and their cost.
+
+    Sensitivities: see the proof notes of `forest` and `forest_splits`.
+    """
+
+    tables: Release | None
+    levels: tuple[NoisyMax | LargeMargin, ...]
+    leaves: Release
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the plan of a forest depends on, besides the budget.
+
+    ``weight`` is D, ``half_range`` that of split scores.
+    """
+
+    method: str
+    mechanism: str
+    weight: int
+    half_range: int
+    features: int
+    trees: int
+    depth: int
+    share: float
+
+
+def plan_of(
+    shape: Shape, epsilon: Number, delta: Number, records_per_unit: int
+) -> ForestMechanisms:
+    """The mechanisms for a budget; refuses what cannot be spent."""
+    level, chance, records = epsilon_exact(epsilon), delta_exact(delta), count_of(records_per_unit)
+    if chance == 0 and (shape.mechanism == "gaussian" or shape.method == "margin"):
+        why = "Gaussian noise" if shape.mechanism == "gaussian" else "the large margin mechanism"
+        raise InvalidInput("DELTA_NEEDED", f"{why} needs a delta above 0")
+    return _plan(shape, level, chance, records)
+
+
+# Remembered: the same plan is priced many times, and Gaussian noise is calibrated by a search with
+# many digits.
+@lru_cache(maxsize=256)
+def _plan(shape: Shape, epsilon: Fraction, delta: Fraction, records: int) -> ForestMechanisms:
+    part = Fraction(0) if shape.method == "random" else Fraction(repr(shape.share))
+    reach = records * shape.weight
+    if shape.mechanism == "gaussian":
+        sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
+        leaves: Release = _gaussian(sigma, reach, shape.trees, 1 - part)
+    else:
+        leaves = LaplaceRelease(epsilon=epsilon * (1 - part), sensitivity=reach)
+    if shape.method == "random":
+        return ForestMechanisms(None, (), leaves, leaves.cost)
+    if shape.method == "guided":
+        tables: Release = (
+            _gaussian(sigma, reach, shape.features, part)
+            if shape.mechanism == "gaussian"
+            else LaplaceRelease(epsilon=epsilon * part, sensitivity=reach * shape.features)
+        )
+        return ForestMechanisms(tables, (), leaves, tables.cost + leaves.cost)
+    level, chance, moved = (
+        epsilon * part / shape.depth,
+        delta / shape.depth,
+        records * shape.half_range,
+    )
+    if shape.method == "margin":
+        # A user's records may be in as many nodes as there are records: each may fail with its part
+        # of delta.
+        one: NoisyMax | LargeMargin = LargeMargin(
+            epsilon=level, delta=chance / records, sensitivity=moved
+        )
+        spent: Cost = ApproxCost(epsilon=level, delta=chance)
+    else:
+        one = NoisyMax(epsilon=level, sensitivity=moved)
+        spent = one.cost
+    return ForestMechanisms(
+        None, (one,) * shape.depth, leaves, Composed(parts=[leaves.cost, *[spent] * shape.depth])
+    )
+
+
+def deviation_of(release: Release) -> float:
+    """The standard deviation of the noise of a cell, in the unit of the data."""
+    return (
+        math.sqrt(2) * float(release.scale)
+        if isinstance(release, LaplaceRelease)
+        else float(release.sigma)
+    )
+
+
+def _gaussian(sigma: float, reach: int, times: int, part: Fraction) -> GaussianRelease:
+    """Noise on ``times`` cells of a record, at a part of 1/sigma^2.
+
+    Roots are rounded up, so the parts sum to less than 1.
+    """
+    moved = reach * Fraction(math.isqrt(times * _ROOT_DIGITS**2 - 1) + 1, _ROOT_DIGITS)
+    return GaussianRelease(
+        sigma=sigma * float(moved) / math.sqrt(part) * (1 + _MARGIN), sensitivity=moved
+    )

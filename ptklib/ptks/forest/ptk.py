@@ -1,0 +1,551 @@
+"""Forests of decision trees: leaves as features, class probabilities, or a regression, with
+differential privacy.
+
+What is released ---------------- A forest has complete binary trees over binned features
+(`forest_codes`, `forest_trees`). Its splits are found in one of four ways, and then the leaves are
+counted by class with noise in every cell, empty ones too. A regression target between public bounds
+is a whole number w of steps, 0 to D, and a record counts as D-w towards the lower bound and w
+towards the upper one: two classes, whose shares give the mean (see `statistics`).
+
+=============  =====================================================================  ==============
+``splits``     how                                                                    released before leaves
+=============  =====================================================================  ==============
+guided         noisy tables of each feature by class, one for all trees               the tables
+exponential    noisy max of the purity of each split, level by level                  the splits
+margin         the large margin mechanism on the same scores; needs a delta           the splits
+random         from the public seed: no look at the data, all budget for the leaves   nothing
+=============  =====================================================================  ==============
+
+``auto`` is exponential for one tree and guided for more, which measured best
+(docs/guides/ptks/forest.md). ``mechanism`` laplace puts **each record into one tree**, drawn with
+the noise; gaussian (guided and random only; needs a delta) puts every record into every tree.
+
+**Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records.
+*Neighbours:* add or remove one. *Trees:* a record's tree is drawn independently of all other
+records. Given the draws of the records that neighbours share, the added record changes the input of
+one tree; a mixture over draws of epsilon-DP mechanisms is epsilon-DP. *Sensitivity:* a record
+weighs D (`forest_target`). Laplace: it is in one bin of each of the F inputs, unknown being one, so
+the tables move by F D in L1; in one leaf of one tree, so the leaves move by D. Gaussian: the tables
+move by at most sqrt(F) D and the leaves of T trees by sqrt(T) D in L2. r records: r times as much.
+Splits by mechanisms: see `forest_splits`. A record without a label, or with one that is not listed,
+moves nothing. Counts are exact. *Cost:* the sum of the releases that are made, ``split_share`` of
+epsilon (of 1/sigma^2) for splits, in equal parts for the levels, the rest for leaves. *Windows:*
+with ``previous`` the splits are kept, counts of leaves and tables are added: post-processing.
+(Exponential and margin then choose nothing and spend less than their cost.)
+
+Rules -----
+* A feature that is null, NaN or not in its domain has the bin *unknown*: the last one, or, for
+  categories in guided splits, where its classes place it. `Number` clips, infinities too.
+* A record whose label is null, NaN or not listed is not used, and has loss 0. Targets beyond the
+  bounds are clipped.
+* Features: ``prediction`` (one column for each class, or the target), ``leaves`` (the leaf of each
+  tree) or ``one_hot``.
+* Loss: half the Brier score of the class, or the squared error over the squared range.
+
+Reasons: those of `ptk`, `keys`, `fixed_point` and the mechanisms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number as Amount
+from ptklib.privacy.costs import Cost
+from ptklib.privacy.fixed_point import FixedPoint
+from ptklib.privacy.mechanisms.inputs import LIMIT
+from ptklib.privacy.noise.source import BitSource
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays
+from ptklib.ptks.forest.budget import ForestMechanisms, Shape, deviation_of, plan_of
+from ptklib.ptks.forest.codes import MAX_BINS, Feature, feature_codes
+from ptklib.ptks.forest.estimate import from_ancestors, from_expected
+from ptklib.ptks.forest.guided import Tables, expected_leaves, grow, ranked_bins
+from ptklib.ptks.forest.records import count_leaves, count_tables, drawn_trees, pieces, read
+from ptklib.ptks.forest.splits import grow_privately
+from ptklib.ptks.forest.target import Classes, Steps, Target
+from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
+from ptklib.ptks.forest.working import forest_bytes
+from ptklib.ptks.tables.keys import MAX_CELLS, Categories, TimePart
+from ptklib.ptks.tables.working import domain_bytes
+
+__all__ = ["Forest"]
+
+Floats = NDArray[np.float64]
+Wide = NDArray[np.int64]
+
+_MAX_TREES, _MAX_DEPTH, _MAX_COLUMNS, _MAX_INPUTS = 1000, 16, 4096, 1024
+_ROWS_AT_ONCE = 1 << 16
+_ANSWERS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forest(Ptk):
+    """A random forest with differential privacy.
+
+    See the module for what is released and the proof note.
+    """
+
+    kind: ClassVar[str] = "forest"
+    tags: ClassVar[Tags] = Tags(supervised=True)
+
+    inputs: tuple[Feature, ...]
+    label: str
+    classes: tuple[str, ...] | tuple[int, ...] | None = None  # of a classification
+    lower: float | None = None  # bounds of the target of a regression
+    upper: float | None = None
+    trees: int = 10
+    depth: int = 6
+    splits: Literal["auto", "guided", "exponential", "margin", "random"] = "auto"
+    mechanism: Literal["laplace", "gaussian"] = "laplace"
+    output: Literal["prediction", "leaves", "one_hot"] = "prediction"
+    features_per_split: int | None = (
+        None  # of how many inputs a node takes the best split; a third when None
+    )
+    split_share: float = 0.5  # of the budget, for finding splits
+    seed: int = 0  # public: which features a node looks at
+    prefix: str | None = None  # of feature names; the label when None
+
+    def check(self) -> None:
+        """Inputs, and either classes or bounds; sizes that fit into memory; a mechanism that the
+        splits can use.
+        """
+        count = len(self.inputs)
+        _demand(
+            1 <= count <= _MAX_INPUTS,
+            f"inputs must be 1 to {_MAX_INPUTS}, got {count}",
+            field="inputs",
+        )
+        # What is there again tells nothing new, and each takes memory for every record.
+        twice = len({_name(input_) for input_ in self.inputs}) < count
+        _demand(
+            not twice,
+            "inputs must differ: a column may be there once for each kind of input, or part of a "
+            "time",
+            field="inputs",
+        )
+        for input_ in self.inputs:
+            _demand(
+                input_.size <= MAX_BINS,
+                f"input {input_.column!r} must have at most {MAX_BINS} bins, got {input_.size}",
+                field="inputs",
+            )
+            _demand(
+                input_.column != self.label,
+                f"label {self.label!r} must not be an input too",
+                field="label",
+            )
+        if self.classes is None:
+            bounds = "classes, or lower and upper, must be given: what is learned is public"
+            _demand(self.lower is not None and self.upper is not None, bounds, field="lower")
+            # Made for its checks.
+            low, high = Fraction(repr(self.lower)), Fraction(repr(self.upper))
+            FixedPoint(low, high, max(abs(low), abs(high)))
+        else:
+            _demand(
+                self.lower is None and self.upper is None,
+                "lower and upper must be left out where there are classes",
+                field="lower",
+            )
+            _demand(
+                len(self.classes) >= 2,
+                f"classes must be two or more, got {len(self.classes)}",
+                field="classes",
+            )
+            Categories(column=self.label, values=self.classes)
+        _demand(
+            1 <= self.trees <= _MAX_TREES,
+            f"trees must be 1 to {_MAX_TREES}, got {self.trees}",
+            field="trees",
+        )
+        _demand(
+            1 <= self.depth <= _MAX_DEPTH,
+            f"depth must be 1 to {_MAX_DEPTH}, got {self.depth}",
+            field="depth",
+        )
+        cells = self.trees * 2**self.depth * self._target.channels
+        _demand(
+            cells <= MAX_CELLS,
+            f"trees, depth and classes must make at most {MAX_CELLS} cells, got {cells}",
+            field="trees",
+        )
+        _demand(
+            0 < self.split_share < 1,
+            f"split_share must be above 0 and below 1, got {self.split_share}",
+            field="split_share",
+        )
+        _demand(
+            0 <= self.seed < 2**63, f"seed must be 0 to 2**63 - 1, got {self.seed}", field="seed"
+        )
+        if self.features_per_split is not None:
+            within = 1 <= self.features_per_split <= len(self.inputs)
+            _demand(
+                within,
+                f"features_per_split must be 1 to {len(self.inputs)}, got "
+                f"{self.features_per_split}",
+                field="features_per_split",
+            )
+        if self.method == "guided":
+            wide = count * max(self._sizes) * self._target.channels
+            _demand(
+                wide <= 16 * MAX_CELLS,
+                f"inputs, bins and classes must make at most {16 * MAX_CELLS}, got {wide}",
+                field="inputs",
+            )
+        if self.method in {"exponential", "margin"}:
+            _demand(
+                self.mechanism == "laplace",
+                f"mechanism must be laplace for splits {self.method!r}",
+                field="mechanism",
+            )
+            wide = self.trees * 2 ** (self.depth - 1) * max(self._sizes) * self._target.channels
+            _demand(
+                wide <= 16 * MAX_CELLS,
+                f"splits {self.method!r} must weigh at most {16 * MAX_CELLS} cells, got {wide}",
+                field="splits",
+            )
+        if self.output == "one_hot":
+            made = self.trees * 2**self.depth
+            _demand(
+                made <= _MAX_COLUMNS,
+                f"one_hot must make at most {_MAX_COLUMNS} columns, got {made}",
+                field="one_hot",
+            )
+        needs_delta = self.mechanism == "gaussian" or self.method == "margin"
+        # Splits that came from a first window may not suit the next ones: only those of the seed
+        # make a state of all windows.
+        fixed = self.method == "random"
+        object.__setattr__(
+            self, "tags", replace(type(self).tags, needs_delta=needs_delta, mergeable=fixed)
+        )
+
+    @property
+    def method(self) -> str:
+        """How splits are found; what ``auto`` stands for."""
+        if self.splits != "auto":
+            return self.splits
+        return "exponential" if self.trees == 1 and self.mechanism == "laplace" else "guided"
+
+    @property
+    def _target(self) -> Target:
+        """What is learned."""
+        if self.classes is not None:
+            return Classes(self.label, self.classes)
+        assert self.lower is not None
+        assert self.upper is not None
+        return Steps(self.label, self.lower, self.upper)
+
+    @property
+    def _classes_key(self) -> tuple[Categories, ...]:
+        """The classes as a domain that is searched."""
+        return () if self.classes is None else (Categories(column=self.label, values=self.classes),)
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """Bins of each input, with the unknown one."""
+        return tuple(input_.size + 1 for input_ in self.inputs)
+
+    @property
+    def _tried(self) -> int:
+        """Features that a node chooses from."""
+        if self.features_per_split is not None:
+            return self.features_per_split
+        third = max(2, math.ceil(len(self.inputs) / 3))
+        return len(self.inputs) if self.trees == 1 else min(third, len(self.inputs))
+
+    def columns(self) -> tuple[str, ...]:
+        """The input columns, then the label."""
+        return (*self.feature_columns(), self.label)
+
+    def feature_columns(self) -> tuple[str, ...]:
+        """The input columns."""
+        return tuple(dict.fromkeys(input_.column for input_ in self.inputs))
+
+    def cost(self, epsilon: Amount, delta: Amount = 0, *, records_per_unit: int = 1) -> Cost:
+        """That of the releases that `train_dp` makes."""
+        return self._plan(epsilon, delta, records_per_unit).cost
+
+    def train_dp(
+        self,
+        batches: Batches,
+        *,
+        epsilon: Amount,
+        delta: Amount = 0,
+        previous: Arrays | None = None,
+        noise: BitSource | None = None,
+        records_per_unit: int = 1,
+    ) -> Arrays:
+        """Splits and noisy leaf counts; with a previous state its splits and the counts of both.
+
+        See the module.
+        """
+        plan = self._plan(epsilon, delta, records_per_unit)
+        if previous is not None:
+            self.validate(previous)
+        target = self._target
+        codes, label = read(self.inputs, target, batches)
+        tree = (
+            drawn_trees(codes.shape[1], self.trees, noise) if self.mechanism == "laplace" else None
+        )
+        made: dict[str, NDArray[Any]] = {}
+        if plan.tables is not None:
+            counts = count_tables(target, self._sizes, codes, label)
+            noisy = plan.tables.release(counts, source=noise).values
+            made["tables"] = noisy if previous is None else _added(noisy, previous["tables"])
+        if previous is not None:
+            made |= {name: previous[name] for name in ("splits", "order") if name in previous}
+        elif plan.tables is not None:
+            made |= self._guided(made["tables"], deviation_of(plan.tables))
+        elif plan.levels and tree is not None:
+            options: dict[str, Any] = {
+                "trees": self.trees,
+                "count": self._tried,
+                "seed": self.seed,
+                "noise": noise,
+            }
+            made["splits"] = grow_privately(
+                plan.levels, target, codes, label, tree, sizes=np.array(self._sizes), **options
+            )
+        counts = count_leaves(target, self._splits(made), self._ranked(made, codes), label, tree)
+        leaves = plan.leaves.release(counts, source=noise).values
+        deviation = deviation_of(plan.leaves) / self._target.weight
+        made["leaves"] = leaves if previous is None else _added(leaves, previous["leaves"])
+        made["variance"] = np.array([deviation**2]) + (
+            0.0 if previous is None else previous["variance"]
+        )
+        made["windows"] = np.ones(1, dtype=np.int64) + (
+            0 if previous is None else previous["windows"]
+        )
+        return made
+
+    def loss(self, arrays: Arrays, batches: Batches) -> Floats:
+        """See the rules in the module."""
+        self.validate(arrays)
+        losses = [np.zeros(0)]
+        shares, target = self._shares(arrays), self._target
+        for piece in pieces(batches, self._rows_at_once):
+            label, bad = target.read(piece)
+            losses.append(
+                np.where(bad, 0.0, target.losses(self._answers(arrays, shares, piece), label))
+            )
+        return np.clip(np.concatenate(losses), 0.0, 1.0)
+
+    def working_bytes(self, records: int) -> int:
+        """Of a record its codes, a byte or two for each input, three times at most; besides cells,
+        nodes and candidates.
+        """
+        return forest_bytes(
+            self.method,
+            self._sizes,
+            channels=self._target.channels,
+            trees=self.trees,
+            depth=self.depth,
+            tried=self._tried,
+            records=records,
+        ) + domain_bytes((*self.inputs, *self._classes_key))
+
+    def feature_names(self) -> tuple[str, ...]:
+        """``<prefix>_<class>`` or the prefix alone, ``<prefix>_tree<t>``, or
+        ``<prefix>_tree<t>_leaf<l>``.
+        """
+        prefix = f"{self.label}_forest" if self.prefix is None else self.prefix
+        if self.output == "leaves":
+            return tuple(f"{prefix}_tree{tree}" for tree in range(self.trees))
+        if self.output == "one_hot":
+            leaves = range(2**self.depth)
+            return tuple(
+                f"{prefix}_tree{tree}_leaf{leaf}" for tree in range(self.trees) for leaf in leaves
+            )
+        return (
+            (prefix,)
+            if self.classes is None
+            else tuple(f"{prefix}_{class_}" for class_ in self.classes)
+        )
+
+    def features(self, arrays: Arrays, table: pa.Table) -> pa.Table:
+        """Probabilities or the target as float64, leaves as int32, one-hot leaves as uint8."""
+        self.validate(arrays)
+        shares = self._shares(arrays) if self.output == "prediction" else None
+        parts: list[list[NDArray[Any]]] = [[] for _ in self.feature_names()]
+        for piece in [table.slice(0, 0), *pieces(table, self._rows_at_once)]:
+            for part, column in zip(
+                parts, self._feature_columns(arrays, shares, piece), strict=True
+            ):
+                part.append(column)
+        return pa.table(
+            [pa.array(np.concatenate(part)) for part in parts], names=list(self.feature_names())
+        )
+
+    def validate(self, arrays: Arrays) -> None:
+        """Names, dtypes and shapes follow from the configuration; splits are splits, counts and
+        windows in range.
+        """
+        inner, bins = 2**self.depth - 1, sum(self._sizes)
+        wanted: dict[str, tuple[str, tuple[int, ...]]] = {
+            "leaves": ("int64", (self.trees, inner + 1, self._target.channels)),
+            "variance": ("float64", (1,)),
+            "windows": ("int64", (1,)),
+        }
+        if self.method != "random":
+            wanted["splits"] = ("int32", (self.trees, inner, 2))
+        if self.method == "guided":
+            wanted |= {
+                "tables": ("int64", (bins, self._target.channels)),
+                "order": ("int32", (bins,)),
+            }
+        check_arrays(arrays, wanted, kind=self.kind)
+        counts = [arrays[name] for name in ("leaves", "tables") if name in arrays]
+        fits = all(np.all((count >= -LIMIT) & (count <= LIMIT)) for count in counts)
+        if not fits or arrays["windows"][0] < 1 or not arrays["variance"][0] > 0:
+            raise InvalidInput(
+                "PTK_MISMATCH", "counts must be within 2**60, windows at least 1, variance above 0"
+            )
+        if "splits" in arrays:
+            feature, threshold = arrays["splits"][..., 0], arrays["splits"][..., 1]
+            known = np.all((feature >= 0) & (feature < len(self.inputs)))
+            if not (known and np.all((threshold >= 0) & (threshold < max(self._sizes)))):
+                raise InvalidInput(
+                    "PTK_MISMATCH", "splits must name inputs and bins of this configuration"
+                )
+        if "order" in arrays:
+            for rank in np.split(arrays["order"], np.cumsum(self._sizes)[:-1]):
+                if not np.array_equal(np.sort(rank), np.arange(len(rank))):
+                    raise InvalidInput("PTK_MISMATCH", "order must rank the bins of each input")
+
+    def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
+        """Uniform inputs; the label follows the first one, half of the time."""
+        generator = np.random.default_rng(seed)
+        columns = {input_.column: input_.example(rows, generator) for input_ in self.inputs}
+        first = self.inputs[0]
+        place = np.minimum(first.codes(columns[first.column]) / first.size, 1 - 1e-9)
+        place = np.where(
+            generator.uniform(0, 1, rows) < 1 / 2, place, generator.uniform(0, 1, rows)
+        )
+        if self.classes is None:
+            assert self.lower is not None
+            assert self.upper is not None
+            columns[self.label] = pa.array(
+                self.lower + (self.upper - self.lower) * np.round(place, 1)
+            )
+        else:
+            columns[self.label] = pa.array(
+                [self.classes[int(one * self._target.channels)] for one in place]
+            )
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> ForestMechanisms:
+        target = self._target
+        shape = Shape(
+            self.method,
+            self.mechanism,
+            weight=target.weight,
+            half_range=target.half_range,
+            features=len(self.inputs),
+            trees=self.trees,
+            depth=self.depth,
+            share=self.split_share,
+        )
+        return plan_of(shape, epsilon, delta, records_per_unit)
+
+    def _guided(self, noisy: Wide, deviation: float) -> dict[str, NDArray[Any]]:
+        """Order of bins and splits from noisy tables."""
+        counts, spread = noisy / self._target.weight, deviation / self._target.weight
+        order = ranked_bins(counts, self._sizes, self._sorted, spread)
+        splits = grow(
+            Tables.of(counts, self._sizes, order),
+            trees=self.trees,
+            depth=self.depth,
+            sizes=np.array(self._sizes),
+            count=self._tried,
+            seed=self.seed,
+            deviation=spread,
+        )
+        return {"order": order, "splits": splits}
+
+    def _splits(self, arrays: Arrays) -> Integers:
+        if self.method == "random":
+            return random_splits(self.seed, self.trees, self.depth, self._sizes)
+        return arrays["splits"]
+
+    def _ranked(self, arrays: Arrays, codes: NDArray[Any]) -> NDArray[Any]:
+        """Codes in the order in which the splits compare them."""
+        if "order" not in arrays:
+            return codes
+        made = codes.copy()
+        ranks = np.split(arrays["order"], np.cumsum(self._sizes)[:-1])
+        for place in self._sorted:
+            made[place] = ranks[place].astype(codes.dtype)[codes[place]]
+        return made
+
+    @property
+    def _sorted(self) -> tuple[int, ...]:
+        """Inputs whose bins have no order of their own."""
+        return tuple(place for place, one in enumerate(self.inputs) if isinstance(one, Categories))
+
+    def _shares(self, arrays: Arrays) -> Floats:
+        """The shares of the classes in each leaf: [trees, leaves, classes]."""
+        counts = arrays["leaves"] / self._target.weight
+        deviation = float(np.sqrt(arrays["variance"][0]))
+        if self.method != "guided":
+            return from_ancestors(counts, deviation)
+        tables = Tables.of(arrays["tables"] / self._target.weight, self._sizes, arrays["order"])
+        return from_expected(
+            counts, deviation, expected_leaves(tables, arrays["splits"], np.array(self._sizes))
+        )
+
+    @property
+    def _rows_at_once(self) -> int:
+        return max(1, min(_ROWS_AT_ONCE, _ANSWERS_AT_ONCE // self._target.channels))
+
+    def _answers(self, arrays: Arrays, shares: Floats, piece: pa.RecordBatch | pa.Table) -> Floats:
+        """The mean of the trees' shares for each record: [records, classes]."""
+        codes = self._ranked(arrays, feature_codes(self.inputs, piece))
+        splits = self._splits(arrays)
+        total = np.zeros((piece.num_rows, self._target.channels))
+        for tree in range(self.trees):
+            total += shares[tree, leaves_of(splits, codes, tree)]
+        return total / self.trees
+
+    def _feature_columns(
+        self, arrays: Arrays, shares: Floats | None, piece: pa.RecordBatch | pa.Table
+    ) -> Iterator[NDArray[Any]]:
+        if shares is not None:
+            answer = self._answers(arrays, shares, piece)
+            if isinstance(self._target, Steps):
+                yield self._target.value(answer)
+            else:
+                yield from answer.T
+            return
+        codes = self._ranked(arrays, feature_codes(self.inputs, piece))
+        for tree in range(self.trees):
+            leaf = leaves_of(self._splits(arrays), codes, tree)
+            if self.output == "leaves":
+                yield leaf
+            else:
+                yield from (leaf == np.arange(2**self.depth)[:, None]).astype(np.uint8)
+
+
+def _name(feature: Feature) -> tuple[str, ...]:
+    """What tells inputs apart."""
+    return (
+        (feature.column, feature.kind, feature.part)
+        if isinstance(feature, TimePart)
+        else (feature.column, feature.kind)
+    )
+
+
+def _added(wide: Wide, other: Wide) -> Wide:
+    # Each is at most LIMIT = 2**60, so the sum fits.
+    return np.asarray(np.clip(wide + other, -LIMIT, LIMIT), dtype=np.int64)
+
+
+def _demand(holds: bool, words: str, *, field: str) -> None:
+    if not holds:
+        raise InvalidInput("CONFIG_INVALID", words, field=field)

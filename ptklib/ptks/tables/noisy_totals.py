@@ -1,0 +1,111 @@
+"""One release of a vector of whole totals, and the sum of such releases over windows.
+
+**Proof note.** *Unit, neighbours:* the caller's; ``reach`` bounds what one record moves the vector
+by: its L1 norm, or the square of its L2 norm. r records move it by at most r times that norm.
+*Cost:* that of the release. Adding the totals of the last window is post-processing.
+
+Reasons: DELTA_NEEDED, and those of `ptk.count_of`, `amounts` and `mechanisms.release`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
+from ptklib.privacy.costs.calibration import gaussian_sigma
+from ptklib.privacy.mechanisms.inputs import LIMIT
+from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
+from ptklib.privacy.noise.source import BitSource
+from ptklib.ptk import Arrays, check_arrays, count_of
+
+__all__ = ["Mechanism", "Release", "check_totals", "merged", "release_of", "released", "scale_of"]
+
+Mechanism = Literal["laplace", "gaussian"]
+Release = LaplaceRelease | GaussianRelease
+# A root that is no fraction is rounded up to a multiple of this.
+_ROOT_STEP = 10**6
+
+
+def release_of(
+    mechanism: Mechanism,
+    epsilon: Number,
+    delta: Number,
+    *,
+    l1: int,
+    l2_squared: int,
+    records_per_unit: int,
+) -> Release:
+    """The one mechanism of a training, before any data, at the sensitivity of so many records."""
+    records, chance = count_of(records_per_unit), delta_exact(delta)
+    if mechanism == "laplace":
+        return LaplaceRelease(epsilon=epsilon, sensitivity=records * l1)
+    if chance == 0:
+        raise InvalidInput(
+            "DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'laplace'"
+        )
+    reach = records * _root(l2_squared)
+    return GaussianRelease(sigma=_sigma(epsilon_exact(epsilon), chance, reach), sensitivity=reach)
+
+
+def scale_of(release: Release) -> float:
+    """The scale, or the standard deviation, of the noise on each total."""
+    return float(release.scale if isinstance(release, LaplaceRelease) else release.sigma)
+
+
+def merged(totals: NDArray[np.int64], previous: Arrays | None) -> dict[str, NDArray[np.int64]]:
+    """A state: the totals and how many windows they are of, with those of the last state added."""
+    windows = np.ones(1, dtype=np.int64)
+    if previous is not None:
+        # Each is at most LIMIT = 2**60, so the sum fits.
+        totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
+        windows = windows + previous["windows"]
+    return {"totals": totals, "windows": windows}
+
+
+def released(
+    validate: Callable[[Arrays], None],
+    release: Release,
+    totals: Callable[[], NDArray[np.int64]],
+    previous: Arrays | None,
+    noise: BitSource | None,
+) -> dict[str, NDArray[np.int64]]:
+    """A state: noisy totals, with those of the last state added, which is checked before anything
+    is read.
+    """
+    if previous is not None:
+        validate(previous)
+    return merged(release.release(totals(), source=noise).values, previous)
+
+
+def check_totals(arrays: Arrays, shape: tuple[int, ...], *, kind: str) -> None:
+    """Refuse arrays that `merged` cannot have made: names, dtypes, shapes, ranges
+    (PTK_MISMATCH).
+    """
+    check_arrays(arrays, {"totals": ("int64", shape), "windows": ("int64", (1,))}, kind=kind)
+    totals = arrays["totals"]
+    if np.any((totals < -LIMIT) | (totals > LIMIT)) or not 1 <= arrays["windows"][0] <= LIMIT:
+        raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
+
+
+def _root(square: int) -> Fraction:
+    """The square root, exact or rounded up."""
+    root = math.isqrt(square)
+    if root * root == square:
+        return Fraction(root)
+    return Fraction(math.isqrt(square * _ROOT_STEP**2) + 1, _ROOT_STEP)
+
+
+@lru_cache(maxsize=256)
+def _sigma(epsilon: Fraction, delta: Fraction, sensitivity: Fraction) -> float:
+    """Calibration is a search with many digits: remembered, for the same plan is priced many
+    times.
+    """
+    return gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)

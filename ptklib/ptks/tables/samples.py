@@ -1,0 +1,77 @@
+"""How many records a noisy share, count or mean needs: a bound on the probability of a large error,
+from public numbers.
+
+Let a cell hold n records, with noise a_0, ... on its corners, each of scale s records, independent
+and symmetric (see `statistics`). The mean of the cell, as a fraction m of the range, is read back
+as (n m + sum t_i a_i) / (n + sum a_i), where t_i is the place of corner i in the range: (0, 1), or
+(0, 1/2, 1). It is too large by more than e, while the noisy count is positive, exactly when::
+
+    sum (t_i - c) a_i  >  e n                   with c = m + e
+
+and c <= 1, for the mean is clipped. The same holds for too small. Of all c in [0, 1], c = 0 and c =
+1 have the largest weights (in the order of majorisation), so by Proschan's theorem (1965: sums of
+independent, symmetric, log-concave noise are less peaked the more uneven the weights) the worst
+tail is that of the weights 1, or 1 and 1/2. Both tails, and the chance that the noisy count is not
+positive (union over its terms), are added up.
+
+Noise on the integers is more peaked than the continuous noise rounded to them, so it is covered by
+half a unit each.
+
+The bound holds for every distribution of the values. It is tight to a few percent of n where the
+mean is near a bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ptklib.ptks.tables.fewest import smallest_enough
+
+__all__ = ["CONFIDENCE", "MAX_RECORDS", "failure_bound", "smallest_count"]
+
+CONFIDENCE = 0.95
+MAX_RECORDS = 10**15
+
+
+def failure_bound(
+    mechanism: str, scale: float, unit: float, error: float, degree: int, count: int
+) -> float:
+    """At most this is the probability that a cell of ``count`` records misses ``error``.
+
+    ``scale`` of the noise and ``unit`` of its grid are in records. ``degree`` 0: a count, relative
+    to ``count``; 1 and 2: a mean, with two or three corners.
+    """
+    weights = ((1.0,), (1.0,), (1.0, 0.5))[degree]
+    tail = _tail(mechanism, max(0.0, error * count - unit / 2 * sum(weights)) / scale, weights)
+    if degree == 0:
+        return 2 * tail
+    corners = degree + 1
+    left = max(0.0, count - unit / 2 * corners) / scale
+    if mechanism == "gaussian":
+        return 2 * tail + _tail(mechanism, left / math.sqrt(corners), (1.0,))
+    return 2 * tail + corners * _tail(mechanism, left / corners, (1.0,))
+
+
+def smallest_count(
+    mechanism: str, scale: float, unit: float, error: float, degree: int
+) -> int | None:
+    """The fewest records of a cell that keep ``error`` with probability `CONFIDENCE`; None beyond
+    `MAX_RECORDS`.
+    """
+
+    def enough(count: int) -> bool:
+        return failure_bound(mechanism, scale, unit, error, degree, count) <= 1 - CONFIDENCE
+
+    return None if error <= 0 else smallest_enough(enough, MAX_RECORDS)
+
+
+def _tail(mechanism: str, distance: float, weights: tuple[float, ...]) -> float:
+    """The probability that the weighted sum of unit noise is beyond ``distance``; weights (1,) or
+    (1, 1/2).
+    """
+    if mechanism == "gaussian":
+        return math.erfc(distance / math.sqrt(2 * sum(weight**2 for weight in weights))) / 2
+    if len(weights) == 1:
+        return math.exp(-distance) / 2
+    # The convolution of Laplace noise of scales 1 and 1/2.
+    return (4 * math.exp(-distance) - math.exp(-2 * distance)) / 6

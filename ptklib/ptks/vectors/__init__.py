@@ -1,0 +1,23 @@
+"""Several columns as one vector of whole numbers: what clusters and covariances are made of."""
+
+from ptklib.ptks.vectors.space import (
+    MAX_COLUMNS,
+    PIECE_RECORDS,
+    STEPS,
+    Bounded,
+    RecordVectors,
+    Scaling,
+    Space,
+    space_of,
+)
+
+__all__ = [
+    "MAX_COLUMNS",
+    "PIECE_RECORDS",
+    "STEPS",
+    "Bounded",
+    "RecordVectors",
+    "Scaling",
+    "Space",
+    "space_of",
+]

@@ -1,0 +1,1 @@
+"""Projects: what ``sage.yaml`` declares, and making a store so."""

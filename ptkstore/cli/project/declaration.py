@@ -1,0 +1,192 @@
+"""``sage.yaml``: the streams and PTKs that a store should have.
+
+::
+
+    streams:
+      - name: rides              # the fields of a StreamSpec
+        ...
+    ptks:
+      - name: hour-speed
+        stream: rides
+        kind: statistics
+        target: 0.05
+        train_every: 1           # may be left out
+        config: {...}            # the fields of the kind
+
+All of it is checked before anything is done: unknown keys, the streams, the configuration of every
+PTK. Errors name the line. Reasons: PROJECT_MISSING, PROJECT_INVALID, PROJECT_KEY_UNKNOWN, and those
+of streams and PTKs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ptklib.encoding.error_fields import field_of
+from ptklib.errors import InvalidInput
+from ptkstore.cli.project.document import Document, Place
+
+if TYPE_CHECKING:
+    from ptkstore.api.stream_spec import StreamSpec
+    from ptkstore.cli.session import Invocation
+
+__all__ = ["DEFAULT_NAME", "DeclaredPtk", "Project", "at_line", "declared_in", "read_stream"]
+
+DEFAULT_NAME = "sage.yaml"
+# Sections of the same file that `sage serve` reads; see `ptkstore.settings`.
+SETTINGS = ("server", "auth", "metadata", "ledger", "lake", "bus", "workers", "subscribers")
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredPtk:
+    """A PTK as the file has it; ``config`` in its full form."""
+
+    name: str
+    stream: str
+    kind: str
+    target: float
+    config: Mapping[str, Any]
+    train_every: int = 1
+
+
+@dataclass(frozen=True)
+class Project:
+    """What one file declares."""
+
+    streams: tuple[StreamSpec, ...]
+    ptks: tuple[DeclaredPtk, ...]
+    document: Document
+
+    @classmethod
+    def read(cls, path: Path) -> Project:
+        """Read and check a file."""
+        if not path.is_file():
+            raise InvalidInput(
+                "PROJECT_MISSING",
+                f"there is no {path}: `sage init -t taxi` writes one, `-f FILE` names another",
+                file=str(path),
+            )
+        document = Document.read(path)
+        _mapping(document, (), "the file")
+        document.only((), ("streams", "ptks", *SETTINGS), "the file")
+        streams = [read_stream(document, place) for place in _items(document, "streams")]
+        ptks = [_read_ptk(document, place) for place in _items(document, "ptks")]
+        _named_once(document, "streams", [stream.name for stream in streams])
+        _named_once(document, "ptks", [ptk.name for ptk in ptks])
+        return cls(tuple(streams), tuple(ptks), document)
+
+
+def declared_in(session: Invocation, file: Path | None) -> Path:
+    """The project's file: the one that was named, else sage.yaml here, else in the store."""
+    if file is not None:
+        return file
+    here, there = Path(DEFAULT_NAME), session.path / DEFAULT_NAME
+    return there if there.is_file() and not here.is_file() else here
+
+
+def read_stream(document: Document, place: Place = ()) -> StreamSpec:
+    """The stream that is declared at ``place``."""
+    from ptklib.ledger.policy import Policy
+    from ptkstore.api.columns import Column
+    from ptkstore.api.stream_spec import StreamSpec
+
+    body = _mapping(document, place, "a stream")
+    document.only(place, [field.name for field in fields(StreamSpec)], "a stream")
+    if isinstance(body.get("policy"), dict):
+        document.only((*place, "policy"), [field.name for field in fields(Policy)], "a policy")
+    if isinstance(body.get("columns"), list):
+        for number in range(len(body["columns"])):
+            column = (*place, "columns", number)
+            _mapping(document, column, "a column")
+            document.only(column, [field.name for field in fields(Column)], "a column")
+    return _located(document, place, lambda: StreamSpec.from_json(body))
+
+
+def _read_ptk(document: Document, place: Place) -> DeclaredPtk:
+    from ptklib import registry
+
+    body = _mapping(document, place, "a PTK")
+    document.only(place, [field.name for field in fields(DeclaredPtk)], "a PTK")
+    missing = [
+        field.name
+        for field in fields(DeclaredPtk)
+        if field.default is MISSING and field.name not in body
+    ]
+    _demand(not missing, document, place, f"a PTK must have {', '.join(missing)}")
+    for name in ("name", "stream", "kind"):
+        _demand(isinstance(body[name], str), document, (*place, name), f"{name} must be text")
+    target, every = body["target"], body.get("train_every", 1)
+    number = isinstance(target, int | float) and not isinstance(target, bool)
+    _demand(number, document, (*place, "target"), "target must be a number")
+    _demand(
+        type(every) is int and every >= 1,
+        document,
+        (*place, "train_every"),
+        "train_every must be 1 or more",
+    )
+    config = _mapping(document, (*place, "config"), "config")
+    kind = body["kind"]
+    if kind in registry.kinds():
+        document.only(
+            (*place, "config"),
+            [field.name for field in fields(registry.kinds()[kind])],
+            f"{kind} config",
+        )
+    made = _located(document, place, lambda: registry.make(kind, config))
+    return DeclaredPtk(
+        name=body["name"],
+        stream=body["stream"],
+        kind=kind,
+        target=float(target),
+        config=made.as_json(),
+        train_every=every,
+    )
+
+
+def _located(document: Document, place: Place, make: Callable[[], Made]) -> Made:
+    """What ``make`` gives of what is at ``place``; its errors name the line of their field."""
+    try:
+        return make()
+    except InvalidInput as error:
+        raise at_line(document, place, error) from None
+
+
+def at_line(document: Document, place: Place, error: InvalidInput) -> InvalidInput:
+    """An error about what is at ``place``, with the line of its field."""
+    field = (*place, *field_of(error))
+    details = {**error.details, "file": document.name, "line": document.line(field)}
+    return InvalidInput(error.reason, f"{document.where(field)}: {error.message}", **details)
+
+
+def _mapping(document: Document, place: Place, what: str) -> dict[str, Any]:
+    body = document.at(place)
+    _demand(isinstance(body, dict), document, place, f"{what} must have keys and values")
+    mapping: dict[str, Any] = body
+    return mapping
+
+
+def _items(document: Document, name: str) -> list[Place]:
+    """The places of the entries of a list that may be left out or empty."""
+    body = document.body.get(name)
+    _demand(body is None or isinstance(body, list), document, (name,), f"{name} must be a list")
+    return [(name, number) for number in range(len(body or ()))]
+
+
+def _named_once(document: Document, name: str, names: list[str]) -> None:
+    for number, one in enumerate(names):
+        _demand(one not in names[:number], document, (name, number), f"{one!r} is declared twice")
+
+
+def _demand(holds: bool, document: Document, place: Place, words: str) -> None:
+    if not holds:
+        raise InvalidInput(
+            "PROJECT_INVALID",
+            f"{document.where(place)}: {words}",
+            file=document.name,
+            line=document.line(place),
+        )

@@ -1,0 +1,56 @@
+"""Projects to start from: the directories in ``ptkstore/templates``, copied as they are.
+
+Reasons: TEMPLATE_UNKNOWN, PROJECT_EXISTS.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from ptklib.errors import InvalidInput
+
+__all__ = ["begin", "templates"]
+
+# A file of this name would act on our own repository; it is renamed when it is written.
+_RENAMED = {"gitignore": ".gitignore"}
+
+
+def templates() -> list[str]:
+    """The names of all templates."""
+    return sorted(one.name for one in _root().iterdir() if one.joinpath("sage.yaml").is_file())
+
+
+def begin(template: str, directory: Path) -> list[Path]:
+    """Copy a template into a directory, all of it or nothing where a file is in the way; the paths
+    that were written.
+    """
+    if template not in templates():
+        raise InvalidInput(
+            "TEMPLATE_UNKNOWN",
+            f"template must be one of {', '.join(templates())}, got {template!r:.60}",
+            template=template,
+        )
+    source = _root().joinpath(template)
+    contents = {
+        directory / _RENAMED.get(one.name, one.name): one.read_bytes()
+        for one in sorted(source.iterdir(), key=lambda one: one.name)
+        if one.is_file()
+    }
+    taken = [str(path) for path in contents if path.exists()]
+    if taken:
+        raise InvalidInput(
+            "PROJECT_EXISTS",
+            f"{', '.join(taken)} must not be there: nothing was written, name another directory",
+            files=taken,
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    for path, content in contents.items():
+        with path.open("xb") as file:
+            file.write(content)
+    return list(contents)
+
+
+def _root() -> Traversable:
+    return files("ptkstore").joinpath("templates")

@@ -1,0 +1,1 @@
+"""Commands around a server: serve, tokens, console, health, copies."""

@@ -1,0 +1,1 @@
+"""Commands about what a store has: streams, PTKs, plans, budgets, events."""

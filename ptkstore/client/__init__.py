@@ -1,0 +1,1 @@
+"""A store behind a server: `RemoteStore` speaks the wire contract and needs no engine."""

@@ -1,0 +1,1 @@
+"""Sign-in, requests of other sites, and the headers of every answer."""

@@ -1,0 +1,1 @@
+"""Every picture: plans, profiles and the ledger as SVG, as text and as PNG."""

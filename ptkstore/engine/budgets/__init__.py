@@ -1,0 +1,1 @@
+"""What a stream promises, what was charged and what is left."""

@@ -1,0 +1,1 @@
+"""What a store has: PTKs, their configurations and states, and the plans that were made."""

@@ -1,0 +1,1 @@
+"""What was done, told and asked for, as people see it."""

@@ -1,0 +1,1 @@
+"""Which of several servers leads, and whether it can."""

@@ -1,0 +1,1 @@
+"""Registrations and plans: who may train, at which level, on how many samples."""

@@ -1,0 +1,246 @@
+"""The answer to a registration: accepted with a plan in hand, or rejected with the nearest target
+and what else would help.
+
+A pure function of what is registered and of how much work is allowed (`AnswerEffort`), which holds for the
+whole answer: the plan, the nearest target and the changes. **Accepted is only what has a verified
+plan.** What ran out of work is told as far as it was found and marked ``refining``: nobody has
+ruled out that there is a plan, or that a tighter target would do. Work is counted, so the same
+question gets the same answer; the clock, of the thread's own CPU, ends it on a slow machine.
+
+Nothing here opens a transaction, and nobody may call it in one
+(`tests/engine/test_planning_apart.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from allocator.admission.coordinates import printer
+from allocator.admission.judging import Judged, judge_many, nearest
+from allocator.admission.lacking import single_fits
+from allocator.admission.single import Settled, settle
+from allocator.effort import Effort
+from allocator.plan import Plan
+from allocator.solving.solve import explained
+from ptklib.errors import Refused
+from ptklib.privacy.filters import Filter
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import Registration
+from ptkstore.api.views.remedies import Remedy
+from ptkstore.engine.plans.memory import least_training_bytes, require_room
+from ptkstore.engine.plans.planning import Candidate, fresh_loss, has_closed_form, offers_of
+from ptkstore.engine.plans.remedies import LOOSEST, plan_remedies
+
+__all__ = [
+    "FIRST",
+    "REFINED",
+    "AnswerEffort",
+    "answer_of",
+    "answers_of",
+    "preview",
+    "within_memory",
+]
+
+# Of the work: for the question whether it fits; of what is left then, for the nearest target.
+_JUDGED, _NEAREST = 0.5, 0.7
+_FURTHER = " It is looked for further in the background."
+
+
+@dataclass(frozen=True)
+class AnswerEffort:
+    """How much to spend on one answer: so many counted ``steps``, and ``seconds`` of CPU where the
+    machine is slow.
+
+    ``final``: nobody will work on it again, settled or not.
+    """
+
+    steps: float
+    seconds: float
+    final: bool = False
+    clock: Callable[[], float] = time.thread_time
+
+    def effort(self) -> Effort:
+        """All of it, from now on."""
+        return Effort.clocked(self.steps, self.clock, self.seconds)
+
+
+# While somebody waits, and in the background.
+FIRST = AnswerEffort(1.8e9, 1.3)
+REFINED = AnswerEffort(6e10, 60.0, final=True)
+
+
+def answer_of(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    others: Sequence[Candidate],
+    newcomer: Candidate,
+    work: AnswerEffort = FIRST,
+) -> Registration:
+    """What becomes of a PTK beside the accepted ones, in a fresh window."""
+    name = newcomer.row.name
+    if waits := _unprofiled(spec, privacy_filter, newcomer):
+        return waits
+    effort = work.effort()
+    judged = preview(spec, privacy_filter, [*others, newcomer], effort.part(_JUDGED * effort.limit))
+    plan = judged.settled.plan
+    if plan.total_samples is not None:
+        mine = next(assignment for assignment in plan.assignments if assignment.id == name)
+        return Registration(
+            name, "ACTIVE", planned_epsilon=mine.level, planned_samples=mine.samples
+        )
+    left = effort.part(_NEAREST * (effort.limit - effort.spent))
+    target, found = _nearest(spec, privacy_filter, others, newcomer, left)
+    told = _told(privacy_filter, judged.settled, effort)
+    reason = told.explanation.text if told.explanation else "no plan exists"
+    remedies = plan_remedies(
+        spec,
+        privacy_filter,
+        judged.settled,
+        told.explanation,
+        [*others, newcomer],
+        known={name: target},
+    )
+    # What would help is a hint; that it is not the least is no reason to work on.
+    refining = not (judged.proved and found) and not work.final
+    return Registration(
+        name,
+        "REJECTED",
+        reason=reason + (_FURTHER if refining and not judged.proved else ""),
+        nearest_target=target,
+        changes=tuple(remedy.text for remedy in remedies),
+        refining=refining,
+        remedies=remedies,
+    )
+
+
+def answers_of(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    others: Sequence[Candidate],
+    newcomers: Sequence[Candidate],
+    work: AnswerEffort = FIRST,
+) -> tuple[Registration, ...]:
+    """What becomes of several PTKs together: one plan for all of them, or none.
+
+    Where there is none they are asked for one after the other, up to the first that is REJECTED.
+    """
+    waiting = {
+        newcomer.row.name: _unprofiled(spec, privacy_filter, newcomer) for newcomer in newcomers
+    }
+    planned = [newcomer for newcomer in newcomers if waiting[newcomer.row.name] is None]
+    effort = work.effort()
+    if planned and not any(
+        registration and registration.status == "REJECTED" for registration in waiting.values()
+    ):
+        plan = preview(spec, privacy_filter, [*others, *planned], effort).settled.plan
+        mine = {assignment.id: assignment for assignment in plan.assignments}
+        if plan.total_samples is not None:
+            return tuple(
+                waiting[name]
+                or Registration(
+                    name,
+                    "ACTIVE",
+                    planned_epsilon=mine[name].level,
+                    planned_samples=mine[name].samples,
+                )
+                for name in waiting
+            )
+    answers: list[Registration] = []
+    admitted = list(others)
+    for newcomer in newcomers:
+        answers.append(answer_of(spec, privacy_filter, admitted, newcomer, work))
+        if answers[-1].status == "REJECTED":
+            break
+        if answers[-1].status == "ACTIVE":
+            admitted.append(newcomer)
+    return tuple(answers)
+
+
+def _unprofiled(
+    spec: StreamSpec, privacy_filter: Filter, newcomer: Candidate
+) -> Registration | None:
+    """What becomes of a PTK that cannot be planned before it is profiled; None for all others."""
+    name = newcomer.row.name
+    if newcomer.measured is not None or has_closed_form(spec, privacy_filter, newcomer):
+        return None
+    if Fraction(spec.profile_share) == 0:
+        reason = f"a PTK of kind {newcomer.ptk.kind} must be profiled, and the stream has no profile_share"
+        return Registration(name, "REJECTED", reason=reason)
+    return Registration(name, "WAITING", reason="to be profiled when the next window closes")
+
+
+def within_memory(
+    spec: StreamSpec, newcomer: Candidate, answer: Registration, memory_bytes: int
+) -> Registration:
+    """The answer, unless training would never fit into the memory of a worker: REJECTED then, and
+    not skipped in every window.
+    """
+    if answer.status == "REJECTED":
+        return answer
+    needed = least_training_bytes(spec, newcomer.ptk, answer.planned_samples or 0)
+    try:
+        require_room(needed, memory_bytes, "training")
+    except Refused as refusal:
+        told = f"Give each worker {needed} bytes of memory (workers.memory_bytes)."
+        remedy = Remedy(kind="memory_bytes", field="workers.memory_bytes", value=needed, text=told)
+        return Registration(
+            answer.name,
+            "REJECTED",
+            reason=f"{refusal.reason}: {refusal.message}",
+            changes=(told,),
+            remedies=(remedy,),
+        )
+    return answer
+
+
+def preview(
+    spec: StreamSpec, privacy_filter: Filter, candidates: Sequence[Candidate], effort: Effort
+) -> Judged:
+    """Whether these PTKs have a plan in a fresh window: on one partition if that is enough, else in
+    strips.
+    """
+    loss = fresh_loss(spec, privacy_filter)
+    offered = tuple(offers_of(spec, privacy_filter, candidate) for candidate in candidates)
+    if single_fits(privacy_filter, loss, offered, spec.n_max):
+        single = settle(privacy_filter, loss, offered, n_max=spec.n_max)
+        if single.plan.total_samples is not None:
+            return Judged(single, proved=True)
+    return judge_many(privacy_filter, loss, offered, n_max=spec.n_max, effort=effort)
+
+
+def _nearest(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    others: Sequence[Candidate],
+    newcomer: Candidate,
+    effort: Effort,
+) -> tuple[float | None, bool]:
+    """The tightest target, in thousandths, at which the newcomer would fit beside the others, and
+    whether it is known to be.
+    """
+    beside = [offers_of(spec, privacy_filter, other) for other in others]
+    found = nearest(
+        privacy_filter,
+        fresh_loss(spec, privacy_filter),
+        beside,
+        lambda thousandths: offers_of(spec, privacy_filter, newcomer, target=thousandths / 1000),
+        range(int(newcomer.row.target * 1000) + 1, LOOSEST + 1),
+        n_max=spec.n_max,
+        effort=effort,
+    )
+    return None if found.step is None else found.step / 1000, found.proved
+
+
+def _told(privacy_filter: Filter, settled: Settled, effort: Effort) -> Plan:
+    """The plan that is none with what would help, where that can be said of one coordinate."""
+    if settled.problem is None or settled.coordinate is None:
+        return settled.plan
+    return explained(
+        settled.problem,
+        settled.plan,
+        show=printer(privacy_filter, settled.coordinate),
+        effort=effort,
+    )

@@ -1,0 +1,191 @@
+"""What if: the plan as it would be after some changes, beside the plan as it is. In memory: nothing
+is written or charged.
+
+PTKs can be added, removed and retargeted (also one that was REJECTED), and other promises (epsilon,
+delta, composition) or another n_max looked at; a stream's promise itself never changes. PTKs that
+have no profile yet cannot be planned: they are named, and left out. Trying new PTKs out and
+planning happen with no transaction open, where the store has it done (`asking`).
+
+Reasons: PTK_UNKNOWN, PTK_EXISTS, PTK_RETIRED, those of the policy, of the PTK's configuration and
+of its fit to the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from allocator.admission.settling import Current
+from ptklib.encoding.error_fields import about
+from ptklib.errors import Refused
+from ptklib.ledger.policy import Policy
+from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import PlanView, WhatIfView
+from ptkstore.engine.parts import Parts
+from ptkstore.engine.plans.dry_run import fitted
+from ptkstore.engine.plans.memory import least_training_bytes, require_room
+from ptkstore.engine.plans.planning import (
+    Candidate,
+    fresh_loss,
+    has_closed_form,
+    plan_view,
+    settle_plan,
+)
+from ptkstore.engine.plans.registrations import active, candidate, unwritten
+from ptkstore.engine.plans.remedies import plan_remedies
+from ptkstore.metadata import rows
+from ptkstore.metadata.database.store import Transaction
+
+__all__ = ["what_if"]
+
+
+def what_if(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
+    """Both plans for a fresh window of the stream."""
+    spec = parts.specs.named(stream)
+    other = _spec(spec, changes)
+    with parts.metadata.read() as tx:
+        _require_known(tx, spec, changes)
+    added = []
+    for new in changes.add:
+        with about(ptk=new.name):
+            added.append(replace(new, config=parts.ask(fitted, spec, new.kind, new.config)))
+    with parts.metadata.read() as tx:
+        now = active(tx, stream)
+        records, blocks = tx.blocks.dp_total(stream)
+        then = _changed(tx, spec, now, replace(changes, add=tuple(added)))
+        adopted = tx.plans.latest(stream, status="ADOPTED")
+    rate = Fraction(max(0, records), blocks * spec.block_seconds) if blocks else Fraction(0)
+    current = None if adopted is None else Current.of(adopted.body)
+    found = parts.ask(_compared, spec, other, now, then, rate, current)
+    _require_memory(parts, spec, then, found, {*changes.retarget, *(new.name for new in added)})
+    return found
+
+
+def _require_memory(
+    parts: Parts,
+    spec: StreamSpec,
+    then: list[Candidate],
+    found: WhatIfView,
+    changed: set[str],
+) -> None:
+    """Refuse what would be registered and never train."""
+    samples = {line.ptk: line.samples for line in found.proposed.lines}
+    for newcomer in then:
+        name = newcomer.row.name
+        if name in changed:
+            with about(ptk=name, field="config"):
+                needed = least_training_bytes(spec, newcomer.ptk, samples.get(name, 0))
+                require_room(needed, parts.workers.memory_bytes, f"training {name}")
+
+
+def _compared(
+    spec: StreamSpec,
+    other: StreamSpec,
+    now: list[Candidate],
+    then: list[Candidate],
+    rate: Fraction,
+    current: Current | None,
+) -> WhatIfView:
+    """Both plans, of the stream as it is and as it would be. Public facts alone."""
+    privacy_filter = spec.policy.filter()
+    waiting = [
+        one.row.name
+        for one in then
+        if one.measured is None and not has_closed_form(spec, privacy_filter, one)
+    ]
+    then = [one for one in then if one.row.name not in waiting]
+    return WhatIfView(
+        current=_plan(spec, now, rate, current),
+        # Another promise counts in other amounts: the plan in force says nothing of it.
+        proposed=_plan(other, then, rate, current if other.policy == spec.policy else None),
+        unprofiled=tuple(waiting),
+    )
+
+
+def _require_known(tx: Transaction, spec: StreamSpec, changes: Changes) -> None:
+    """Refuse changes of PTKs that there are not, and new ones under names that are taken."""
+    known = {row.name: row for row in tx.ptks.list(spec.name)}
+    for name in (*changes.remove, *changes.retarget):
+        if name not in known:
+            raise Refused(
+                "PTK_UNKNOWN", f"stream {spec.name!r} has no PTK {name!r}", ptk=name, field="name"
+            )
+        if known[name].status == "RETIRED":
+            raise Refused(
+                "PTK_RETIRED",
+                f"PTK {name!r} is retired: add it under another name",
+                ptk=name,
+                field="name",
+            )
+    names = set[str]()
+    for new in changes.add:
+        if new.name in names or _taken(tx, new.name):
+            raise Refused(
+                "PTK_EXISTS",
+                f"there is a PTK {new.name!r} already: retarget it",
+                ptk=new.name,
+                field="name",
+            )
+        names.add(new.name)
+
+
+def _changed(
+    tx: Transaction, spec: StreamSpec, now: list[Candidate], changes: Changes
+) -> list[Candidate]:
+    """The PTKs as they would be."""
+    _require_known(tx, spec, changes)
+    candidates = [one for one in now if one.row.name not in (*changes.remove, *changes.retarget)]
+    for name, target in changes.retarget.items():
+        candidates.append(candidate(tx, replace(tx.ptks.named(name), target=float(target))))
+    candidates.sort(key=lambda one: one.row.id)
+    return candidates + [
+        Candidate.of(_row(new, spec.name, -1 - place)) for place, new in enumerate(changes.add)
+    ]
+
+
+def _taken(tx: Transaction, name: str) -> bool:
+    """True for the name of a PTK that was not rejected."""
+    try:
+        return tx.ptks.named(name).status != "REJECTED"
+    except Refused:
+        return False
+
+
+def _row(new: AddedPtk, stream: str, number: int) -> rows.PtkRow:
+    return replace(unwritten(new.name, stream, new.kind, dict(new.config), new.target), id=number)
+
+
+def _spec(spec: StreamSpec, changes: Changes) -> StreamSpec:
+    policy = spec.policy
+    if changes.epsilon is not None or changes.delta is not None or changes.composition is not None:
+        policy = Policy(
+            unit=policy.unit,
+            epsilon=policy.epsilon if changes.epsilon is None else changes.epsilon,
+            delta=policy.delta if changes.delta is None else changes.delta,
+            composition=policy.composition if changes.composition is None else changes.composition,
+        )
+    return replace(
+        spec, policy=policy, n_max=spec.n_max if changes.n_max is None else changes.n_max
+    )
+
+
+def _plan(
+    spec: StreamSpec, candidates: list[Candidate], rate: Fraction, current: Current | None
+) -> PlanView:
+    privacy_filter = spec.policy.filter()
+    settled = settle_plan(
+        spec, privacy_filter, fresh_loss(spec, privacy_filter), candidates, current=current
+    )
+    window = int(rate * spec.window_seconds * (1 - Fraction(spec.profile_share))) if rate else None
+    view = plan_view(
+        spec,
+        privacy_filter,
+        -1,
+        settled,
+        candidates,
+        available=window,
+        records_per_second=rate or None,
+    )
+    told = settled.plan.explanation
+    return replace(view, remedies=plan_remedies(spec, privacy_filter, settled, told, candidates))

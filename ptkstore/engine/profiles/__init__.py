@@ -1,0 +1,1 @@
+"""Profiles that a window measures."""

@@ -1,0 +1,357 @@
+"""Profiles of PTKs that have no closed form, measured in a window on its profile slice.
+
+Order: who is profiled and why, and on which part of the slice, is written first; then, PTK by PTK,
+all charges of its schedule are reserved (or none), each is spent durably right before its piece is
+opened, the result of each level is written as it ends, and what was not used is released. A restart
+finds the levels that are written; a level of which something was spent and nothing is written is
+lost (PROFILE_LOST): its charges stay, and nothing is measured twice on one charge. So is a level
+whose worker died: that is no verdict about the PTK, which waits for the next window. Profile,
+status and event of a PTK appear in one transaction.
+
+PTKs that are profiled in the same window have disjoint parts of the profile slice, so their charges
+never meet. Trainings and looks of a round run side by side in the worker processes
+(`profile_bench`). A PTK that is retired, or gets another configuration or target, while it is
+profiled is cancelled before the next round: what ran stays charged, the rest is given back.
+
+The witness of each level is kept in the lake as version 0 of its PTK: it was trained with DP and is
+charged already.
+
+Reason: PROFILE_LOST.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from profiler.grid import MEASURED, chosen
+from profiler.levels import privacy_levels
+from profiler.measuring.measure import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
+from profiler.measuring.schedule import ProfileTerms, Schedule, schedule
+from profiler.measuring.tasks import Noise, SystemNoise, lower_release
+from profiler.profiles import MEASURED_SOURCE, MeasuredProfile, measured_profile
+from ptklib.ledger.slices import TagRange
+from ptklib.privacy.amounts import show
+from ptklib.state import State
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import Registration
+from ptkstore.engine.parts import Parts
+from ptkstore.engine.plans.answering import answer_of
+from ptkstore.engine.plans.deciding import decided
+from ptkstore.engine.plans.planning import Candidate, fresh_loss
+from ptkstore.engine.plans.registrations import active, candidate, told
+from ptkstore.engine.profiles.bench import LedgerBench, ProfilePlace
+from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity
+from ptkstore.engine.profiles.terms import terms_of
+from ptkstore.engine.retry import patiently
+from ptkstore.engine.steps.of_ptks import LISTED, ProfiledLevel, ProfiledPtk, ProfileList
+from ptkstore.engine.steps.of_window import Planned, Profiled, Sealed
+from ptkstore.engine.steps.step import row_name
+from ptkstore.engine.turns import PlanContended
+from ptkstore.metadata import ResultsTransaction, Transaction, rows
+from ptkstore.workers.protocol import PROFILE_LOST
+
+__all__ = ["profile_due", "train_peak"]
+
+_LIVING = ("WAITING", "ACTIVE", "FAILED")
+# Not the PTK's fault, as far as anybody knows: the next window may do.
+_UNLUCKY = (PROFILE_LOST,)
+# The system's, outside tests.
+NOISE: Noise = SystemNoise()
+
+
+def train_peak(parts: Parts, spec: StreamSpec, blocks: Sequence[str]) -> tuple[int, ...]:
+    """The largest loss per component over the points that plans may use: those after the profile
+    slice.
+    """
+    return parts.ledger.peak(spec.name, blocks, TagRange.of_shares(Fraction(spec.profile_share), 1))
+
+
+def profile_due(
+    parts: Parts,
+    spec: StreamSpec,
+    window: int,
+    cycle: int,
+    sealed: Sealed,
+    progress: Callable[[str], None],
+) -> Profiled:
+    """Profile what is new or stale; what became of each PTK, by name."""
+    if parts.journal.find(cycle, Planned) is not None or not sealed.blocks:
+        return Profiled()
+    with parts.metadata.read() as tx:
+        wanted = due(parts, tx, spec, sealed.dp_records)
+    listed = parts.journal.write(
+        cycle, ProfileList(tuple(wanted), tuple(wanted.values())), part=LISTED
+    )
+    ptks: dict[str, ProfiledPtk] = {}
+    for number, ptk in enumerate(listed.ptks):
+        with parts.metadata.read() as tx:
+            one = candidate(tx, tx.ptks.get(ptk))
+        profiled = parts.journal.find(cycle, ProfiledPtk, str(ptk))
+        if profiled is None:
+            place = ProfilePlace(parts, spec, cycle, sealed.blocks, one, number, len(listed.ptks))
+            progress(f"{spec.name}, window {window}: profile {one.row.name}")
+            profiled = _Part(place, window, sealed.dp_records).profile(progress)
+        ptks[one.row.name] = profiled
+    return Profiled(ptks)
+
+
+@dataclass
+class _Part:
+    """The profile of one PTK in a window."""
+
+    place: ProfilePlace
+    window: int
+    dp_records: int
+    witnesses: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Short names."""
+        self.parts, self.spec, self.cycle, self.one = (
+            self.place.parts,
+            self.place.spec,
+            self.place.cycle,
+            self.place.one,
+        )
+
+    def profile(self, progress: Callable[[str], None]) -> ProfiledPtk:
+        """Measure what is not known, then write profile and status together."""
+        levels = privacy_levels(self.parts.privacy_filter(self.spec.name).epsilon)
+        terms = terms_of(self.spec, self.one)
+        expected = int(self.dp_records * Fraction(self.spec.profile_share) / self.place.places)
+        usable = self._affordable(levels, terms) or [levels[0]]
+        plan = schedule(self.one.ptk, terms, chosen(usable, MEASURED), expected)
+        bench = LedgerBench(self.place, self.dp_records)
+        with self.parts.metadata.read() as tx:
+            before = earlier(self.parts, tx, self.spec, self.one.row, terms, self.dp_records)
+        known = self._known(plan, bench, before)
+        found = measured_profile(
+            self.one.ptk,
+            terms,
+            levels,
+            bench,
+            expected,
+            plan=plan,
+            known=known,
+            noise=NOISE,
+            finished=self._finished,
+            cancelled=self._cancelled,
+            progress=lambda text: progress(f"{self.one.row.name}: {text}"),
+        )
+        return self._write(found, terms, before)
+
+    def _affordable(self, levels: Sequence[Fraction], terms: ProfileTerms) -> list[Fraction]:
+        """Levels whose training and lower test fit beside the window's count."""
+        privacy_filter = self.parts.privacy_filter(self.spec.name)
+        fresh = np.array([fresh_loss(self.spec, privacy_filter)], dtype=np.int64)
+        lower = lower_release(terms.prices.lower, terms.records_per_unit).cost
+        affordable = []
+        for level in levels:
+            price = self.one.ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
+            demand = privacy_filter.demand(
+                price + lower if self.one.ptk.tags.exact_minimiser else price
+            )
+            if privacy_filter.admits(fresh, np.array(demand, dtype=np.int64)).all():
+                affordable.append(level)
+        return affordable
+
+    def _known(
+        self, plan: Schedule, bench: LedgerBench, before: Earlier
+    ) -> dict[Fraction, LevelResult]:
+        """Levels that are written, those that a crash took (something was spent and nothing is
+        written), and reused ones.
+        """
+        level_results: dict[Fraction, LevelResult] = {}
+        with self.parts.metadata.read() as tx:
+            steps = {step.step: step.body for step in tx.cycles.steps(self.cycle)}
+        for level in plan.levels:
+            name, body = (
+                show(level.level),
+                steps.get(row_name(ProfiledLevel, self._part(level.level))),
+            )
+            spent = [charge.name for charge in level.charges if bench.is_spent(charge)]
+            if body is not None:
+                written = ProfiledLevel.from_json(body)
+                level_results[level.level] = written.result
+                self.witnesses |= {name: written.witness} if written.witness else {}
+            elif spent:
+                level_results[level.level] = LevelResult(
+                    level.level, FAILED, charged=tuple(spent), reason=PROFILE_LOST
+                )
+            elif level.level in before.results:
+                level_results[level.level] = before.results[level.level]
+                self.witnesses |= {name: before.witnesses[name]} if name in before.witnesses else {}
+            if level.level in level_results:
+                bench.give_back(level.charges)
+        return level_results
+
+    def _finished(self, result: LevelResult) -> None:
+        witness = None
+        if result.state is not None:
+            witness = self.witnesses[show(result.level)] = patiently(lambda: self._keep(result))
+        level, part = ProfiledLevel(result, witness), self._part(result.level)
+        patiently(lambda: self.parts.journal.write(self.cycle, level, part=part))
+        self.parts.observers.tell("profile", "level")
+
+    def _keep(self, result: LevelResult) -> str:
+        """The witness as version 0, in the lake.
+
+        Release of a DP state whose charge is spent: no further cost.
+        """
+        assert result.state is not None
+        terms = terms_of(self.spec, self.one)
+        state = State.make(
+            self.one.ptk,
+            result.state,
+            name=self.one.row.name,
+            epsilon=result.level,
+            delta=terms.delta,
+            version=0,
+            stream=self.spec.name,
+            unit=self.spec.unit,
+            records_per_unit=terms.records_per_unit,
+            composition=self.spec.policy.composition,
+            windows=(str(self.window), str(self.window)),
+            samples=result.samples,
+            target=self.one.row.target,
+        )
+        return self.parts.lake.put(*state.to_bytes())
+
+    def _cancelled(self) -> bool:
+        def read() -> rows.PtkRow:
+            with self.parts.metadata.read() as tx:
+                return tx.ptks.get(self.one.row.id)
+
+        fresh = patiently(read)
+        return fresh.status not in _LIVING or not self._same(fresh)
+
+    def _same(self, fresh: rows.PtkRow) -> bool:
+        row = self.one.row
+        return (fresh.config_version, fresh.target) == (row.config_version, row.target)
+
+    def _part(self, level: Fraction) -> str:
+        return f"{self.one.row.id}:{show(level)}"
+
+    def _write(self, found: MeasuredProfile, terms: ProfileTerms, before: Earlier) -> ProfiledPtk:
+        """Profile, status and event in one transaction.
+
+        What becomes of one that waited is planned before it is opened.
+        """
+        row = self.one.row
+        privacy_filter = self.parts.privacy_filter(self.spec.name)
+
+        def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
+            fresh = tx.ptks.get(row.id)
+            others = [one for one in active(tx, self.spec.name) if one.row.id != row.id]
+            return others, Candidate(fresh, self.one.ptk, found.profile)
+
+        def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration | None:
+            if newcomer.row.status != "WAITING" or not self._same(newcomer.row):
+                return None
+            return self._answer(
+                found,
+                lambda: self.parts.ask(answer_of, self.spec, privacy_filter, others, newcomer),
+            )
+
+        def write(
+            tx: ResultsTransaction, newcomer: Candidate, answered: Registration | None
+        ) -> ProfiledPtk:
+            return self._written(
+                tx, newcomer.row, found, self._body(found, terms, before), answered
+            )
+
+        try:
+            return decided(
+                self.parts.metadata,
+                self.spec.name,
+                row.name,
+                read=read,
+                answer=answer,
+                write=write,
+                writing=self.parts.journal.writing,
+            )
+        except PlanContended as busy:
+            # The profile is paid for and kept; what becomes of the PTK is settled in the
+            # background.
+            later = Registration(
+                row.name, "REJECTED", reason=f"not planned yet: {busy.message}", refining=True
+            )
+            with self.parts.journal.writing() as tx:
+                fresh = tx.ptks.get(row.id)
+                waits = fresh.status == "WAITING" and self._same(fresh)
+                answered = self._answer(found, lambda: later) if waits else None
+                return self._written(tx, fresh, found, self._body(found, terms, before), answered)
+
+    def _body(self, found: MeasuredProfile, terms: ProfileTerms, before: Earlier) -> dict[str, Any]:
+        now_ms = self.parts.public_ms()
+        body = found.as_json() | identity(self.spec, self.one.row, terms)
+        body |= {
+            "dp_records": self.dp_records,
+            "window_cycle": self.cycle,
+            "witnesses": self.witnesses,
+        }
+        return body | {"made_ms": now_ms if before.made_ms is None else min(now_ms, before.made_ms)}
+
+    def _written(
+        self,
+        tx: ResultsTransaction,
+        fresh: rows.PtkRow,
+        found: MeasuredProfile,
+        body: dict[str, Any],
+        answered: Registration | None,
+    ) -> ProfiledPtk:
+        row, now_ms = self.one.row, self.parts.public_ms()
+        # Something was found out, if only that no level is enough.
+        known = found.status in (REACHED, NOT_REACHED, RISK_ABOVE_TARGET)
+        if known and self._same(fresh) and fresh.status in _LIVING:
+            levels = [show(level) for level in found.profile.levels]
+            tx.profiles.put(
+                row.id, row.config_version, row.target, levels, body, MEASURED_SOURCE, at_ms=now_ms
+            )
+        if answered is not None and found.status == REACHED:
+            told(tx, fresh, answered, now_ms)
+        elif answered is not None:
+            self._unreached(tx, answered, now_ms)
+        profiled = ProfiledPtk(row.name, found.status, found.trainings)
+        tx.events.add("ptk.profiled", row.name, profiled.as_json(), at_ms=now_ms)
+        return self.parts.journal.write_in(tx, self.cycle, profiled, part=str(row.id))
+
+    def _answer(self, found: MeasuredProfile, planned: Callable[[], Registration]) -> Registration:
+        """What becomes of a PTK that waited.
+
+        One that trains already keeps its status: the next plan tells.
+        """
+        if found.status == REACHED:
+            return planned()
+        reason = f"profile: {found.status}, {found.results[-1].reason}"[:1000]
+        if found.status in (NOT_REACHED, RISK_ABOVE_TARGET):
+            return Registration(
+                self.one.row.name, "REJECTED", reason=reason, nearest_target=_nearest(found)
+            )
+        if found.status == FAILED and found.results[-1].reason not in _UNLUCKY:
+            return Registration(self.one.row.name, "REJECTED", reason=reason)
+        # Too little data, no budget, or a crash: the next window may do.
+        return Registration(self.one.row.name, "WAITING", reason=reason)
+
+    def _unreached(self, tx: Transaction, answered: Registration, now_ms: int) -> None:
+        row, reason = self.one.row, answered.reason
+        if answered.status == "WAITING":
+            tx.ptks.set_status(row.id, "WAITING", reason=reason, at_ms=now_ms)
+            return
+        suggestion: dict[str, Any] = {"nearest_target": answered.nearest_target, "changes": []}
+        tx.ptks.set_status(row.id, "REJECTED", reason=reason, suggestion=suggestion, at_ms=now_ms)
+        tx.events.add("ptk.rejected", row.name, {"reason": reason, **suggestion}, at_ms=now_ms)
+
+
+def _nearest(found: MeasuredProfile) -> float | None:
+    """The target, in thousandths, at which the best state seen would have passed: its risk is 3/4
+    of what is promised.
+    """
+    risks = [look.risk for result in found.results for look in result.looks]
+    nearest = math.ceil(min(risks) * 4 / 3 * 1000) / 1000 if risks else 1.0
+    return nearest if nearest < 1 else None

@@ -1,0 +1,154 @@
+"""What is asked of a PTK's profile on a stream, what is known of its samples so far, and asking for
+a new one. Reads no data.
+
+Reasons: STATE_UNKNOWN (no witness), PTK_RETIRED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from profiler.analytic import ANALYTIC
+from profiler.analytic import profile as closed_form
+from profiler.levels import privacy_levels
+from profiler.measuring.schedule import Prices, ProfileTerms
+from profiler.sizing import needed_records
+from ptklib.errors import Refused
+from ptklib.privacy.amounts import epsilon_exact, show
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import ProfileView
+from ptkstore.engine.plans.planning import Candidate, charge_delta, records_per_unit
+from ptkstore.engine.plans.registrations import candidate
+from ptkstore.metadata import rows
+from ptkstore.metadata.database.store import Transaction
+
+__all__ = ["profile_view", "renew", "terms_of", "witness"]
+
+RENEWING = "to be measured again when the next window closes"
+
+# The doublings that are told of when a PTK has no profile yet.
+_TOLD = 1 << 14
+
+
+def terms_of(spec: StreamSpec, one: Candidate) -> ProfileTerms:
+    """What is asked of a profile: the target itself as the promise, prices as shares of the
+    stream's epsilon.
+    """
+    epsilon = Fraction(spec.policy.epsilon)
+    return ProfileTerms.of(
+        repr(one.row.target),
+        epsilon,
+        promise="tau",
+        delta=charge_delta(spec, one.ptk),
+        records_per_unit=records_per_unit(spec),
+        n_max=spec.n_max,
+        prices=Prices.of(epsilon),
+    )
+
+
+def profile_view(
+    tx: Transaction, spec: StreamSpec, row: rows.PtkRow, levels: Sequence[str] = ()
+) -> ProfileView:
+    """What is known of the samples of a PTK; reads no data.
+
+    Other levels of a measured profile are rounded to what it has.
+    """
+    one, wanted = candidate(tx, row), tuple(epsilon_exact(level, name="level") for level in levels)
+    terms, grid = terms_of(spec, one), privacy_levels(spec.policy.epsilon)
+    asked = wanted or grid
+    told: dict[str, Any] = {
+        "ptk": row.name,
+        "status": row.status,
+        "levels": tuple(show(level) for level in asked),
+    }
+    closed = one.ptk.analytic_profile(
+        row.target, asked, terms.delta, records_per_unit=terms.records_per_unit
+    )
+    if closed is not None:
+        profile = closed_form(one.ptk, row.target, asked, terms.delta, terms.records_per_unit)
+        return ProfileView(
+            source=profile.source,
+            promised=show(profile.promised),
+            confidence=show(profile.confidence),
+            samples=profile.samples,
+            **told,
+        )
+    if one.measured is None:
+        needed = needed_records(one.ptk, replace(terms, n_max=min(terms.n_max, _TOLD)), grid)
+        return ProfileView(
+            source="none",
+            reason=row.reason,
+            samples=(None,) * len(asked),
+            needed_records=needed,
+            **told,
+        )
+    stored = tx.profiles.latest(row.id, row.config_version, row.target)
+    assert stored is not None
+    body = stored.samples
+    witnesses = body.get("witnesses", {})
+    bands = dict(zip(body["profile"]["levels"], body.get("band", ()), strict=False))
+    known = dict(zip(one.measured.levels, one.measured.samples, strict=True))
+    samples = tuple(
+        known.get(max((have for have in known if have <= level), default=level)) for level in asked
+    )
+    return ProfileView(
+        source=one.measured.source,
+        promised=show(one.measured.promised),
+        confidence=show(one.measured.confidence),
+        samples=samples,
+        trainings=body["trainings"],
+        measured=tuple(
+            result | {"witness": witnesses.get(result["level"]), "band": bands.get(result["level"])}
+            for result in body["results"]
+        ),
+        made_ms=body.get("made_ms", stored.created_ms),
+        reason=RENEWING if "renew_ms" in body else "",
+        **told,
+    )
+
+
+def renew(tx: Transaction, spec: StreamSpec, row: rows.PtkRow, *, now_ms: int) -> ProfileView:
+    """Ask for a new profile: the old one counts until the next window has measured it, and is not
+    reused there.
+
+    A rejected PTK waits for it. Nothing to do for a closed form, which is made anew whenever it is
+    asked for.
+    """
+    if row.status == "RETIRED":
+        raise Refused(
+            "PTK_RETIRED",
+            f"PTK {row.name!r} is retired: register it under another name",
+            ptk=row.name,
+        )
+    if profile_view(tx, spec, row).source == ANALYTIC:
+        return profile_view(tx, spec, row)
+    tx.profiles.ask_again(row.id, row.config_version, row.target, at_ms=now_ms)
+    if row.status == "REJECTED":
+        tx.ptks.set_status(row.id, "WAITING", reason=RENEWING, at_ms=now_ms)
+    tx.events.add("ptk.renewed", row.name, {"ptk": row.name}, at_ms=now_ms)
+    return profile_view(tx, spec, tx.ptks.get(row.id))
+
+
+def witness(tx: Transaction, row: rows.PtkRow) -> str:
+    """The digest of the witness with the least estimated risk, in the newest profile.
+
+    Refused: STATE_UNKNOWN.
+    """
+    profile = tx.profiles.latest(row.id, row.config_version, row.target)
+    body: dict[str, Any] = profile.samples if profile is not None else {}
+    witnesses = body.get("witnesses", {})
+    risks = {
+        one["level"]: one["looks"][-1][1]
+        for one in body.get("results", [])
+        if one["level"] in witnesses
+    }
+    if not risks:
+        raise Refused(
+            "STATE_UNKNOWN",
+            f"PTK {row.name!r} has no version 0: no level of it was measured and reached",
+            ptk=row.name,
+        )
+    return str(witnesses[min(risks, key=lambda level: (risks[level], level))])

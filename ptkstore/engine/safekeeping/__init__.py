@@ -1,0 +1,1 @@
+"""Copies, restoring, and everything the doctor looks at."""

@@ -1,0 +1,41 @@
+"""One PTK of a plan, as it is written into the cycle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Assigned"]
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """One PTK of a plan, as it is written into the cycle: enough to reserve, train and certify it
+    after a restart.
+    """
+
+    ptk: int
+    name: str
+    kind: str
+    config: dict[str, Any]
+    epsilon: str
+    delta: str
+    samples: int
+    target: float
+    ranges: tuple[tuple[int, int], ...]
+    previous: str | None
+    previous_oldest: str | None
+    version: int
+    # What a worker may need to train it. None in cycles that were planned before memory was set
+    # aside.
+    memory_bytes: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values; tags as texts, for they do not fit doubles."""
+        return asdict(self) | {"ranges": [[str(start), str(stop)] for start, stop in self.ranges]}
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Assigned:
+        """Read `as_json` back."""
+        ranges = tuple((int(start), int(stop)) for start, stop in body["ranges"])
+        return cls(**(body | {"ranges": ranges}))

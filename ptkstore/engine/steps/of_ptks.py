@@ -1,0 +1,106 @@
+"""Steps of single PTKs in a window, written one by one so that a restart loses none of them.
+
+::
+
+    profiled:list       `ProfileList`     who is profiled, and why
+    profiled:ID:LEVEL   `ProfiledLevel`   what one level gave
+    profiled:ID         `ProfiledPtk`     what became of the PTK
+    trained:NAME        `TrainedPtk`      what became of its training
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from profiler.measuring.measure import LevelResult
+from ptkstore.api.views import TrainedLine
+
+__all__ = ["LISTED", "ProfileList", "ProfiledLevel", "ProfiledPtk", "TrainedPtk"]
+
+# The part that `ProfileList` is written as.
+LISTED = "list"
+_LINE = ("ptk", "outcome", "version", "epsilon", "samples", "reason")
+
+
+@dataclass(frozen=True)
+class ProfileList:
+    """The ids of the PTKs that a window profiles, in the order of their parts of the slice, and why
+    each.
+    """
+
+    STEP: ClassVar[str] = "profiled"
+
+    ptks: tuple[int, ...]
+    why: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The body."""
+        return {"ptks": list(self.ptks), "why": list(self.why)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ProfileList:
+        """Read `as_json` back."""
+        return cls(tuple(body["ptks"]), tuple(body.get("why", ())))
+
+
+@dataclass(frozen=True)
+class ProfiledLevel:
+    """What one level gave, and the digest of its witness in the lake where it has one."""
+
+    STEP: ClassVar[str] = "profiled"
+
+    result: LevelResult
+    witness: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The body, without the state."""
+        body = self.result.as_json()
+        return body if self.witness is None else body | {"witness": self.witness}
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> ProfiledLevel:
+        """Read `as_json` back."""
+        return cls(LevelResult.from_json(body), body.get("witness"))
+
+
+@dataclass(frozen=True)
+class ProfiledPtk:
+    """What the profile of a PTK came to."""
+
+    STEP: ClassVar[str] = "profiled"
+
+    ptk: str
+    status: str
+    trainings: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The body."""
+        return {"ptk": self.ptk, "status": self.status, "trainings": self.trainings}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ProfiledPtk:
+        """Read `as_json` back."""
+        return cls(body["ptk"], body["status"], body.get("trainings", 0))
+
+
+@dataclass(frozen=True)
+class TrainedPtk:
+    """What became of the training of a PTK; the digest of its state where there is one."""
+
+    STEP: ClassVar[str] = "trained"
+
+    line: TrainedLine
+    digest: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The body."""
+        body = self.line.as_json()
+        return body if self.digest is None else body | {"digest": self.digest}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> TrainedPtk:
+        """Read `as_json` back."""
+        line = TrainedLine(**{key: body[key] for key in _LINE if key in body})
+        return cls(line, body.get("digest"))

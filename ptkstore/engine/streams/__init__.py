@@ -1,0 +1,1 @@
+"""New streams."""

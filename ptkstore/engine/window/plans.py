@@ -1,0 +1,192 @@
+"""The plan of one window: for all PTKs that are due or, where it does not carry all, for as many as
+it does.
+
+A window that is smaller than usual is planned with other levels first. If no levels do,
+`allocator.admission.largest_set` states who trains, `allocator.admission.short_window` why others
+do not. The line that its rule goes by is public and the same for everybody: who was left out
+before, since which window, the longest first; then whose newest version is of the oldest window;
+then who was registered first. It is kept in the plan (``left_out_since``). A PTK that was in a plan
+leaves the line whatever became of its training, so one that always fails takes nobody's turn.
+
+DP counts, profiles and losses alone are looked at: planning is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+from allocator.admission.coordinates import Settled
+from allocator.admission.settling import Current
+from allocator.admission.short_window import LeftOut, carried_by
+from ptklib.privacy.filters import Filter
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import LeftOutLine, PlanView
+from ptkstore.api.views.remedies import ADVICE, Remedy
+from ptkstore.engine.plans.planning import Candidate, offers_of, plan_view, settle_plan
+
+__all__ = ["ADOPTED", "SHORT", "Line", "WindowPlan", "plan_window"]
+
+ADOPTED = "ADOPTED"
+SHORT = "SHORT"
+# Windows are counted from 1970, so that is before all of them; and none is so late.
+_NEVER = -1
+_LATEST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Line:
+    """Where the PTKs of a stream stand: since which window each was left out, and the window of its
+    newest version.
+    """
+
+    left_out_since: Mapping[str, int]
+    newest: Mapping[str, int]
+
+    def in_turn(self, due: Sequence[Candidate]) -> list[Candidate]:
+        """The PTKs, whose turn comes first in front."""
+
+        def place(candidate: Candidate) -> tuple[int, int, int]:
+            name = candidate.row.name
+            return (
+                self.left_out_since.get(name, _LATEST),
+                self.newest.get(name, _NEVER),
+                candidate.row.id,
+            )
+
+        return sorted(due, key=place)
+
+    def after(
+        self, window: int, due: Sequence[Candidate], left_out: Sequence[LeftOut]
+    ) -> dict[str, int]:
+        """``left_out_since`` after a window; who was not due in it stays where it was."""
+        planned = {candidate.row.name for candidate in due}
+        rest = {name: since for name, since in self.left_out_since.items() if name not in planned}
+        return rest | {one.id: self.left_out_since.get(one.id, window) for one in left_out}
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """Who trains, who is left out and why, and the plan for people."""
+
+    settled: Settled
+    left_out: tuple[LeftOut, ...]
+    view: PlanView
+
+    @property
+    def status(self) -> str:
+        """As it is kept: ADOPTED, or SHORT where somebody is left out."""
+        return SHORT if self.left_out else ADOPTED
+
+
+def plan_window(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    due: Sequence[Candidate],
+    line: Line,
+    *,
+    window: int,
+    dp_records: int,
+    current: Current | None,
+) -> WindowPlan:
+    """The plan of a window of that DP size, at points with that loss."""
+    available = int(dp_records * (1 - Fraction(spec.profile_share)))
+    rate = Fraction(dp_records, spec.window_seconds)
+
+    def shown(settled: Settled) -> PlanView:
+        per_second = rate if rate > 0 else None
+        return plan_view(
+            spec,
+            privacy_filter,
+            window,
+            settled,
+            due,
+            available=available,
+            records_per_second=per_second,
+        )
+
+    # A window of no or one record has none to keep back, and nothing to cut.
+    if not due or available > 1:
+        whole = settle_plan(
+            spec, privacy_filter, loss, due, available=available, current=current, remedy=False
+        )
+        if whole.plan.total_samples is not None:
+            return WindowPlan(whole, (), shown(whole))
+    turns = line.in_turn(due)
+    carried = carried_by(
+        privacy_filter,
+        loss,
+        [offers_of(spec, privacy_filter, turn) for turn in turns],
+        n_max=min(spec.n_max, available - 1),
+        overdue=set(line.left_out_since),
+    )
+    settled = carried.settled
+    inside = [candidate for candidate in due if candidate.row.name in carried.members]
+    if inside:
+        # With the work that a plan deserves, and levels as they were where that costs little.
+        better = settle_plan(
+            spec, privacy_filter, loss, inside, available=available, current=current, remedy=False
+        )
+        settled = better if better.plan.total_samples is not None else settled
+    needed = settle_plan(
+        spec, privacy_filter, loss, due, current=current, remedy=False
+    ).plan.total_samples
+    text, remedies = _told(spec, due, carried.left_out, available=available, needed=needed)
+    view = replace(
+        shown(settled),
+        status=SHORT if inside else "INFEASIBLE",
+        explanation=text,
+        changes=tuple(remedy.text for remedy in remedies),
+        remedies=remedies,
+        left_out=tuple(
+            LeftOutLine(left_out.id, left_out.reason, left_out.text)
+            for left_out in carried.left_out
+        ),
+        # What would be enough for some is no advice.
+        recommended_samples=None,
+        recommended_window_seconds=None,
+    )
+    return WindowPlan(settled, carried.left_out, view)
+
+
+def _told(
+    spec: StreamSpec,
+    due: Sequence[Candidate],
+    left_out: Sequence[LeftOut],
+    *,
+    available: int,
+    needed: int | None,
+) -> tuple[str, tuple[Remedy, ...]]:
+    """Why not all train, and what would help."""
+    room, count = max(0, available - 1), len(due)
+    every = "the one PTK that is due needs" if count == 1 else f"the {count} PTKs that are due need"
+    remedies: list[Remedy] = []
+    if needed is None:
+        text = f"No plan within E and {spec.n_max} samples holds for {every.removesuffix(' need').removesuffix(' needs')}."
+    elif needed > room:
+        text = f"The window has {room} samples for training, and {every} {needed}."
+        records = ceil((needed + 1) / (1 - Fraction(spec.profile_share)))
+        told = f"Send at least {records} records in a window, or give the stream a longer one."
+        remedies.append(Remedy(kind="records", value=records, text=told))
+    else:
+        text = f"No plan was found for {every.removesuffix(' need').removesuffix(' needs')}."
+    small = [one.id for one in left_out if one.reason == "WINDOW_TOO_SMALL"]
+    stuck = [
+        one.text for one in left_out if one.reason in ("TARGET_UNREACHABLE", "BUDGET_TOO_SMALL")
+    ]
+    if small:
+        told = f"Loosen the target of {_named(small)}, or train less often on longer windows."
+        remedies.append(Remedy(kind=ADVICE, text=told))
+    remedies += [Remedy(kind=ADVICE, text=told) for told in stuck[:3]]
+    if any(one.reason == "OTHERS_FIRST" for one in left_out):
+        told = "Wait: who was left out longest comes first in the next window."
+        remedies.append(Remedy(kind=ADVICE, text=told))
+    return text, tuple(remedies)
+
+
+def _named(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

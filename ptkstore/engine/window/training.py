@@ -1,0 +1,299 @@
+"""The charges of a plan, training in workers, states into the lake.
+
+Order, for every PTK: its charge is reserved (with all others of the plan, or none), spent durably,
+and only then are its blocks opened. A charge that was spent without a state to show for it stays
+spent, and the PTK fails this window (TRAIN_LOST): nothing is ever trained twice on one charge.
+
+Before any of this memory is set aside for each PTK from planned numbers (`memory`); one that may
+need more than a worker has is left out of the plan's charges and told so (SKIPPED,
+MEMORY_TOO_SMALL).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+
+import safetensors.numpy
+
+from allocator.plan import Plan
+from allocator.ranges import ptk_ranges
+from ptklib.errors import GrantRefused, Refused
+from ptklib.ledger.commands import Reserve
+from ptklib.ledger.grants import Grant
+from ptklib.ledger.slices import TAG_SPACE, Slice, TagRange
+from ptklib.privacy.amounts import show
+from ptklib.state import State
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views import TrainedLine
+from ptkstore.engine.parts import Parts
+from ptkstore.engine.plans.memory import most_in_slice, most_in_window, require_room, training_bytes
+from ptkstore.engine.plans.planning import Candidate, charge_delta, ptk_of, records_per_unit
+from ptkstore.engine.retry import patiently
+from ptkstore.engine.steps.assigned import Assigned
+from ptkstore.engine.steps.of_ptks import TrainedPtk
+from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
+from ptkstore.workers.protocol import KEEP_BYTES, TrainJob, TrainOutcome
+
+__all__ = ["assign", "requests_of", "too_large", "train"]
+
+_LOG = logging.getLogger(__name__)
+_STORERS = 8
+
+
+def assign(
+    parts: Parts,
+    spec: StreamSpec,
+    plan: Plan,
+    candidates: Sequence[Candidate],
+    dp_records: int,
+    blocks: int,
+) -> list[Assigned]:
+    """Ranges of tags for a plan: its partitions side by side from the end of the profile slice on,
+    each as long as its samples need in a window of that DP number of records. A PTK that needs less
+    than its partitions hold gets the first of them.
+    """
+    if plan.total_samples is None:
+        return []
+    cut = ptk_ranges(plan, dp_records, start=Fraction(spec.profile_share))
+    by_name = {candidate.row.name: candidate for candidate in candidates}
+    window = most_in_window(dp_records, blocks, spec)
+    found = []
+    with parts.metadata.read() as tx:
+        newest = tx.states.newest(by_name[assignment.id].row.id for assignment in plan.assignments)
+    for assignment in plan.assignments:
+        row = by_name[assignment.id].row
+        # Ends are multiples of 2^-48: whole tags.
+        tags = [
+            (int(piece.start * TAG_SPACE), int(piece.stop * TAG_SPACE))
+            for piece in cut[assignment.id]
+        ]
+        needed = math.ceil(Fraction(assignment.samples, dp_records) * TAG_SPACE)
+        latest = newest.get(row.id)
+        # A state continues the one before only if it was made by the same configuration.
+        same = latest is not None and latest.manifest["config"] == row.config
+        ranges = _trimmed(tags, needed)
+        share = Fraction(sum(stop - start for start, stop in ranges), TAG_SPACE)
+        most = most_in_slice(window, share, records_per_unit(spec))
+        found.append(
+            Assigned(
+                ptk=row.id,
+                name=row.name,
+                kind=row.kind,
+                config=row.config,
+                epsilon=assignment.level,
+                delta=show(charge_delta(spec, by_name[assignment.id].ptk)),
+                samples=assignment.samples,
+                target=row.target,
+                ranges=ranges,
+                previous=latest.digest if latest is not None and same else None,
+                previous_oldest=latest.manifest["windows"][0]
+                if latest is not None and same
+                else None,
+                version=latest.version + 1 if latest is not None else 1,
+                memory_bytes=training_bytes(
+                    spec, by_name[assignment.id].ptk, window=window, most=most
+                ),
+            )
+        )
+    return found
+
+
+def too_large(parts: Parts, assigned: Sequence[Assigned]) -> dict[str, str]:
+    """PTKs that may need more memory than a worker has, by name, and why. Public: see `memory`."""
+    found = {}
+    for one in assigned:
+        try:
+            require_room(one.memory_bytes or 0, parts.workers.memory_bytes, "training")
+        except Refused as refusal:
+            found[one.name] = f"{refusal.reason}: {refusal.message}"
+    return found
+
+
+def _trimmed(ranges: Sequence[tuple[int, int]], tags: int) -> tuple[tuple[int, int], ...]:
+    """The first so many tags of some ranges."""
+    found = []
+    for start, stop in ranges:
+        if tags > 0:
+            found.append((start, min(stop, start + tags)))
+            tags -= stop - start
+    return tuple(found)
+
+
+def requests_of(
+    parts: Parts, spec: StreamSpec, blocks: Sequence[str], assigned: Sequence[Assigned], cycle: int
+) -> list[Reserve]:
+    """The charges of a plan, keyed by cycle and PTK so that asking again is asking once."""
+    requests = []
+    for one in assigned:
+        ptk = ptk_of(one.kind, one.config)
+        cost = ptk.cost(one.epsilon, one.delta, records_per_unit=records_per_unit(spec))
+        slices = [Slice(tuple(blocks), TagRange(start, stop)) for start, stop in one.ranges]
+        requests.append(
+            parts.ledger.request(
+                spec.name,
+                slices,
+                cost,
+                contexts=("door:ptk", f"ptk:{one.name}"),
+                key=f"cycle-{cycle}/{one.name}",
+                ttl_seconds=GRANT_SECONDS,
+            )
+        )
+    return requests
+
+
+def train(
+    parts: Parts,
+    spec: StreamSpec,
+    blocks: Sequence[str],
+    assigned: Sequence[Assigned],
+    cycle: int,
+    window: str,
+    done: Callable[[Mapping[str, TrainedPtk]], None],
+) -> None:
+    """Spend, train and store; ``done`` is told by name what became of PTKs, once states are in the
+    lake or they have failed.
+    """
+    # Asked again: a cycle may go on after a restart with less memory.
+    large = too_large(parts, assigned)
+    if large:
+        done(
+            {
+                one.name: _line(one, "SKIPPED", large[one.name])
+                for one in assigned
+                if one.name in large
+            }
+        )
+    ready = [one for one in assigned if one.name not in large]
+    requests = requests_of(parts, spec, blocks, ready, cycle)
+    try:
+        grants = parts.ledger.reserve_all(requests)
+    except Refused:
+        # Not all stand any more: after a crash some may be spent, and what they paid for is lost.
+        ready, grants, lost = _standing(parts, ready, requests)
+        done(lost)
+    if not ready:
+        return
+    units = records_per_unit(spec)
+    jobs = [
+        TrainJob(
+            name=assigned.name,
+            kind=assigned.kind,
+            config=assigned.config,
+            epsilon=assigned.epsilon,
+            delta=assigned.delta,
+            ranges=assigned.ranges,
+            records_per_unit=units,
+            previous=parts.lake.get(assigned.previous)[0] if assigned.previous else None,
+        )
+        for assigned in ready
+    ]
+    # All that can fail for want of a server comes before this, or is patient.
+    try:
+        opener = spend_and_open(parts.path, spec, grants, parts.ledger)
+    except GrantRefused as refusal:
+        done({assigned.name: _line(assigned, "TRAIN_LOST", refusal.reason) for assigned in ready})
+        return
+    jobs = [replace(job, opener=opener) for job in jobs]
+    parts.observers.tell("train", "spent")
+    by_name = {assigned.name: assigned for assigned in ready}
+    # Storing is waiting for the disk, mostly: do it side by side, while others still train.
+    with ThreadPoolExecutor(_STORERS) as pool:
+        stored = {
+            train_outcome.name: pool.submit(
+                _outcome, parts, spec, by_name[train_outcome.name], train_outcome, window
+            )
+            for together, keep_bytes in _together(parts.workers.memory_bytes, jobs, by_name)
+            for train_outcome in parts.workers.train(together, keep_bytes)
+        }
+    told = {assigned.name: stored[assigned.name].result() for assigned in ready}
+    patiently(lambda: done(told))
+
+
+def _together(
+    allowed: int, jobs: Sequence[TrainJob], by_name: dict[str, Assigned]
+) -> Iterator[tuple[list[TrainJob], int]]:
+    """Jobs that a worker may have at once beside what the largest of them needs, and what is
+    left to keep records in.
+
+    A worker gets the last states of all its jobs with them. By sizes that are public.
+    """
+    waiting: list[TrainJob] = []
+    held = needed = 0
+    for job in jobs:
+        size = 0 if job.previous is None else len(job.previous)
+        largest = max(needed, by_name[job.name].memory_bytes or 0)
+        if waiting and held + size + largest > allowed:
+            yield waiting, _left(allowed - held - needed)
+            waiting, held, largest = [], 0, by_name[job.name].memory_bytes or 0
+        waiting.append(job)
+        held, needed = held + size, largest
+    if waiting:
+        yield waiting, _left(allowed - held - needed)
+
+
+def _left(spare: int) -> int:
+    return max(0, min(KEEP_BYTES, spare))
+
+
+def _standing(
+    parts: Parts, assigned: Sequence[Assigned], requests: Sequence[Reserve]
+) -> tuple[list[Assigned], list[Grant], dict[str, TrainedPtk]]:
+    ready: list[Assigned] = []
+    grants: list[Grant] = []
+    lost: dict[str, TrainedPtk] = {}
+    for one, request in zip(assigned, requests, strict=True):
+        try:
+            grants += parts.ledger.reserve_all([request])
+            ready.append(one)
+        except Refused as refusal:
+            outcome = "TRAIN_LOST" if refusal.reason == "KEY_REUSED" else "SKIPPED"
+            lost[one.name] = _line(one, outcome, refusal.reason)
+    return ready, grants, lost
+
+
+def _outcome(
+    parts: Parts, spec: StreamSpec, assigned: Assigned, trained: TrainOutcome, window: str
+) -> TrainedPtk:
+    if trained.arrays is None:
+        _LOG.warning("PTK %s failed in training: %s", assigned.name, trained.logged)
+        return _line(assigned, "TRAIN_FAILED", trained.failure)
+    return _store(parts, spec, assigned, trained.arrays, window)
+
+
+def _line(assigned: Assigned, outcome: str, reason: str) -> TrainedPtk:
+    return TrainedPtk(TrainedLine(assigned.name, outcome, epsilon=assigned.epsilon, reason=reason))
+
+
+def _store(
+    parts: Parts, spec: StreamSpec, assigned: Assigned, arrays: bytes, window: str
+) -> TrainedPtk:
+    state = State.make(
+        ptk_of(assigned.kind, assigned.config),
+        safetensors.numpy.load(arrays),
+        name=assigned.name,
+        epsilon=assigned.epsilon,
+        delta=assigned.delta,
+        version=assigned.version,
+        stream=spec.name,
+        unit=spec.unit,
+        records_per_unit=records_per_unit(spec),
+        composition=spec.policy.composition,
+        windows=(assigned.previous_oldest or window, window),
+        samples=assigned.samples,
+        target=assigned.target,
+        previous=assigned.previous,
+    )
+    digest = patiently(lambda: parts.lake.put(*state.to_bytes()))
+    line = TrainedLine(
+        assigned.name,
+        "PUBLISHED",
+        version=assigned.version,
+        epsilon=assigned.epsilon,
+        samples=assigned.samples,
+    )
+    return TrainedPtk(line, digest)

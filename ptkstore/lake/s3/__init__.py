@@ -1,0 +1,1 @@
+"""A lake in a bucket of any S3 server."""

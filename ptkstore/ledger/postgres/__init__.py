@@ -1,0 +1,1 @@
+"""The journal in a PostgreSQL database, shared by several servers."""

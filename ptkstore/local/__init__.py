@@ -1,0 +1,1 @@
+"""A store in a directory: `LocalStore` calls the engine."""

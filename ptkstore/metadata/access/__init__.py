@@ -1,0 +1,1 @@
+"""Who may do what, who did it, and what they were answered."""

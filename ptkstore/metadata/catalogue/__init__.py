@@ -1,0 +1,1 @@
+"""What a store has: streams, blocks, PTKs, profiles, plans, cycles and states."""

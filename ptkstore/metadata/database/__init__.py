@@ -1,0 +1,1 @@
+"""The databases under the metadata, their schema, and the transactions on them."""

@@ -1,0 +1,1 @@
+"""What happened, who wants to hear of it, and who was told."""

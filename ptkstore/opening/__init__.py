@@ -1,0 +1,1 @@
+"""Which store is meant: a directory, or the address of a server."""

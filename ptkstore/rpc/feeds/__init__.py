@@ -1,0 +1,1 @@
+"""What servers tell: watchers of PTKs, and subscribers that are called."""

@@ -1,0 +1,1 @@
+"""Cohorts of users: which block a user belongs to, for life."""

@@ -1,0 +1,1 @@
+"""The way in: batches are judged, routed and made durable."""

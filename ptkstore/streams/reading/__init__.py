@@ -1,0 +1,1 @@
+"""The way out: a grant, spent before the first byte is read."""

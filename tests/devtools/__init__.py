@@ -1,0 +1,1 @@
+"""The tools of those who work on the project: set-up, locks, pages made from the code."""

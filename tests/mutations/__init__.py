@@ -1,0 +1,33 @@
+"""Break the code that keeps the promise on purpose, one line at a time, and see that the tests
+notice.
+
+Every mutation is a mistake somebody could make and that would leak, under-charge or lose: half a
+sensitivity, epsilon for 1/epsilon, a rounding dropped or turned around, an exact path skipped, a
+charge that comes after the data, a check of a grant or a role that is gone. Each names the one test
+that must notice it; ``python -m tests.mutations`` runs them (`__main__`).
+"""
+
+from __future__ import annotations
+
+from tests.mutations.accounting import OF_ACCOUNTING
+from tests.mutations.engine import OF_ENGINE
+from tests.mutations.ledger import OF_LEDGER
+from tests.mutations.mechanisms import OF_MECHANISMS
+from tests.mutations.models import OF_MODELS
+from tests.mutations.mutation import Mutation
+from tests.mutations.profiler import OF_PROFILER
+from tests.mutations.streams import OF_STREAMS
+from tests.mutations.totals import OF_TOTALS
+
+__all__ = ["MUTATIONS", "Mutation"]
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *OF_MECHANISMS,
+    *OF_ACCOUNTING,
+    *OF_TOTALS,
+    *OF_MODELS,
+    *OF_PROFILER,
+    *OF_LEDGER,
+    *OF_STREAMS,
+    *OF_ENGINE,
+)
