@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from profiler.analytic import Profile
@@ -111,21 +112,27 @@ def register(
         within(tx, found)
         return found
 
-    def answered(others: Sequence[Candidate], newcomer: Candidate) -> Registration:
-        answer = ask(answer_of, spec, privacy_filter, others, newcomer)
-        return (
-            answer if memory_bytes is None else within_memory(spec, newcomer, answer, memory_bytes)
-        )
-
     return decided(
         metadata,
         spec.name,
         name,
         read=read,
-        answer=answered,
+        answer=partial(_answered, spec, privacy_filter, ask, memory_bytes),
         write=write,
         writing=metadata.write,
     )
+
+
+def _answered(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    ask: Ask,
+    memory_bytes: int | None,
+    others: Sequence[Candidate],
+    newcomer: Candidate,
+) -> Registration:
+    answer = ask(answer_of, spec, privacy_filter, others, newcomer)
+    return answer if memory_bytes is None else within_memory(spec, newcomer, answer, memory_bytes)
 
 
 def change(
@@ -187,18 +194,12 @@ def change(
         within(tx, found)
         return found
 
-    def answered(others: Sequence[Candidate], newcomer: Candidate) -> Registration:
-        answer = ask(answer_of, spec, privacy_filter, others, newcomer)
-        return (
-            answer if memory_bytes is None else within_memory(spec, newcomer, answer, memory_bytes)
-        )
-
     return decided(
         metadata,
         spec.name,
         name,
         read=read,
-        answer=answered,
+        answer=partial(_answered, spec, privacy_filter, ask, memory_bytes),
         write=write,
         writing=metadata.write,
     )

@@ -20,6 +20,7 @@ from ptkstore.engine.notices import subscriptions
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans import registrations
 from ptkstore.engine.plans.applying import apply_changes, streams_concerned
+from ptkstore.engine.within import Within
 from ptkstore.metadata import Transaction, rows
 from ptkstore.rpc.feeds.state_cache import StateCache
 from ptkstore.rpc.feeds.watching import Send, Watchers
@@ -106,37 +107,40 @@ class PtkService:
         self, request: ptk_pb2.UpdatePtkConfigRequest, call: Call
     ) -> ptk_pb2.UpdatePtkConfigResponse:
         """See the contract."""
-        parts, answer = self._parts, ptk_pb2.UpdatePtkConfigResponse()
-        registrations.change(
-            parts.metadata,
-            parts.specs.named,
-            request.name,
-            config=json_object(request.config_json, "config_json"),
-            etag=_etag(request.etag),
-            now_ms=parts.public_ms(),
-            within=_keeping(answer, call),
-            ask=self._ask,
-            memory_bytes=parts.workers.memory_bytes,
-        )
+        answer = ptk_pb2.UpdatePtkConfigResponse()
+        config = json_object(request.config_json, "config_json")
+        self._change(request, _keeping(answer, call), config=config)
         return answer
 
     def update_ptk_performance_target(
         self, request: ptk_pb2.UpdatePtkPerformanceTargetRequest, call: Call
     ) -> ptk_pb2.UpdatePtkPerformanceTargetResponse:
         """See the contract."""
-        parts, answer = self._parts, ptk_pb2.UpdatePtkPerformanceTargetResponse()
+        answer = ptk_pb2.UpdatePtkPerformanceTargetResponse()
+        self._change(request, _keeping(answer, call), target=request.target)
+        return answer
+
+    def _change(
+        self,
+        request: ptk_pb2.UpdatePtkConfigRequest | ptk_pb2.UpdatePtkPerformanceTargetRequest,
+        within: Within[Registration],
+        *,
+        config: Mapping[str, Any] | None = None,
+        target: float | None = None,
+    ) -> None:
+        parts = self._parts
         registrations.change(
             parts.metadata,
             parts.specs.named,
             request.name,
-            target=request.target,
+            config=config,
+            target=target,
             etag=_etag(request.etag),
             now_ms=parts.public_ms(),
-            within=_keeping(answer, call),
+            within=within,
             ask=self._ask,
             memory_bytes=parts.workers.memory_bytes,
         )
-        return answer
 
     def apply_changes(
         self, request: ptk_pb2.ApplyChangesRequest, call: Call
