@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,18 @@ from profiler.measuring.schedule import ProfileTerms
 from profiler.measuring.tasks import Answer, Task
 from profiler.profiles import MeasuredProfile, measured_profile
 from ptklib.errors import BudgetExceeded
+from ptklib.testing.audit import AuditResult
 from ptklib.testing.noise import SeededSource, planted_noise
 
-__all__ = ["Planted", "RefusingBench", "WatchingBench", "bench", "planted_run", "profiled"]
+__all__ = [
+    "Planted",
+    "RefusingBench",
+    "WatchingBench",
+    "bench",
+    "planted_run",
+    "profiled",
+    "require_caught",
+]
 
 
 @dataclass(frozen=True)
@@ -89,3 +98,18 @@ def profiled(
     terms = options.pop("terms", None) or ProfileTerms.of(target, 1, n_max=n_max)
     ptk = options.pop("ptk", one.ptk)
     return measured_profile(ptk, terms, levels, found, records, noise=Planted(seed), **options)
+
+
+def require_caught(audit: Callable[[], tuple[AuditResult, float]]) -> None:
+    """A planted fault is found by one of a few audits of fresh noise: bounds and what was claimed.
+
+    An event is chosen from few runs, and may be a poor one once; a right mechanism is accused by
+    none of them but with the small chance that their confidence leaves.
+    """
+    bounds = []
+    for _ in range(4):
+        result, claim = audit()
+        if result.contradicts(claim):
+            return
+        bounds.append((result.lower_bound, claim))
+    raise AssertionError(f"no bound is above its claim: {bounds}")
