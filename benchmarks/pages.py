@@ -30,6 +30,7 @@ from ptkstore.api.paging import PageRequest
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PartitionLine, PlanLine, PlanView, TrainedLine
 from ptkstore.engine.budgets.charges import index_charges
+from ptkstore.engine.steps.of_window import Sealed
 from ptkstore.metadata.tables import blocks, ptk_configs, ptks
 from ptkstore.server import Server
 from ptkstore.settings import Settings
@@ -253,7 +254,7 @@ def add_cycles(store: Store) -> None:
             body = {"view": view.as_json()}
             tx.plans.put(STREAM, window, body, view.status, at_ms=window * DAY_MS)
             steps = {
-                "sealed": {"dp_records": 96_000},
+                "sealed": Sealed(blocks=(), dp_records=96_000).as_json(),
                 "planned": body,
                 "trained": trained,
                 "expired": None,
@@ -270,7 +271,7 @@ def add_operations(store: Store) -> None:
             cycle = tx.cycles.start(STREAM, window, at_ms=window * DAY_MS)
             planned = {"view": {"status": "OPTIMAL"}}
             steps = {
-                "sealed": {"dp_records": 96_000},
+                "sealed": Sealed(blocks=(), dp_records=96_000).as_json(),
                 "planned": planned,
                 "trained": {"p1": line},
                 "expired": None,
