@@ -65,12 +65,17 @@ class Manifest:
     code_version: str
     previous: str | None  # digest of the state this one continues
     arrays_sha256: str
+    # The epsilon and the samples that the target needed, where it was trained with more.
+    minimum: Mapping[str, Any] | None = None
 
     def to_bytes(self) -> bytes:
         """Canonical JSON."""
         body: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         body["config"] = dict(self.config)
         body["cost"] = self.cost.as_json()
+        if self.minimum is None:
+            # Nor is it in manifests from before there was one: they keep their digests.
+            del body["minimum"]
         body["windows"] = list(self.windows) if self.windows else None
         return canonical({"format": FORMAT, **body})
 
@@ -159,6 +164,7 @@ class State:
         samples: int | None = None,
         target: float | None = None,
         previous: str | None = None,
+        minimum: Mapping[str, Any] | None = None,
     ) -> Self:
         """A state with its certificate; the cost is that of the PTK unless another was charged."""
         charged = (
@@ -184,6 +190,7 @@ class State:
             code_version=code_version(),
             previous=previous,
             arrays_sha256=hashlib.sha256(_arrays_bytes(arrays)).hexdigest(),
+            minimum=minimum,
         )
         return cls(ptk, arrays, manifest)
 

@@ -1,7 +1,8 @@
 """Changes of a store: looked at by a what-if, carried out by an approval or by applying them.
 
 One value and one JSON form (`Changes.as_json`) for all of them: streams that are made, PTKs that
-are added, given another configuration or target, and retired; and promises that are only looked at.
+are added, given another configuration or target, and retired; what streams use of their windows;
+and promises that are only looked at.
 Reasons: CHANGE_INVALID, and those of streams; errors say which field they are about.
 """
 
@@ -72,6 +73,8 @@ class Changes:
     n_max: int | None = None
     streams: tuple[StreamSpec, ...] = ()
     reconfigure: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # What streams take of their windows from now on, by stream: minimum or surplus.
+    use: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def looks_only(self) -> bool:
@@ -96,19 +99,20 @@ class Changes:
             "delta": None if self.delta is None else str(self.delta),
             "composition": self.composition,
             "n_max": self.n_max,
+            "use": dict(self.use),
         }
         return {name: value for name, value in body.items() if value or value == 0}
 
     @classmethod
     def from_json(cls, body: Any) -> Changes:
         """Read `as_json` back."""
-        from ptkstore.api.stream_spec import StreamSpec
+        from ptkstore.api.stream_spec import USES, StreamSpec
 
         _require(isinstance(body, dict), "", "an object")
         _require(body.keys() <= {*cls.__dataclass_fields__}, "", "without unknown fields")
         for name in ("streams", "add", "remove"):
             _require(isinstance(body.get(name, []), list), name, "a list")
-        for name in ("retarget", "reconfigure"):
+        for name in ("retarget", "reconfigure", "use"):
             _require(isinstance(body.get(name, {}), dict), name, "an object")
         streams, added = [], []
         for place, spec in enumerate(body.get("streams", ())):
@@ -120,6 +124,8 @@ class Changes:
         removed, targets = body.get("remove", []), body.get("retarget", {})
         _require(all(isinstance(name, str) for name in removed), "remove", "names")
         _require(all(map(_is_number, targets.values())), "retarget", "numbers by name")
+        uses = body.get("use", {})
+        _require(all(use in USES for use in uses.values()), "use", f"one of {', '.join(USES)}")
         configs = body.get("reconfigure", {})
         _require(
             all(isinstance(config, dict) for config in configs.values()), "reconfigure", "objects"
@@ -131,6 +137,7 @@ class Changes:
             remove=tuple(removed),
             retarget={name: float(target) for name, target in targets.items()},
             reconfigure=configs,
+            use=uses,
             **terms,
         )
 

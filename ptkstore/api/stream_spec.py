@@ -1,7 +1,7 @@
 """What a stream is, fixed when it is created: columns, unit of privacy, policy, blocks and windows.
 
-Everything here is public. A specification is validated when it is made, never changes, and survives
-JSON and YAML unchanged; a key that is not known is an error, not a hint. Reasons: SPEC_INVALID,
+Everything here is public. A specification is validated when it is made, never changes but for
+``use``, and survives JSON and YAML unchanged; a key that is not known is an error, not a hint. Reasons: SPEC_INVALID,
 SPEC_KEY_UNKNOWN, SPEC_UNREADABLE, COLUMN_INVALID, and those of policies and amounts.
 """
 
@@ -26,10 +26,22 @@ from ptklib.privacy.amounts import Number, epsilon_exact, exact, show
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptkstore.api.columns import Column
 
-__all__ = ["LATE", "MAX_BLOCKS", "MAX_COLUMNS", "MAX_HORIZON_BLOCKS", "OUT_OF_BOUNDS", "StreamSpec"]
+__all__ = [
+    "LATE",
+    "MAX_BLOCKS",
+    "MAX_COLUMNS",
+    "MAX_HORIZON_BLOCKS",
+    "MINIMUM",
+    "OUT_OF_BOUNDS",
+    "SURPLUS",
+    "USES",
+    "StreamSpec",
+]
 
 OUT_OF_BOUNDS = ("clip", "refuse")
 LATE = ("oldest_open", "quarantine")
+MINIMUM, SURPLUS = "minimum", "surplus"
+USES = (MINIMUM, SURPLUS)
 MAX_COLUMNS = 2000
 # In which the event times of one batch may lie.
 MAX_BLOCKS = 256
@@ -54,6 +66,10 @@ class StreamSpec:
     *Prices.* ``count_epsilon`` is charged to every block for its one DP count; ``profile_share`` of
     the tags is set aside for profiles; ``n_max`` is the most samples a profile may ask for;
     ``quotas`` give contexts their share of the policy.
+
+    *Use.* What PTKs take of a window: ``minimum``, as little as their targets need, so that a shorter
+    window would do; or ``surplus``, also what is left of the window and of its budget, which is
+    destroyed with it otherwise. The one field that may be changed later: it is no promise.
     """
 
     name: str
@@ -73,6 +89,7 @@ class StreamSpec:
     late: str = "oldest_open"
     count_epsilon: Number = "0.01"
     quotas: Mapping[str, Number] = field(default_factory=dict)
+    use: str = SURPLUS
 
     def __post_init__(self) -> None:
         """Fill in what follows from the rest, make amounts exact, and refuse what does not fit
@@ -119,6 +136,7 @@ class StreamSpec:
             f"one of {', '.join(OUT_OF_BOUNDS)}",
         )
         _require(self.late in LATE, "late", f"one of {', '.join(LATE)}")
+        _require(self.use in USES, "use", f"one of {', '.join(USES)}")
         self._check_columns()
         self._check_user()
         self._check_amounts()
@@ -283,6 +301,13 @@ class StreamSpec:
                 _known(policy, Policy, "the policy")
                 values["policy"] = Policy.from_json(policy)
         return cls(**values)
+
+    @classmethod
+    def from_stored(cls, body: object) -> StreamSpec:
+        """Read what a store holds. One that was written before there was a ``use`` means the minimum:
+        its stream goes on as it did.
+        """
+        return cls.from_json({"use": MINIMUM, **body} if isinstance(body, Mapping) else body)
 
     def to_json_text(self) -> str:
         """The canonical JSON text."""

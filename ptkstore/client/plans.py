@@ -54,6 +54,7 @@ class RemotePlans:
             delta="" if asked.delta is None else str(asked.delta),
             composition=asked.composition or "",
             n_max=asked.n_max,
+            use=asked.use.get(stream, ""),
         )
         found = self._call(self._plans.WhatIf, request, LONG_SECONDS)
         plans = messages.plan_view(found.current), messages.plan_view(found.proposed)

@@ -1,6 +1,6 @@
-"""The specifications of all streams, and the privacy filters of their policies. They never change,
-so what was read once is kept; what another process made is read when it is asked for. Reason:
-STREAM_UNKNOWN.
+"""The specifications of all streams, and the privacy filters of their policies. They never change
+but for ``use``, so what was read once is kept; what another process made is read when it is asked
+for, and `current` reads again what may have changed. Reason: STREAM_UNKNOWN.
 """
 
 from __future__ import annotations
@@ -32,9 +32,20 @@ class Specs(MutableMapping[str, StreamSpec]):
             )
         return self[name]
 
+    def current(self, name: str) -> StreamSpec:
+        """The specification as it is stored at this moment: another process may have changed its
+        ``use``. Refused: STREAM_UNKNOWN.
+        """
+        with self._metadata.read() as tx:
+            self._known[name] = StreamSpec.from_stored(tx.streams.get(name).spec)
+        return self._known[name]
+
     def all(self) -> list[StreamSpec]:
-        """All specifications, by name."""
-        return [self[name] for name in self]
+        """All specifications as they are stored at this moment, by name."""
+        with self._metadata.read() as tx:
+            for row in tx.streams.list():
+                self._known[row.name] = StreamSpec.from_stored(row.spec)
+        return [self._known[name] for name in sorted(self._known)]
 
     def __getitem__(self, name: str) -> StreamSpec:
         """The specification of a stream; KeyError where there is none."""
@@ -72,4 +83,4 @@ class Specs(MutableMapping[str, StreamSpec]):
         with self._metadata.read() as tx:
             for row in tx.streams.list():
                 if row.name not in self._known:
-                    self._known[row.name] = StreamSpec.from_json(row.spec)
+                    self._known[row.name] = StreamSpec.from_stored(row.spec)

@@ -125,7 +125,7 @@ class LocalStore(Closing):
 
     def stream(self, name: str) -> StreamSpec:
         """One stream."""
-        return self._parts.specs.named(name)
+        return self._parts.specs.current(name)
 
     def push(
         self, stream: str, frame: Any, *, producer: str = "default", seq: int | None = None

@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Plan(_message.Message):
-    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before", "left_out", "remedies")
+    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before", "left_out", "remedies", "use", "surplus", "surplus_samples")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +30,9 @@ class Plan(_message.Message):
     SPENT_BEFORE_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     REMEDIES_FIELD_NUMBER: _ClassVar[int]
+    USE_FIELD_NUMBER: _ClassVar[int]
+    SURPLUS_FIELD_NUMBER: _ClassVar[int]
+    SURPLUS_SAMPLES_FIELD_NUMBER: _ClassVar[int]
     stream: str
     window: int
     status: str
@@ -49,7 +52,26 @@ class Plan(_message.Message):
     spent_before: float
     left_out: _containers.RepeatedCompositeFieldContainer[PlanLeftOut]
     remedies: _containers.RepeatedCompositeFieldContainer[Remedy]
-    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ..., left_out: _Optional[_Iterable[_Union[PlanLeftOut, _Mapping]]] = ..., remedies: _Optional[_Iterable[_Union[Remedy, _Mapping]]] = ...) -> None: ...
+    use: str
+    surplus: _containers.RepeatedCompositeFieldContainer[PlanSurplus]
+    surplus_samples: int
+    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ..., left_out: _Optional[_Iterable[_Union[PlanLeftOut, _Mapping]]] = ..., remedies: _Optional[_Iterable[_Union[Remedy, _Mapping]]] = ..., use: _Optional[str] = ..., surplus: _Optional[_Iterable[_Union[PlanSurplus, _Mapping]]] = ..., surplus_samples: _Optional[int] = ...) -> None: ...
+
+class PlanSurplus(_message.Message):
+    __slots__ = ("ptk", "epsilon", "samples", "share", "expected_minimum", "expected")
+    PTK_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_MINIMUM_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    ptk: str
+    epsilon: str
+    samples: int
+    share: float
+    expected_minimum: float
+    expected: float
+    def __init__(self, ptk: _Optional[str] = ..., epsilon: _Optional[str] = ..., samples: _Optional[int] = ..., share: _Optional[float] = ..., expected_minimum: _Optional[float] = ..., expected: _Optional[float] = ...) -> None: ...
 
 class Remedy(_message.Message):
     __slots__ = ("kind", "ptk", "field", "count", "target", "amount", "text")
@@ -176,20 +198,22 @@ class RetargetPtk(_message.Message):
     def __init__(self, name: _Optional[str] = ..., target: _Optional[float] = ...) -> None: ...
 
 class WhatIfRequest(_message.Message):
-    __slots__ = ("stream", "changes", "epsilon", "delta", "composition", "n_max")
+    __slots__ = ("stream", "changes", "epsilon", "delta", "composition", "n_max", "use")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     COMPOSITION_FIELD_NUMBER: _ClassVar[int]
     N_MAX_FIELD_NUMBER: _ClassVar[int]
+    USE_FIELD_NUMBER: _ClassVar[int]
     stream: str
     changes: _containers.RepeatedCompositeFieldContainer[PlanChange]
     epsilon: str
     delta: str
     composition: str
     n_max: int
-    def __init__(self, stream: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[PlanChange, _Mapping]]] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., composition: _Optional[str] = ..., n_max: _Optional[int] = ...) -> None: ...
+    use: str
+    def __init__(self, stream: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[PlanChange, _Mapping]]] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., composition: _Optional[str] = ..., n_max: _Optional[int] = ..., use: _Optional[str] = ...) -> None: ...
 
 class WhatIfResponse(_message.Message):
     __slots__ = ("current", "proposed", "token", "unprofiled")

@@ -31,7 +31,14 @@ from ptkstore.api.views.operations import (
     OperationView,
     TrainedLine,
 )
-from ptkstore.api.views.plans import LeftOutLine, PartitionLine, PlanLine, PlanView, WhatIfView
+from ptkstore.api.views.plans import (
+    LeftOutLine,
+    PartitionLine,
+    PlanLine,
+    PlanView,
+    SurplusLine,
+    WhatIfView,
+)
 from ptkstore.api.views.ptks import (
     AppliedView,
     ProfileView,
@@ -78,6 +85,7 @@ __all__ = [
     "Spender",
     "StateView",
     "SubscriptionView",
+    "SurplusLine",
     "TrainedLine",
     "View",
     "WhatIfView",

@@ -8,7 +8,14 @@ from typing import Any
 from ptkstore.api.views.remedies import Remedy, known_remedies
 from ptkstore.api.views.view import View
 
-__all__ = ["LeftOutLine", "PartitionLine", "PlanLine", "PlanView", "WhatIfView"]
+__all__ = [
+    "LeftOutLine",
+    "PartitionLine",
+    "PlanLine",
+    "PlanView",
+    "SurplusLine",
+    "WhatIfView",
+]
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,24 @@ class LeftOutLine(View):
 
 
 @dataclass(frozen=True)
+class SurplusLine(View):
+    """What one PTK is given where its stream uses the surplus: the epsilon and the samples that it
+    trains with, beside those of the plan of fewest samples.
+
+    ``expected_minimum`` and ``expected`` are the losses to expect, as shares of its target, without
+    and with the surplus. They come from its profile and say where more helps; the promise is the
+    target.
+    """
+
+    ptk: str
+    epsilon: str
+    samples: int
+    share: float
+    expected_minimum: float
+    expected: float
+
+
+@dataclass(frozen=True)
 class PlanView(View):
     """A plan: who trains with which epsilon on how many samples. ``status``: OPTIMAL, FEASIBLE,
     SHORT (for some of the PTKs that were due; ``left_out`` are the others), INFEASIBLE (for none),
@@ -59,6 +84,10 @@ class PlanView(View):
     ``spent_before`` is the share of E that its records had lost before anybody trains on them, to
     their published counts; what lines and partitions have ``used`` are shares of the rest. None
     where it is not known.
+
+    ``use`` is what the stream takes of a window: the minimum, which is what all of the above says,
+    or the surplus as well. Then ``surplus`` says what each PTK is given, on ``surplus_samples`` of the
+    window in all; it is empty where nothing is to be gained.
     """
 
     stream: str
@@ -79,6 +108,26 @@ class PlanView(View):
     spent_before: float | None = None
     left_out: tuple[LeftOutLine, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    use: str = "minimum"
+    surplus: tuple[SurplusLine, ...] = ()
+    surplus_samples: int | None = None
+
+    @property
+    def expected_gain(self) -> tuple[float, float] | None:
+        """The mean loss to expect, as a share of the targets, without and with the surplus; None
+        where there is none.
+        """
+        if not self.surplus:
+            return None
+        count = len(self.surplus)
+        return (
+            sum(line.expected_minimum for line in self.surplus) / count,
+            sum(line.expected for line in self.surplus) / count,
+        )
+
+    def given(self, ptk: str) -> SurplusLine | None:
+        """What a PTK is given of the surplus; None where it is nothing."""
+        return next((line for line in self.surplus if line.ptk == ptk), None)
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> PlanView:
@@ -93,6 +142,7 @@ class PlanView(View):
             "changes": tuple(body["changes"]),
         }
         # Plans of earlier versions have none.
+        rest["surplus"] = tuple(SurplusLine(**one) for one in body.get("surplus", ()))
         rest["left_out"] = tuple(LeftOutLine(**one) for one in body.get("left_out", ()))
         rest["remedies"] = known_remedies(
             map(Remedy.from_json, body.get("remedies", ())), rest["changes"]

@@ -62,6 +62,10 @@ class Project:
     ptks: tuple[DeclaredPtk, ...]
     document: Document
 
+    def says_use(self, place: int) -> bool:
+        """True where the file itself says what the stream at that place uses of its windows."""
+        return "use" in self.document.at(("streams", place))
+
     @classmethod
     def read(cls, path: Path) -> Project:
         """Read and check a file."""

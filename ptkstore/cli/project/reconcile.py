@@ -1,9 +1,9 @@
 """Make a store what a project declares, all of it or nothing. Doing it again changes nothing.
 
-What differs from the store is one `Changes`, which the store plans once. A stream never changes once
-created, and neither do the stream, the kind and the rhythm of a PTK: where one differs, or a PTK has
-no place in the plan, it is REJECTED, and whatever else was to be done is SKIPPED. What is not
-declared is left alone and named.
+What differs from the store is one `Changes`, which the store plans once. Of a stream that there is
+only ``use`` changes, where the file says it; neither do the stream, the kind and the rhythm of a PTK.
+Where something else differs, or a PTK has no place in the plan, it is REJECTED, and whatever else was
+to be done is SKIPPED. What is not declared is left alone and named.
 
 Reason: STREAM_UNKNOWN.
 """
@@ -61,7 +61,10 @@ def reconcile(store: Store, project: Project) -> list[Reconciled]:
                 stream=ptk.stream,
             )
     registered = {ptk.name: ptk for ptk in store.ptks()}
-    streams = [_stream(stream, there.get(stream.name)) for stream in project.streams]
+    streams = [
+        _stream(stream, there.get(stream.name), project.says_use(place))
+        for place, stream in enumerate(project.streams)
+    ]
     refused = {stream.name for stream in streams if stream.status == "REJECTED"}
     ptks = [
         Reconciled("ptk", ptk.name, "SKIPPED", f"its stream {ptk.stream} is not as declared")
@@ -74,7 +77,7 @@ def reconcile(store: Store, project: Project) -> list[Reconciled]:
     changes = _changes(project, outcomes, registered)
     if stuck:
         return _skipped(outcomes, f"nothing was changed: {stuck[0]} is not as declared")
-    if not (changes.streams or changes.of_ptks):
+    if not (changes.streams or changes.use or changes.of_ptks):
         return outcomes
     try:
         applied = store.apply(changes)
@@ -107,13 +110,15 @@ def undeclared(store: Store, project: Project) -> list[str]:
     ]
 
 
-def _stream(wanted: StreamSpec, there: StreamSpec | None) -> Reconciled:
+def _stream(wanted: StreamSpec, there: StreamSpec | None, says_use: bool) -> Reconciled:
     if there is None:
         return Reconciled("stream", wanted.name, "CREATED")
     old, new = there.as_json(), wanted.as_json()
-    differs = sorted(name for name in new if old.get(name) != new[name])
+    differs = sorted(name for name in new if old.get(name) != new[name] and name != "use")
     if not differs:
-        return Reconciled("stream", wanted.name, "UNCHANGED")
+        # Where the file says nothing of it, the stream goes on as it does.
+        same = not says_use or there.use == wanted.use
+        return Reconciled("stream", wanted.name, "UNCHANGED" if same else "UPDATED")
     return Reconciled(
         "stream",
         wanted.name,
@@ -167,6 +172,11 @@ def _changes(
             declared_ptk.name: declared_ptk.target
             for declared_ptk in updated
             if declared_ptk.target != registered[declared_ptk.name].target
+        },
+        use={
+            stream.name: stream.use
+            for stream in project.streams
+            if status["stream", stream.name] == "UPDATED"
         },
         reconfigure={
             declared_ptk.name: declared_ptk.config

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptkstore.api.stream_spec import StreamSpec
     from ptkstore.api.views import PlanView
 
-__all__ = ["plan"]
+__all__ = ["gain_told", "plan"]
 
 _STREAM = click.option("--stream", metavar="STREAM", help="This stream only. [default: all]")
 
@@ -36,7 +36,8 @@ _STREAM = click.option("--stream", metavar="STREAM", help="This stream only. [de
 def plan(context: click.Context, session: Invocation, stream: str | None) -> None:
     """Show what the plan for a fresh window would be.
 
-    Gives each PTK's epsilon and samples. Touches nothing: no data is read, no budget is spent.
+    Gives each PTK's epsilon and samples, and what it is given of the rest of the window where the
+    stream uses the surplus (expected losses are shares of the target). Touches nothing: no data is read, no budget is spent.
     Where there is no plan, says why and what would make one.
 
     \b
@@ -104,6 +105,14 @@ def show_newest(
     )
 
 
+def gain_told(plan_view: PlanView) -> str:
+    """What a plan gives beyond the fewest samples, and what that is expected to gain."""
+    gain = plan_view.expected_gain
+    if gain is None:
+        return ""
+    return f"{plan_view.surplus_samples} samples used, expected loss {gain[1] / gain[0]:.2f}x that of the minimum"
+
+
 def _draw(picture: str | None, svg: str | None, png: str | None) -> None:
     if picture is None:
         return
@@ -160,6 +169,20 @@ def _show(
         ]
         parts.append(Table(("ptk", "epsilon", "samples", "target", "partitions"), rows))
         parts.append(draw_plan(plan_view))
+        if plan_view.surplus:
+            parts.append(f"with the surplus of the window: {gain_told(plan_view)}")
+            given = [
+                (
+                    line.ptk,
+                    line.epsilon,
+                    line.samples,
+                    f"{line.expected_minimum:.2f}",
+                    f"{line.expected:.2f}",
+                )
+                for line in plan_view.surplus
+            ]
+            heads = ("ptk", "epsilon used", "samples used", "expected before", "expected")
+            parts.append(Table(heads, given))
         if plan_view.left_out:
             left_out = [(line.ptk, line.reason, line.text) for line in plan_view.left_out]
             parts.append(Table(("left out", "reason", "why"), left_out))

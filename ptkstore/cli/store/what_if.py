@@ -13,6 +13,7 @@ import click
 from ptklib.errors import InvalidInput
 from ptkstore.cli.output import Table, show
 from ptkstore.cli.session import Invocation, opened, pass_session, shared_options
+from ptkstore.cli.store.plan import gain_told
 
 if TYPE_CHECKING:
     from ptkstore.api.changes import AddedPtk
@@ -54,6 +55,11 @@ __all__ = ["what_if"]
     metavar="N",
     help="Look at another limit of samples to hold.",
 )
+@click.option(
+    "--use",
+    type=click.Choice(["minimum", "surplus"]),
+    help="Look at the stream using its windows so.",
+)
 @shared_options
 @pass_session
 def what_if(
@@ -67,16 +73,19 @@ def what_if(
     delta: str | None,
     composition: str | None,
     n_max: int | None,
+    use: str | None,
 ) -> None:
     """Show the plan as it would be after some changes.
 
-    Beside it, the plan as it is. Nothing is written, no data is read, no budget is spent.
+    Beside it, the plan as it is. Where the stream uses the surplus, each PTK's epsilon and samples are
+    followed by what it would be given of the rest of the window. Nothing is written, no data is read, no budget is spent.
 
     \b
     Examples:
       sage plan what-if --stream rides --drop zone-fare
       sage plan what-if --stream rides --retarget hour-speed=0.03 --epsilon 2
       sage plan what-if --stream rides --add route-duration -f sage.yaml
+      sage plan what-if --stream rides --use surplus
     """
     from ptkstore.api.changes import Changes
     from ptkstore.cli.project.declaration import declared_in
@@ -89,6 +98,7 @@ def what_if(
         delta=delta,
         composition=composition,
         n_max=n_max,
+        use={} if use is None else {stream: use},
     )
     with opened(session) as store:
         found = store.what_if(stream, changes)
@@ -109,13 +119,17 @@ def what_if(
 def _total(view: PlanView) -> str:
     if view.total_samples is None:
         return view.status
-    return f"{view.status}, {view.total_samples} samples in {len(view.partitions)} partitions"
+    told = f"{view.status}, {view.total_samples} samples in {len(view.partitions)} partitions"
+    return f"{told}; {gain_told(view)}" if view.surplus else told
 
 
 def _cells(view: PlanView, name: str) -> tuple[str, str]:
     for line in view.lines:
         if line.ptk == name:
-            return line.epsilon, str(line.samples)
+            given = view.given(name)
+            if given is None:
+                return line.epsilon, str(line.samples)
+            return f"{line.epsilon} -> {given.epsilon}", f"{line.samples} -> {given.samples}"
     return "-", "-"
 
 

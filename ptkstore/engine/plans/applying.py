@@ -1,4 +1,5 @@
-"""Apply changes: streams that are made, PTKs that are added, changed and retired, all or none.
+"""Apply changes: streams that are made or use their windows otherwise, PTKs that are added, changed
+and retired, all or none.
 
 What is to be is planned once for each stream, on a snapshot and with no transaction open, and
 written in one transaction if what it rests on is still so; otherwise it is planned again, a few
@@ -39,6 +40,7 @@ from ptkstore.engine.plans.registrations import (
     unwritten,
     write_change,
 )
+from ptkstore.engine.streams.changing import uses_changed, write_uses
 from ptkstore.engine.streams.creating import (
     promise_streams,
     require_new_streams,
@@ -101,6 +103,8 @@ def apply_changes(
     """Carry all of it out, and do what ``within`` does in the same transaction."""
     _require_sound(changes)
     require_new_streams(parts, changes.streams)
+    for name in changes.use:
+        parts.specs.named(name)
     specs = {**parts.specs} | {spec.name: spec for spec in changes.streams}
     concerned = _concerned(parts, changes, specs)
     asked = _tried_out(parts, changes, concerned)
@@ -300,7 +304,9 @@ def _written(
             ptk = registry.make(new.kind, new.config)
             wanted = (new.name, new.stream, new.kind, ptk.as_json(), new.target, new.train_every)
             told(tx, fresh_row(tx, *wanted, now_ms), answers[new.name], now_ms)
+        changed = write_uses(parts, tx, changes.use)
         within(tx, applied)
+    uses_changed(parts, changed)
     if changes.streams:
         streams_made(parts, changes.streams)
     return True

@@ -1,7 +1,7 @@
 """Carry out the changes of a what-if, all of them or none.
 
 `fingerprint` names everything that the answer of a what-if depends on: the PTKs of the stream as
-they are, their profiles, and the plan in force. A token is the question together with the
+they are, their profiles, the plan in force, and what the stream uses of its windows. A token is the question together with the
 fingerprint that it was answered under; it grants nothing, for whoever approves needs the right to.
 Approving under another fingerprint is PLAN_STALE; changes that fit no plan are PLAN_INFEASIBLE.
 Nothing here reads data. Reasons: those, PLAN_TOKEN_INVALID, PTK_EXISTS, PTK_UNKNOWN, and those of a
@@ -21,10 +21,12 @@ from ptklib import registry
 from ptklib.encoding.canonical import canonical
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import Changes
+from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView, View, WhatIfView
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.registrations import fresh_row
 from ptkstore.engine.plans.what_if import what_if
+from ptkstore.engine.streams.changing import uses_changed, write_uses
 from ptkstore.engine.within import Within, nothing
 from ptkstore.metadata.database.store import Transaction
 
@@ -43,7 +45,7 @@ def ask(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
     PTKs change, a promise does not.
     """
     parts.specs.named(stream)
-    if changes.looks_only or not changes.of_ptks:
+    if changes.looks_only or not (changes.of_ptks or changes.use):
         return what_if(parts, stream, changes)
     # Before the answer is worked out: what changes meanwhile makes it stale.
     with parts.metadata.read() as tx:
@@ -62,6 +64,7 @@ def fingerprint(tx: Transaction, stream: str) -> str:
         [[row.id, row.etag] for row in rows],
         [profiles.get((row.id, row.config_version, float(row.target))) for row in rows],
         None if plan is None else plan.id,
+        StreamSpec.from_stored(tx.streams.get(stream).spec).use,
     ]
     return hashlib.sha256(canonical(facts)).hexdigest()
 
@@ -187,7 +190,11 @@ def _carry_out(
             tx.ptks.set_status(row.id, status, reason=reason, at_ms=now_ms)
             kind = "ptk.accepted" if status == "ACTIVE" else "ptk.waiting"
             tx.events.add(kind, row.name, {"name": row.name, "status": status}, at_ms=now_ms)
+        uses = write_uses(
+            parts, tx, {name: use for name, use in changes.use.items() if name == stream}
+        )
         within(tx)
+    uses_changed(parts, uses)
 
 
 def _token(stream: str, seen: str, changes: Changes) -> str:

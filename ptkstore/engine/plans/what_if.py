@@ -1,8 +1,9 @@
 """What if: the plan as it would be after some changes, beside the plan as it is. In memory: nothing
 is written or charged.
 
-PTKs can be added, removed and retargeted (also one that was REJECTED), and other promises (epsilon,
-delta, composition) or another n_max looked at; a stream's promise itself never changes. PTKs that
+PTKs can be added, removed and retargeted (also one that was REJECTED), the stream can use the
+surplus of its windows or the minimum, and other promises (epsilon, delta, composition) or another
+n_max can be looked at; a stream's promise itself never changes. PTKs that
 have no profile yet cannot be planned: they are named, and left out. Trying new PTKs out and
 planning happen with no transaction open, where the store has it done (`asking`).
 
@@ -34,6 +35,7 @@ from ptkstore.engine.plans.planning import (
 )
 from ptkstore.engine.plans.registrations import active, candidate, unwritten
 from ptkstore.engine.plans.remedies import plan_remedies
+from ptkstore.engine.plans.surplus import Held, richer_plan, with_surplus
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
@@ -42,7 +44,7 @@ __all__ = ["what_if"]
 
 def what_if(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
     """Both plans for a fresh window of the stream."""
-    spec = parts.specs.named(stream)
+    spec = parts.specs.current(stream)
     other = _spec(spec, changes)
     with parts.metadata.read() as tx:
         _require_known(tx, spec, changes)
@@ -56,8 +58,9 @@ def what_if(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
         then = _changed(tx, spec, now, replace(changes, add=tuple(added)))
         adopted = tx.plans.latest(stream, status="ADOPTED")
     rate = Fraction(max(0, records), blocks * spec.block_seconds) if blocks else Fraction(0)
+    held = _held(spec, rate, parts.workers.memory_bytes)
     current = None if adopted is None else Current.of(adopted.body)
-    found = parts.ask(_compared, spec, other, now, then, rate, current)
+    found = parts.ask(_compared, spec, other, now, then, rate, held, current)
     _require_memory(parts, spec, then, found, {*changes.retarget, *(new.name for new in added)})
     return found
 
@@ -85,6 +88,7 @@ def _compared(
     now: list[Candidate],
     then: list[Candidate],
     rate: Fraction,
+    held: Held | None,
     current: Current | None,
 ) -> WhatIfView:
     """Both plans, of the stream as it is and as it would be. Public facts alone."""
@@ -96,9 +100,9 @@ def _compared(
     ]
     then = [one for one in then if one.row.name not in waiting]
     return WhatIfView(
-        current=_plan(spec, now, rate, current),
+        current=_plan(spec, now, rate, held, current),
         # Another promise counts in other amounts: the plan in force says nothing of it.
-        proposed=_plan(other, then, rate, current if other.policy == spec.policy else None),
+        proposed=_plan(other, then, rate, held, current if other.policy == spec.policy else None),
         unprofiled=tuple(waiting),
     )
 
@@ -166,16 +170,32 @@ def _spec(spec: StreamSpec, changes: Changes) -> StreamSpec:
             composition=policy.composition if changes.composition is None else changes.composition,
         )
     return replace(
-        spec, policy=policy, n_max=spec.n_max if changes.n_max is None else changes.n_max
+        spec,
+        policy=policy,
+        n_max=spec.n_max if changes.n_max is None else changes.n_max,
+        use=changes.use.get(spec.name, spec.use),
     )
 
 
+def _held(spec: StreamSpec, rate: Fraction, memory_bytes: int) -> Held | None:
+    """What a fresh window holds when records come as they did; None where none have come."""
+    records = int(rate * spec.window_seconds)
+    blocks = spec.window_seconds // spec.block_seconds
+    return Held(records, blocks, memory_bytes) if records else None
+
+
 def _plan(
-    spec: StreamSpec, candidates: list[Candidate], rate: Fraction, current: Current | None
+    spec: StreamSpec,
+    candidates: list[Candidate],
+    rate: Fraction,
+    held: Held | None,
+    current: Current | None,
 ) -> PlanView:
     privacy_filter = spec.policy.filter()
-    settled = settle_plan(
-        spec, privacy_filter, fresh_loss(spec, privacy_filter), candidates, current=current
+    loss = fresh_loss(spec, privacy_filter)
+    settled = settle_plan(spec, privacy_filter, loss, candidates, current=current)
+    richer = (
+        None if held is None else richer_plan(spec, privacy_filter, loss, settled, candidates, held)
     )
     window = int(rate * spec.window_seconds * (1 - Fraction(spec.profile_share))) if rate else None
     view = plan_view(
@@ -187,5 +207,6 @@ def _plan(
         available=window,
         records_per_second=rate or None,
     )
+    view = with_surplus(view, spec.use, richer, window)
     told = settled.plan.explanation
     return replace(view, remedies=plan_remedies(spec, privacy_filter, settled, told, candidates))

@@ -29,6 +29,8 @@ class Assigned:
     # What a worker may need to train it. None in cycles that were planned before memory was set
     # aside.
     memory_bytes: int | None = None
+    # The epsilon and samples that would have been enough; None where it gets no more than these.
+    minimum: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""

@@ -26,6 +26,7 @@ from ptkstore.engine.journal import Also
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import active
+from ptkstore.engine.plans.surplus import Held
 from ptkstore.engine.profiles.profiling import profile_due, train_peak
 from ptkstore.engine.retry import patiently
 from ptkstore.engine.steps.of_ptks import TrainedPtk
@@ -155,6 +156,8 @@ class Cycle:
             due = [ptk for ptk in accepted if self.window % ptk.row.train_every == 0]
             old = tx.plans.latest(self.spec.name, status=ADOPTED)
             line = _line(tx, self.spec.name, accepted)
+        # What a stream uses of its windows may have changed since the cycle began.
+        self.spec = self.parts.specs.current(self.spec.name)
         privacy_filter = self.parts.privacy_filter(self.spec.name)
         # Profiles were charged to the tags of the profile slice; the plan's begin after it.
         loss = train_peak(self.parts, self.spec, sealed.blocks)
@@ -166,12 +169,18 @@ class Cycle:
             due,
             line,
             window=self.window,
-            dp_records=sealed.dp_records,
+            held=Held(sealed.dp_records, len(sealed.blocks), self.parts.workers.memory_bytes),
             current=Current.of(old.body) if old is not None else None,
         )
         settled = window_plan.settled
         assigned = assign(
-            self.parts, self.spec, settled.plan, due, sealed.dp_records, len(sealed.blocks)
+            self.parts,
+            self.spec,
+            window_plan.trained,
+            due,
+            sealed.dp_records,
+            len(sealed.blocks),
+            fewest=None if window_plan.richer is None else settled.plan,
         )
         large = too_large(self.parts, assigned)
         planned = Planned(

@@ -21,11 +21,14 @@ from math import ceil
 from allocator.admission.coordinates import Settled
 from allocator.admission.settling import Current
 from allocator.admission.short_window import LeftOut, carried_by
+from allocator.plan import Plan
+from allocator.surplus.enriching import Richer
 from ptklib.privacy.filters import Filter
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import LeftOutLine, PlanView
 from ptkstore.api.views.remedies import ADVICE, Remedy
 from ptkstore.engine.plans.planning import Candidate, offers_of, plan_view, settle_plan
+from ptkstore.engine.plans.surplus import Held, richer_plan, with_surplus
 
 __all__ = ["ADOPTED", "SHORT", "Line", "WindowPlan", "plan_window"]
 
@@ -69,11 +72,20 @@ class Line:
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Who trains, who is left out and why, and the plan for people."""
+    """Who trains, who is left out and why, and the plan for people. ``settled`` is the plan of fewest
+    samples, which later plans keep to; `trained` is what becomes of the window.
+    """
 
     settled: Settled
     left_out: tuple[LeftOut, ...]
     view: PlanView
+    # What is trained, where the stream uses the surplus and that gains anything.
+    richer: Richer | None = None
+
+    @property
+    def trained(self) -> Plan:
+        """What is charged and trained."""
+        return self.settled.plan if self.richer is None else self.richer.plan
 
     @property
     def status(self) -> str:
@@ -89,10 +101,37 @@ def plan_window(
     line: Line,
     *,
     window: int,
+    held: Held,
+    current: Current | None,
+) -> WindowPlan:
+    """The plan of a window that holds so much, at points with that loss."""
+    fewest = _fewest(
+        spec,
+        privacy_filter,
+        loss,
+        due,
+        line,
+        window=window,
+        dp_records=held.dp_records,
+        current=current,
+    )
+    richer = richer_plan(spec, privacy_filter, loss, fewest.settled, due, held)
+    view = with_surplus(fewest.view, spec.use, richer, fewest.view.available_samples)
+    return replace(fewest, view=view, richer=richer)
+
+
+def _fewest(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    due: Sequence[Candidate],
+    line: Line,
+    *,
+    window: int,
     dp_records: int,
     current: Current | None,
 ) -> WindowPlan:
-    """The plan of a window of that DP size, at points with that loss."""
+    """The plan of fewest samples, for all or for as many as the window carries."""
     available = int(dp_records * (1 - Fraction(spec.profile_share)))
     rate = Fraction(dp_records, spec.window_seconds)
 

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import safetensors.numpy
 
-from allocator.plan import Plan
+from allocator.plan import Assignment, Plan
 from allocator.ranges import ptk_ranges
 from ptklib.errors import GrantRefused, Refused
 from ptklib.ledger.commands import Reserve
@@ -52,16 +53,22 @@ def assign(
     candidates: Sequence[Candidate],
     dp_records: int,
     blocks: int,
+    *,
+    fewest: Plan | None = None,
 ) -> list[Assigned]:
     """Ranges of tags for a plan: its partitions side by side from the end of the profile slice on,
     each as long as its samples need in a window of that DP number of records. A PTK that needs less
     than its partitions hold gets the first of them.
+
+    ``fewest`` is the plan of fewest samples where this is a richer one: what was needed is certified
+    beside what was used.
     """
     if plan.total_samples is None:
         return []
     cut = ptk_ranges(plan, dp_records, start=Fraction(spec.profile_share))
     by_name = {candidate.row.name: candidate for candidate in candidates}
     window = most_in_window(dp_records, blocks, spec)
+    needed_by = {} if fewest is None else {one.id: one for one in fewest.assignments}
     found = []
     with parts.metadata.read() as tx:
         newest = tx.states.newest(by_name[assignment.id].row.id for assignment in plan.assignments)
@@ -95,12 +102,19 @@ def assign(
                 if latest is not None and same
                 else None,
                 version=latest.version + 1 if latest is not None else 1,
+                minimum=_minimum(needed_by.get(assignment.id)),
                 memory_bytes=training_bytes(
                     spec, by_name[assignment.id].ptk, window=window, most=most
                 ),
             )
         )
     return found
+
+
+def _minimum(assignment: Assignment | None) -> dict[str, Any] | None:
+    return (
+        None if assignment is None else {"epsilon": assignment.level, "samples": assignment.samples}
+    )
 
 
 def too_large(parts: Parts, assigned: Sequence[Assigned]) -> dict[str, str]:
@@ -287,6 +301,7 @@ def _store(
         samples=assigned.samples,
         target=assigned.target,
         previous=assigned.previous,
+        minimum=assigned.minimum,
     )
     digest = patiently(lambda: parts.lake.put(*state.to_bytes()))
     line = TrainedLine(

@@ -35,6 +35,13 @@ class Streams:
         self._session.insert(streams, **values)
         return self.get(name)
 
+    def set_spec(self, name: str, spec: object) -> StreamRow:
+        """Write what has changed of a stream: the caller knows what may. STREAM_UNKNOWN."""
+        self.get(name)
+        values = {"spec": check_json(spec, "a stream's spec")}
+        self._session.execute(sa.update(streams).where(streams.c.name == name).values(**values))
+        return self.get(name)
+
     def get(self, name: str) -> StreamRow:
         """The stream of that name, or STREAM_UNKNOWN."""
         row = self._find(name)

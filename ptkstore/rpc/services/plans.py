@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ptklib.errors import InvalidInput
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.stream_spec import USES
 from ptkstore.api.views import PlanView
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans import stored
@@ -109,4 +110,13 @@ def _changes(request: plan_pb2.WhatIfRequest) -> Changes:
         delta=request.delta or None,
         composition=request.composition or None,
         n_max=request.n_max if request.HasField("n_max") else None,
+        use=_use(request),
     )
+
+
+def _use(request: plan_pb2.WhatIfRequest) -> dict[str, str]:
+    if not request.use:
+        return {}
+    if request.use not in USES:
+        raise InvalidInput("VALUE_INVALID", f"use must be one of {', '.join(USES)}", field="use")
+    return {request.stream: request.use}

@@ -389,12 +389,14 @@ def _etag(text: str) -> int | None:
 
 
 def _require_rights(caller: Caller, changes: Changes, streams: Mapping[str, str | None]) -> None:
-    """Streams are made by those who may make streams; PTKs are added and changed by those whose
+    """Streams are made, and told what to use, by those who may make streams; PTKs are added and changed by those whose
     they are.
     """
-    if changes.streams:
+    if changes.streams or changes.use:
         caller.require_role(PERMISSIONS[_CREATE_STREAM])
     for name, stream in streams.items():
         caller.require_ptk(name, stream)
     for new in changes.add:
         caller.require_stream(new.stream)
+    for stream in changes.use:
+        caller.require_stream(stream)

@@ -48,7 +48,7 @@ class StreamService:
     ) -> stream_pb2.GetStreamResponse:
         """See the contract."""
         return stream_pb2.GetStreamResponse(
-            stream=self._message(self._parts.specs.named(request.name))
+            stream=self._message(self._parts.specs.current(request.name))
         )
 
     def list_streams(

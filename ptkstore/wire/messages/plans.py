@@ -49,6 +49,19 @@ def plan_message(plan: views.PlanView, created_ms: int | None = None) -> plan_pb
             for line in plan.left_out
         ],
         remedies=remedy_messages(plan.remedies),
+        use=plan.use,
+        surplus=[
+            plan_pb2.PlanSurplus(
+                ptk=line.ptk,
+                epsilon=line.epsilon,
+                samples=line.samples,
+                share=line.share,
+                expected_minimum=line.expected_minimum,
+                expected=line.expected,
+            )
+            for line in plan.surplus
+        ],
+        surplus_samples=plan.surplus_samples,
     )
 
 
@@ -90,4 +103,17 @@ def plan_view(message: plan_pb2.Plan) -> views.PlanView:
             for plan_left_out in message.left_out
         ),
         remedies=remedy_views(message.remedies, message.changes),
+        use=message.use or "minimum",
+        surplus=tuple(
+            views.SurplusLine(
+                ptk=line.ptk,
+                epsilon=line.epsilon,
+                samples=line.samples,
+                share=line.share,
+                expected_minimum=line.expected_minimum,
+                expected=line.expected,
+            )
+            for line in message.surplus
+        ),
+        surplus_samples=optional(message, "surplus_samples"),
     )

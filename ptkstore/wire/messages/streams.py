@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptkstore.v1 import stream_pb2
-from ptkstore.wire.messages.fields import moment
+from ptkstore.wire.messages.fields import json_object, moment
 
 if TYPE_CHECKING:
     from ptkstore.api.stream_spec import StreamSpec
@@ -28,4 +28,4 @@ def spec_of(message: stream_pb2.Stream) -> StreamSpec:
     # Arrow and the filters are imported when there is one.
     from ptkstore.api.stream_spec import StreamSpec
 
-    return StreamSpec.from_json_text(message.spec_json)
+    return StreamSpec.from_stored(json_object(message.spec_json, "spec_json"))

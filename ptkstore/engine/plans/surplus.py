@@ -1,0 +1,171 @@
+"""The rest of a window: what PTKs get beyond the plan of fewest samples, where their stream says so.
+
+The plan of fewest samples is made first and stays what it is: who is accepted, what is promised, how
+long a window should be. Then `allocator.surplus` hands out what is left of the records of the window
+and of the budget of each of them. All of it is worked out from profiles and DP counts: free, and
+said before anything is charged. **What is charged is what is trained**: one charge for each PTK, at
+its epsilon here and on its tags here, and the ledger judges it like any other.
+
+A quota of the stream that counts against training (`door:ptk`, `ptk:NAME`) is a filter beside the
+promise: what does not fit it is not asked for. Nor is more than a worker's memory allows
+(`memory`), nor more samples than ``n_max``.
+
+Reasons: those of `allocator.surplus`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+from allocator.admission.coordinates import Settled, admits
+from allocator.surplus.curves import Curve, Rung
+from allocator.surplus.enriching import Guard, Richer, enrich
+from profiler.levels import privacy_levels
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import show
+from ptklib.privacy.filters import Filter
+from ptklib.ptk import Ptk
+from ptkstore.api.stream_spec import SURPLUS, StreamSpec
+from ptkstore.api.views import PlanView, SurplusLine
+from ptkstore.engine.plans.memory import most_in_slice, most_in_window, training_bytes
+from ptkstore.engine.plans.planning import Candidate, charge_delta, offers_of, records_per_unit
+
+__all__ = ["Held", "richer_plan", "with_surplus"]
+
+# A tenth more from one epsilon to the next, beside the levels of profiles.
+_FINE = 45
+_DOOR = "door:ptk"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a window holds by its DP count, in so many blocks, and the memory of a worker."""
+
+    dp_records: int
+    blocks: int
+    memory_bytes: int
+
+    def available(self, spec: StreamSpec) -> int:
+        """The records that plans may use. One is kept back, so that partitions that are rounded up
+        to whole tags fit as well.
+        """
+        return min(spec.n_max, int(self.dp_records * (1 - Fraction(spec.profile_share))) - 1)
+
+
+def richer_plan(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    settled: Settled,
+    candidates: Sequence[Candidate],
+    held: Held,
+) -> Richer | None:
+    """What the PTKs of a plan are given of the rest of its window; None where the stream takes the
+    minimum, or nothing is gained.
+    """
+    if spec.use != SURPLUS or settled.coordinate is None or settled.plan.total_samples is None:
+        return None
+    samples = held.available(spec)
+    by_name = {candidate.row.name: candidate for candidate in candidates}
+    curves = [
+        _curve(spec, privacy_filter, by_name[assignment.id], assignment.samples, samples, held)
+        for assignment in settled.plan.assignments
+    ]
+    guards = [Guard(privacy_filter, tuple(loss))]
+    if _DOOR in spec.quotas:
+        # Nobody else comes by this door: nothing of it is used at the tags of plans.
+        quota = privacy_filter.scaled(spec.quotas[_DOOR])
+        guards.append(Guard(quota, (0,) * privacy_filter.width))
+    return enrich(guards, curves, settled.plan, settled.coordinate, samples)
+
+
+def with_surplus(
+    view: PlanView, use: str, richer: Richer | None, available: int | None
+) -> PlanView:
+    """The plan for people with what its PTKs are given beyond it."""
+    if richer is None:
+        return replace(view, use=use)
+    expected = {one.id: one for one in richer.expected}
+    lines = (
+        SurplusLine(
+            ptk=one.id,
+            epsilon=one.level,
+            samples=one.samples,
+            share=one.samples / available if available else 0.0,
+            expected_minimum=expected[one.id].minimum,
+            expected=expected[one.id].surplus,
+        )
+        for one in richer.plan.assignments
+    )
+    return replace(view, use=use, surplus=tuple(lines), surplus_samples=richer.plan.total_samples)
+
+
+def _curve(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    candidate: Candidate,
+    least: int,
+    samples: int,
+    held: Held,
+) -> Curve:
+    """What a PTK may be given: no rung beyond its own quota, no more samples than fit the memory."""
+    offers = offers_of(spec, privacy_filter, candidate).offers
+    rungs = _rungs(
+        candidate.ptk,
+        privacy_filter,
+        charge_delta(spec, candidate.ptk),
+        records_per_unit(spec),
+    )
+    known = {offer.level for offer in offers}
+    quota = spec.quotas.get(f"ptk:{candidate.row.name}")
+    share = None if quota is None else privacy_filter.scaled(quota)
+    unused = (0,) * privacy_filter.width
+    allowed = tuple(
+        rung
+        for rung in rungs
+        if rung.level in known or share is None or admits(share, unused, rung.demand)
+    )
+    return Curve(
+        candidate.row.name, offers, allowed, _fitting(spec, candidate, least, samples, held)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _rungs(ptk: Ptk, privacy_filter: Filter, delta: Fraction, units: int) -> tuple[Rung, ...]:
+    """The epsilons that a PTK may be given, with what they demand: public numbers."""
+    coarse = privacy_levels(privacy_filter.epsilon)
+    found = []
+    for level in sorted({*coarse, *privacy_levels(privacy_filter.epsilon, count=_FINE)}):
+        try:
+            cost = ptk.cost(level, delta, records_per_unit=units)
+            found.append(Rung(show(level), privacy_filter.demand(cost)))
+        except InvalidInput:
+            # A scale of noise that the mechanism does not have: no level of its profile either.
+            continue
+    return tuple(found)
+
+
+def _fitting(
+    spec: StreamSpec, candidate: Candidate, least: int, samples: int, held: Held
+) -> int | None:
+    """The most samples that a worker has the memory for, at least those of the plan; None where that
+    is all of them.
+    """
+    window = most_in_window(held.dp_records, held.blocks, spec)
+    units = records_per_unit(spec)
+
+    def fits(count: int) -> bool:
+        share = min(Fraction(1), Fraction(count, max(1, held.dp_records)))
+        most = most_in_slice(window, share, units)
+        return training_bytes(spec, candidate.ptk, window=window, most=most) <= held.memory_bytes
+
+    if fits(samples):
+        return None
+    low, high = least, max(least, samples)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
