@@ -60,7 +60,7 @@ class Rung:
 @dataclass(frozen=True)
 class Curve:
     """One PTK: what its profile promises (``offers``), which epsilons it may be given (``rungs``, by
-    rising epsilon, at least those of the offers), and the most samples it may train on.
+    rising epsilon), and the most samples it may train on.
     """
 
     id: str
@@ -88,13 +88,22 @@ class Curve:
         return min(math.sqrt(fewer), flat / (ratio * math.sqrt(fewer) - math.sqrt(more)))
 
     @cached_property
-    def noise(self) -> tuple[float, ...]:
-        """a(e) at every rung; beyond the profile it goes by the law of its end."""
-        known = [
+    def _known(self) -> tuple[tuple[float, float], ...]:
+        """log e and a(e) where the profile says them."""
+        return tuple(
             (math.log(level), max(0.0, samples - self.sampling * math.sqrt(samples)))
             for level, samples in self.points
-        ]
-        return tuple(_between(known, rung.log_epsilon) for rung in self.rungs)
+        )
+
+    @cached_property
+    def noise(self) -> tuple[float, ...]:
+        """a(e) at every rung; beyond the profile it goes by the law of its end."""
+        return tuple(_between(self._known, rung.log_epsilon) for rung in self.rungs)
+
+    def loss_at(self, level: str, samples: int) -> float:
+        """`loss` at any epsilon, whether it may be given or not."""
+        at = math.log(exact(level, name="level"))
+        return _between(self._known, at) / samples + self.sampling / math.sqrt(samples)
 
     def loss(self, rung: int, samples: int) -> float:
         """The loss to expect, as a share of the target."""
@@ -125,9 +134,10 @@ class Curve:
         least = self.least[rung]
         return least is not None and samples >= least
 
-    def rung_of(self, level: str) -> int:
-        """The place of a level among the rungs."""
-        return next(place for place, rung in enumerate(self.rungs) if rung.level == level)
+    def rung_of(self, level: str) -> int | None:
+        """The place of a level among the rungs; None where it may not be given."""
+        known = (place for place, rung in enumerate(self.rungs) if rung.level == level)
+        return next(known, None)
 
     def capped(self, samples: int) -> int:
         """So many samples, or the most there may be."""

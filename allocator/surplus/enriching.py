@@ -93,7 +93,8 @@ def enrich(
             found.append((wide.total_loss, place, one, wide))
         if one == coordinate:
             filled = kept(room, curves, plan, samples)
-            found.append((filled.total_loss * (1 + WORTH), place, one, filled))
+            if filled is not None:
+                found.append((filled.total_loss * (1 + WORTH), place, one, filled))
     for _, _, one, layout in sorted(found, key=lambda entry: entry[:2]):
         if layout.total_loss < sum(before.values()) and _admitted(guards, layout):
             expected = (
@@ -107,10 +108,7 @@ def enrich(
 def expected_of(curves: Sequence[Curve], plan: Plan) -> dict[str, float]:
     """The loss to expect of every PTK of a plan, as a share of its target."""
     by_id = {curve.id: curve for curve in curves}
-    return {
-        one.id: by_id[one.id].loss(by_id[one.id].rung_of(one.level), one.samples)
-        for one in plan.assignments
-    }
+    return {one.id: by_id[one.id].loss_at(one.level, one.samples) for one in plan.assignments}
 
 
 def _room(guards: Sequence[Guard], coordinate: int) -> Room:

@@ -48,20 +48,20 @@ def spread(room: Room, curves: Sequence[Curve], samples: int) -> Layout | None:
     return layout
 
 
-def kept(room: Room, curves: Sequence[Curve], plan: Plan, samples: int) -> Layout:
-    """The plan of fewest samples, filled up to so many."""
+def kept(room: Room, curves: Sequence[Curve], plan: Plan, samples: int) -> Layout | None:
+    """The plan of fewest samples, filled up to so many; None where a quota does not allow it."""
     by_id = {assignment.id: assignment for assignment in plan.assignments}
     sizes = [partition.samples for partition in plan.partitions]
     rest = samples - sum(sizes)
     sizes += [size for size in _parts(rest, REST) if size > 0]
     mine = [by_id[curve.id] for curve in curves]
-    layout = Layout(
-        room,
-        curves,
-        sizes,
-        [curve.rung_of(one.level) for curve, one in zip(curves, mine, strict=True)],
-        [set(one.partitions) for one in mine],
-    )
+    rungs = [curve.rung_of(one.level) for curve, one in zip(curves, mine, strict=True)]
+    allowed = [rung for rung in rungs if rung is not None]
+    if len(allowed) < len(curves):
+        return None
+    layout = Layout(room, curves, sizes, allowed, [set(one.partitions) for one in mine])
+    if max(layout.used) > room.most or max(layout.beside) > room.most_beside:
+        return None
     _widen_all(layout)
     _raise_all(layout)
     return layout

@@ -119,15 +119,10 @@ def _curve(
         charge_delta(spec, candidate.ptk),
         records_per_unit(spec),
     )
-    known = {offer.level for offer in offers}
     quota = spec.quotas.get(f"ptk:{candidate.row.name}")
     share = None if quota is None else privacy_filter.scaled(quota)
     unused = (0,) * privacy_filter.width
-    allowed = tuple(
-        rung
-        for rung in rungs
-        if rung.level in known or share is None or admits(share, unused, rung.demand)
-    )
+    allowed = tuple(rung for rung in rungs if share is None or admits(share, unused, rung.demand))
     return Curve(
         candidate.row.name, offers, allowed, _fitting(spec, candidate, least, samples, held)
     )
