@@ -101,6 +101,8 @@ def plan_csv(visit: Visit) -> Response:
         "target",
         "share_of_budget",
         "partitions",
+        "epsilon_used",
+        "samples_used",
     )
     rows = (
         (
@@ -111,10 +113,17 @@ def plan_csv(visit: Visit) -> Response:
             line.target,
             line.used,
             " ".join(str(k + 1) for k in line.partitions),
+            *_used(plan_view, line),
         )
         for line in plan_view.lines
     )
     return csv_file(f"plan-{plan_view.stream}-{plan_view.window}", columns, rows)
+
+
+def _used(plan_view: PlanView, line: PlanLine) -> tuple[str, int]:
+    """What a PTK trains with: its plan, or more of the window."""
+    given = plan_view.given(line.ptk)
+    return (line.epsilon, line.samples) if given is None else (given.epsilon, given.samples)
 
 
 def plan_svg(visit: Visit) -> Response:

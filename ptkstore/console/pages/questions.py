@@ -3,9 +3,9 @@ address and needs no script.
 
 PTKs are retargeted (``retarget``, ``to``), dropped (``drop``), forked (``fork``, ``name``,
 ``fork_to``) and added (``add``, ``kind``, ``config``, ``add_to``), each as often as one likes;
-``epsilon``, ``delta``, ``composition`` and ``n_max`` are other terms to look at. What is wrong is
-told beside its field. Reasons: VALUE_INVALID, JSON_INVALID, PTK_UNKNOWN, PTK_RETIRED, and those of
-a promise.
+``epsilon``, ``delta``, ``composition`` and ``n_max`` are other terms to look at; ``use`` is what the
+stream would use of its windows, which can be applied. What is wrong is told beside its field.
+Reasons: VALUE_INVALID, JSON_INVALID, PTK_UNKNOWN, PTK_RETIRED, and those of a promise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 from ptklib.encoding.error_fields import field_of
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptkstore.api.changes import AddedPtk, Changes
-from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.stream_spec import USES, StreamSpec
 from ptkstore.api.views import PtkView
 
 __all__ = ["KINDS", "MOST", "TERMS", "Question", "TypedChange", "Wrong"]
@@ -89,6 +89,7 @@ class Question:
     changes: tuple[TypedChange, ...] = ()
     terms: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, Wrong] = field(default_factory=dict)
+    use: str = ""
 
     @classmethod
     def read(cls, pairs: Pairs) -> Question:
@@ -103,12 +104,13 @@ class Question:
         ]
         terms = {name: given[name][0] for name in TERMS if given.get(name, [""])[0]}
         typed = tuple(typed_change for typed_change in typed_changes if not typed_change.blank)
-        return cls(given.get("stream", [""])[0], typed[:MOST], terms, _too_many(typed))
+        use = given.get("use", [""])[0]
+        return cls(given.get("stream", [""])[0], typed[:MOST], terms, _too_many(typed), use)
 
     @property
     def asks(self) -> bool:
         """True where anything would change."""
-        return bool(self.changes or self.terms)
+        return bool(self.changes or self.terms or self.use)
 
     @property
     def is_right(self) -> bool:
@@ -120,7 +122,8 @@ class Question:
         typed = [
             (name, change.values[name]) for change in self.changes for name in KINDS[change.kind]
         ]
-        return [("stream", self.stream), *typed, *self.terms.items()]
+        use = [("use", self.use)] if self.use else []
+        return [("stream", self.stream), *typed, *self.terms.items(), *use]
 
     @property
     def query(self) -> str:
@@ -171,13 +174,16 @@ class Question:
         checked = [
             _checked(change, spec.name, find, often[change.subject]) for change in self.changes
         ]
-        return replace(
-            self, changes=tuple(checked), wrong={**self.wrong, **_wrong_terms(spec, self.terms)}
-        )
+        wrong = {**self.wrong, **_wrong_terms(spec, self.terms)}
+        if self.use and self.use not in USES:
+            told = f"Use must be one of {', '.join(USES)}, got {self.use!r:.40}."
+            wrong["use"] = Wrong(told, "VALUE_INVALID")
+        return replace(self, changes=tuple(checked), wrong=wrong)
 
     def asked(self, find: Callable[[str], PtkView]) -> Changes:
         """For the store. Nothing may be wrong."""
-        return _changes(self.changes, self.terms, find)
+        found = _changes(self.changes, self.terms, find)
+        return replace(found, use={self.stream: self.use}) if self.use else found
 
     def spec(self, spec: StreamSpec, **more: Any) -> StreamSpec:
         """The stream as it would be under the terms.
@@ -186,7 +192,8 @@ class Question:
         """
         wanted: dict[str, Any] = dict(self.terms)
         n_max = int(wanted.pop("n_max", spec.n_max))
-        return replace(spec, policy=replace(spec.policy, **wanted), n_max=n_max, **more)
+        use = self.use or spec.use
+        return replace(spec, policy=replace(spec.policy, **wanted), n_max=n_max, use=use, **more)
 
     def blamed(self, error: SageError) -> Question:
         """With an error of the store beside the field that it is about."""

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from starlette.responses import RedirectResponse, Response
 
 from ptklib.errors import InvalidInput, Refused, SageError
-from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.stream_spec import USES, StreamSpec
 from ptkstore.api.views import PlanView, PtkView, WhatIfView
 from ptkstore.api.views.remedies import Remedy
 from ptkstore.console.page.background import BackgroundWork
@@ -82,6 +82,7 @@ def what_if(visit: Visit) -> Response:
         kinds=visit.session.remember("kinds", _KEPT_SECONDS, visit.store.kinds),
         fields=KINDS,
         compositions=_COMPOSITIONS,
+        uses=USES,
         promise=spec.policy.as_json(),
         known=_known(visit, spec.name),
         told=visit.session.remember(("told", number), _KEPT_SECONDS, lambda: None)
@@ -108,8 +109,9 @@ def apply(visit: Visit) -> Response:
         )
     except (InvalidInput, Refused) as error:
         return _tell(visit, question, _refused(error))
-    deeds = tuple(_deed(change) + _fate(visit, change) for change in question.changes)
-    return _tell(visit, Question(question.stream), Notice("good", "Applied", deeds))
+    deeds = (_deed(change) + _fate(visit, change) for change in question.changes)
+    lines = (*deeds, *_use_told(question))
+    return _tell(visit, Question(question.stream), Notice("good", "Applied", lines))
 
 
 def new_stream(visit: Visit) -> Response:
@@ -189,7 +191,10 @@ def _shown(
         "words": _words(spec, question, found) if planned else (),
         "remedies": [(remedy.text, _tried(question, remedy)) for remedy in then.remedies],
         "difference": changes(now, then) if planned else None,
-        "deeds": [_deed(change) + _instead(visit, change) for change in question.changes],
+        "deeds": [
+            *(_deed(change) + _instead(visit, change) for change in question.changes),
+            *_use_told(question, spec.use),
+        ],
     }
 
 
@@ -198,10 +203,12 @@ def _rows(now: PlanView, then: PlanView) -> list[tuple[str, str, str]]:
 
     def told(plan: PlanView) -> tuple[str, ...]:
         if plan.total_samples is None:
-            return ("–",) * 6
-        window = plan.recommended_window_seconds
+            return ("–",) * 8
+        window, gain = plan.recommended_window_seconds, plan.expected_gain
         return (
             whole(plan.total_samples),
+            whole(plan.surplus_samples) if plan.surplus_samples is not None else "–",
+            f"{plain(round(gain[1] / gain[0], 2))}\u00a0× that of the minimum" if gain else "–",
             duration(window) if window is not None else "–",
             percent(plan.gap, 2) if plan.gap else ("0\u00a0%" if plan.gap is not None else "–"),
             percent(idle_share(plan), 1),
@@ -211,6 +218,8 @@ def _rows(now: PlanView, then: PlanView) -> list[tuple[str, str, str]]:
 
     labels = (
         "Samples held",
+        "Samples used with the surplus",
+        "Loss to expect with the surplus",
         "Window that would be enough",
         "Certified gap",
         "Idle budget",
@@ -241,6 +250,14 @@ def _words(spec: StreamSpec, question: Question, found: WhatIfView) -> tuple[str
         words.append(
             f"A window brings ≈\u00a0{whole(available)}: {percent(then / available)} of them would be used."
         )
+    gain = found.proposed.expected_gain
+    if gain is not None:
+        words.append(
+            f"With the surplus {whole(found.proposed.surplus_samples or 0)} of them are used, and "
+            f"the loss to expect is {plain(round(gain[1] / gain[0], 2))} times that of the minimum."
+        )
+    elif found.proposed.use == "surplus" and not available:
+        words.append("What the surplus gains is known once a window has been counted.")
     promised = amount(str(spec.policy.as_json()["epsilon"]))
     if "epsilon" in question.terms:
         words.append(
@@ -293,6 +310,14 @@ def _window(
         "samples": plan.recommended_samples,
         "name": f"{spec.name[: _LONGEST_NAME - len(short) - 1]}-{short}",
     }
+
+
+def _use_told(question: Question, now: str = "") -> tuple[str, ...]:
+    """What the stream would use of its windows, in words; nothing where that is not asked."""
+    if not question.use:
+        return ()
+    instead = f" instead of the {now}" if now and now != question.use else ""
+    return (f"Use the {question.use} of every window of {question.stream}{instead}",)
 
 
 def _deed(typed_change: TypedChange) -> str:
