@@ -118,6 +118,7 @@ def _spec() -> StreamSpec:
         count_epsilon=_COUNTS,
         window_seconds=86_400,
         block_seconds=21_600,
+        use="minimum",
     )
 
 

@@ -200,3 +200,19 @@ def test_the_project_is_here_or_in_the_store(tmp_path: Path) -> None:
         "outcomes"
     ]
     assert [one["status"] for one in named] == ["UNCHANGED", "UPDATED"]
+
+
+def test_the_use_of_a_stream_follows_the_file_where_it_says_one(
+    store: Store, tmp_path: Path
+) -> None:
+    apply(store, tmp_path, GOOD)
+    assert store.stream("rides").use == "surplus"
+    name = "- name: rides"
+    assert GOOD.count(name) == 1
+    less = GOOD.replace(name, f"{name}\n    use: minimum")
+    assert statuses(apply(store, tmp_path, less))["rides"] == "UPDATED"
+    assert store.stream("rides").use == "minimum"
+    assert statuses(apply(store, tmp_path, less))["rides"] == "UNCHANGED"
+    # Where the file says nothing of it, the stream goes on as it does.
+    assert statuses(apply(store, tmp_path, GOOD))["rides"] == "UNCHANGED"
+    assert store.stream("rides").use == "minimum"

@@ -30,7 +30,7 @@ def run_days(store: Store, *numbers: int) -> None:
 
 
 def test_a_window_gives_states_and_leaves_no_raw_data(tmp_path: Path) -> None:
-    with open_store(tmp_path) as store:
+    with open_store(tmp_path, use="minimum") as store:
         answer = store.register(
             "hour-speed", stream="rides", kind="statistics", config=config(), target=0.1
         )
@@ -67,7 +67,7 @@ def test_a_window_gives_states_and_leaves_no_raw_data(tmp_path: Path) -> None:
 
 
 def test_the_ledger_shows_exactly_the_charges_of_the_plan(tmp_path: Path) -> None:
-    with open_store(tmp_path, policy=Policy(epsilon=1, delta=0)) as store:
+    with open_store(tmp_path, policy=Policy(epsilon=1, delta=0), use="minimum") as store:
         for name, statistic in (("hour-speed", "mean"), ("hour-rides", "count")):
             assert (
                 store.register(

@@ -13,10 +13,15 @@ import pytest
 from ptklib.errors import InvalidInput, Refused
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import TAG_SPACE
+from ptklib.ptks.statistics.ptk import Statistics
 from ptkstore import Store
 from ptkstore.api.changes import Changes
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView
+from ptkstore.engine.plans.memory import least_training_bytes
+from ptkstore.engine.plans.planning import Candidate
+from ptkstore.engine.plans.registrations import unwritten
+from ptkstore.engine.plans.surplus import Held, most_samples
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store, spec
 
 TARGETS = {"mean-1": 0.05, "count-1": 0.02, "mean-2": 0.08, "count-2": 0.01}
@@ -28,6 +33,13 @@ COMPOSITIONS = {
     "gaussian": (Policy(epsilon=1, delta="1e-6", composition="gaussian"), "gaussian"),
 }
 ENOUGH = 9000
+
+
+class Hungry(Statistics):
+    """A kind that holds a kibibyte of every record."""
+
+    def working_bytes(self, records: int) -> int:
+        return super().working_bytes(records) + 1024 * records
 
 
 def made(path: Path, policy: Policy, mechanism: str = "laplace", **changes: Any) -> Store:
@@ -189,3 +201,17 @@ def test_a_stream_from_before_there_was_a_use_takes_the_minimum(tmp_path: Path) 
         assert store.stream("rides").use == "minimum"
         assert not run_day(store, 0).surplus
     assert StreamSpec.from_json(before).use == "surplus"
+
+
+def test_nobody_is_given_more_samples_than_its_worker_has_the_memory_for() -> None:
+    stream = spec()
+    row = unwritten("hungry", "rides", "statistics", config(), 0.1)
+    candidate = Candidate(row, Hungry.from_json(config()))
+    held = Held(200_000, 2, memory_bytes=least_training_bytes(stream, candidate.ptk, 60_000))
+    most = most_samples(stream, candidate, 20_000, 150_000, held)
+    assert most is not None
+    assert 20_000 <= most < 60_000
+    roomy = Held(200_000, 2, memory_bytes=1 << 40)
+    assert most_samples(stream, candidate, 20_000, 150_000, roomy) is None
+    none = Held(200_000, 2, memory_bytes=1)
+    assert most_samples(stream, candidate, 20_000, 150_000, none) == 20_000

@@ -210,3 +210,11 @@ def test_an_entry_point_that_is_no_ptk_of_its_name_is_refused(
 
 def test_the_code_version_is_known() -> None:
     assert state.code_version() != "unknown"
+
+
+def test_what_was_needed_is_certified_where_more_was_used_and_nowhere_else() -> None:
+    plain, rich = make(), make(minimum={"epsilon": "0.1", "samples": 7})
+    assert b"minimum" not in plain.to_bytes()[1]
+    again = State.from_bytes(*rich.to_bytes())
+    assert again.manifest.minimum == {"epsilon": "0.1", "samples": 7}
+    assert (again.digest, again.to_bytes()) == (rich.digest, rich.to_bytes())

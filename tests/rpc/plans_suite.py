@@ -134,6 +134,23 @@ class PlansSuite:
         )
         assert {one.name: (one.status, one.target) for one in store.ptks()} == fates
 
+    def test_what_a_stream_uses_is_looked_at_approved_and_applied(
+        self, store: Store, twin: Store
+    ) -> None:
+        filled(store)
+        assert (store.stream("rides").use, twin.stream("rides").use) == ("surplus", "surplus")
+        found = store.what_if("rides", Changes(use={"rides": "minimum"}))
+        assert (found.current.use, found.proposed.use) == ("surplus", "minimum")
+        store.approve("rides", found.token, request_id="less")
+        assert [one.use for one in (store.stream("rides"), twin.stream("rides"))] == ["minimum"] * 2
+        store.apply(Changes(use={"rides": "surplus"}), request_id="more")
+        assert [one.use for one in twin.streams()] == ["surplus"]
+        wrong = Changes(use={"nowhere": "minimum"})
+        assert reason(Refused, lambda: store.apply(wrong)) == "STREAM_UNKNOWN"
+        nonsense = Changes(use={"rides": "everything"})
+        assert reason(InvalidInput, lambda: store.apply(nonsense)) == "CHANGE_INVALID"
+        assert store.what_if("rides", Changes()).token == ""
+
     def test_a_promise_is_looked_at_and_never_approved(self, store: Store) -> None:
         filled(store)
         loose = {"hour-speed": 0.4}

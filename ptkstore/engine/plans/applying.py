@@ -22,7 +22,7 @@ from ptklib import registry
 from ptklib.encoding.error_fields import about, inside
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import AddedPtk, Changes
-from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.stream_spec import USES, StreamSpec
 from ptkstore.api.views import AppliedView, Registration
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answers_of, within_memory
@@ -132,6 +132,8 @@ def _require_sound(changes: Changes) -> None:
         raise InvalidInput(
             "CHANGE_INVALID", "what a stream promises never changes: make another stream"
         )
+    if not all(use in USES for use in changes.use.values()):
+        raise InvalidInput("CHANGE_INVALID", f"use must be one of {', '.join(USES)}", field="use")
     named = [*(new.name for new in changes.add), *changes.remove]
     named += [*{**changes.retarget, **changes.reconfigure}]
     streams = [spec.name for spec in changes.streams]

@@ -33,7 +33,7 @@ from ptkstore.api.views import PlanView, SurplusLine
 from ptkstore.engine.plans.memory import most_in_slice, most_in_window, training_bytes
 from ptkstore.engine.plans.planning import Candidate, charge_delta, offers_of, records_per_unit
 
-__all__ = ["Held", "richer_plan", "with_surplus"]
+__all__ = ["Held", "most_samples", "richer_plan", "with_surplus"]
 
 # A tenth more from one epsilon to the next, beside the levels of profiles.
 _FINE = 45
@@ -124,7 +124,7 @@ def _curve(
     unused = (0,) * privacy_filter.width
     allowed = tuple(rung for rung in rungs if share is None or admits(share, unused, rung.demand))
     return Curve(
-        candidate.row.name, offers, allowed, _fitting(spec, candidate, least, samples, held)
+        candidate.row.name, offers, allowed, most_samples(spec, candidate, least, samples, held)
     )
 
 
@@ -143,7 +143,7 @@ def _rungs(ptk: Ptk, privacy_filter: Filter, delta: Fraction, units: int) -> tup
     return tuple(found)
 
 
-def _fitting(
+def most_samples(
     spec: StreamSpec, candidate: Candidate, least: int, samples: int, held: Held
 ) -> int | None:
     """The most samples that a worker has the memory for, at least those of the plan; None where that

@@ -34,7 +34,11 @@ class Assigned:
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""
-        return asdict(self) | {"ranges": [[str(start), str(stop)] for start, stop in self.ranges]}
+        body = asdict(self) | {"ranges": [[str(start), str(stop)] for start, stop in self.ranges]}
+        if self.minimum is None:
+            # As it is in cycles from before there was one.
+            del body["minimum"]
+        return body
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Assigned:
