@@ -11,9 +11,9 @@ alone, so it is free. Out: a plan of the same form, or None where nothing is gai
   samples, which buys short windows with high epsilons: where the window is held anyway, less epsilon
   on far more samples keeps the same promise and leaves room for others.
 * *Exposure* is that of the window, which holds these records in any case.
-* *The ledger.* Both starts are filled in main coordinates of the filter, one at a time, the
-  plan's own first; the best is kept. **Nothing is returned that `Filter.admits` refuses** at any
-  partition, on top of the loss there, for the filter and every quota.
+* *The ledger.* Both starts are filled in main coordinates of the filter, one at a time (the kept
+  start in the plan's own alone), and the best is kept. **Nothing is returned that `Filter.admits`
+  refuses** at any partition, on top of the loss there, for the filter and every quota.
 
 The spread start is preferred unless the other is better by more than `WORTH`: near-ties do not
 change the plan from window to window.
@@ -39,6 +39,8 @@ from ptklib.privacy.filters import Filter
 __all__ = ["WORTH", "Expected", "Guard", "Richer", "enrich", "expected_of"]
 
 WORTH = 0.01
+# With more PTKs than `FEW` about so many coordinates are tried besides the plan's own.
+FEW, TRIED = 32, 4
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def enrich(
     before = expected_of(curves, plan)
     main = usable_coordinates(guards[0].privacy_filter, guards[0].loss)
     found: list[tuple[float, int, int, Layout]] = []
-    for place, one in enumerate(sorted(main, key=lambda c: (c != coordinate, c))):
+    for place, one in enumerate(_tried(main, coordinate, len(curves))):
         room = _room(guards, one)
         wide = spread(room, curves, samples)
         if wide is not None:
@@ -109,6 +111,13 @@ def expected_of(curves: Sequence[Curve], plan: Plan) -> dict[str, float]:
     """The loss to expect of every PTK of a plan, as a share of its target."""
     by_id = {curve.id: curve for curve in curves}
     return {one.id: by_id[one.id].loss_at(one.level, one.samples) for one in plan.assignments}
+
+
+def _tried(main: Sequence[int], coordinate: int, count: int) -> list[int]:
+    """The coordinates to fill in: the plan's own and all others, or some all over with many PTKs."""
+    others = [one for one in main if one != coordinate]
+    step = 1 if count <= FEW else max(1, len(others) // TRIED)
+    return [coordinate, *others[::step]]
 
 
 def _room(guards: Sequence[Guard], coordinate: int) -> Room:

@@ -29,6 +29,8 @@ __all__ = ["LEAST_GAIN", "REST", "kept", "spread"]
 LEAST_GAIN = 1e-3
 # The rest of the window in so many parts: a range of tags for each.
 REST = 4
+# With more PTKs and partitions than this, PTKs get partitions of the rest alone.
+MOST_PAIRS = 20_000
 
 
 def spread(room: Room, curves: Sequence[Curve], samples: int) -> Layout | None:
@@ -75,10 +77,14 @@ def _parts(whole: int, count: int) -> list[int]:
 
 def _widen_all(layout: Layout) -> None:
     """More samples at the same epsilon, one partition after the other."""
+    count, places = len(layout.curves), range(len(layout.sizes))
+    if count * len(places) > MOST_PAIRS:
+        # The rest of the window is what there is to gain.
+        places = places[-REST:]
     queue = [
         (*_worth(layout, number, place), number, place)
-        for number in range(len(layout.curves))
-        for place in range(len(layout.sizes))
+        for number in range(count)
+        for place in places
         if place not in layout.places[number]
     ]
     heapq.heapify(queue)
