@@ -37,6 +37,8 @@ __all__ = ["Held", "most_samples", "richer_plan", "with_surplus"]
 
 # A tenth more from one epsilon to the next, beside the levels of profiles.
 _FINE = 45
+# With more PTKs than this, PTKs are given levels of their profiles alone: what these cost is known.
+_MANY = 1000
 _DOOR = "door:ptk"
 
 
@@ -70,10 +72,22 @@ def richer_plan(
         return None
     samples = held.available(spec)
     by_name = {candidate.row.name: candidate for candidate in candidates}
-    curves = [
-        _curve(spec, privacy_filter, by_name[assignment.id], assignment.samples, samples, held)
-        for assignment in settled.plan.assignments
-    ]
+    many = len(settled.plan.assignments) > _MANY
+    curves = []
+    for assignment in settled.plan.assignments:
+        candidate = by_name[assignment.id]
+        rungs = (
+            _profiled(spec, privacy_filter, candidate)
+            if many
+            else _rungs(
+                candidate.ptk,
+                privacy_filter,
+                charge_delta(spec, candidate.ptk),
+                records_per_unit(spec),
+            )
+        )
+        most = most_samples(spec, candidate, assignment.samples, samples, held)
+        curves.append(_curve(spec, privacy_filter, candidate, rungs, most))
     guards = [Guard(privacy_filter, tuple(loss))]
     if _DOOR in spec.quotas:
         # Nobody else comes by this door: nothing of it is used at the tags of plans.
@@ -107,25 +121,22 @@ def _curve(
     spec: StreamSpec,
     privacy_filter: Filter,
     candidate: Candidate,
-    least: int,
-    samples: int,
-    held: Held,
+    rungs: tuple[Rung, ...],
+    most: int | None,
 ) -> Curve:
-    """What a PTK may be given: no rung beyond its own quota, no more samples than fit the memory."""
+    """What a PTK may be given: no rung beyond its own quota."""
     offers = offers_of(spec, privacy_filter, candidate).offers
-    rungs = _rungs(
-        candidate.ptk,
-        privacy_filter,
-        charge_delta(spec, candidate.ptk),
-        records_per_unit(spec),
-    )
     quota = spec.quotas.get(f"ptk:{candidate.row.name}")
     share = None if quota is None else privacy_filter.scaled(quota)
     unused = (0,) * privacy_filter.width
-    allowed = tuple(rung for rung in rungs if share is None or admits(share, unused, rung.demand))
-    return Curve(
-        candidate.row.name, offers, allowed, most_samples(spec, candidate, least, samples, held)
-    )
+    allowed = (rung for rung in rungs if share is None or admits(share, unused, rung.demand))
+    return Curve(candidate.row.name, offers, tuple(allowed), most)
+
+
+def _profiled(spec: StreamSpec, privacy_filter: Filter, candidate: Candidate) -> tuple[Rung, ...]:
+    """The levels of its profile."""
+    offers = offers_of(spec, privacy_filter, candidate).offers
+    return tuple(Rung(offer.level, offer.demand) for offer in offers)
 
 
 @lru_cache(maxsize=4096)
