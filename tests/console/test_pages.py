@@ -65,7 +65,9 @@ def test_the_numbers_are_those_of_the_store(embedded: Running, store: Store) -> 
         promised = store.profile(line.ptk).promised
         assert promised is not None
         found = re.search(
-            rf"{line.ptk} ([\d.]+) ([\d,]+) \S+ % ([\d.]+) ≤ ([\d.]+) ([\d.]+) % (\d+)", page
+            rf"{line.ptk} ([\d.]+) ([\d,]+) \S+ % ([\d.]+) ≤ ([\d.]+) ([\d.]+) % (\d+)"
+            r" ([\d.]+) ([\d,]+)",
+            page,
         )
         assert found is not None, line.ptk
         assert float(found[1]) == float(line.epsilon)
@@ -74,6 +76,10 @@ def test_the_numbers_are_those_of_the_store(embedded: Running, store: Store) -> 
         assert float(found[4]) == pytest.approx(float(promised), rel=1e-5)
         assert float(found[5]) == pytest.approx(100 * line.used, abs=0.051)
         assert int(found[6]) == len(line.partitions)
+        given = plan.given(line.ptk)
+        assert given is not None
+        assert float(found[7]) == float(given.epsilon)
+        assert int(found[8].replace(",", "")) == given.samples
 
 
 def test_the_plan_tells_what_changed_and_who_is_left_out(running: Running) -> None:

@@ -108,6 +108,23 @@ def test_both_plans_and_their_difference(running: Running, store: Store) -> None
     assert len(set(colours[0].values())) == len(colours[0])
 
 
+def test_the_use_of_windows_is_asked_and_applied(changing: tuple[Store, Running]) -> None:
+    store, running = changing
+    assert store.stream("rides").use == "surplus"
+    client = running.signed_in()
+    asked = client.get("what-if?stream=rides&use=minimum")
+    text = words(asked.text)
+    assert asked.status == 200
+    assert "Loss to expect with the surplus" in text
+    assert "Use the minimum of every window of rides instead of the surplus" in text
+    sent = client.post("what-if-apply", hidden(asked, "what-if-apply"))
+    assert "Use the minimum of every window of rides" in follow(client, sent)
+    assert store.stream("rides").use == "minimum"
+    wrong = client.get("what-if?stream=rides&use=everything")
+    assert wrong.status == 400
+    assert "Use must be one of minimum, surplus" in words(wrong.text)
+
+
 def test_nothing_is_touched_by_asking(changing: tuple[Store, Running]) -> None:
     store, running = changing
     before, events = fates(store), len(store.events(limit=1000))
