@@ -93,6 +93,7 @@ def plan_csv(visit: Visit) -> Response:
     plan_view = visit.store.plan(visit.asked("stream"))
     if plan_view is None:
         raise _no_plan()
+    given = {line.ptk: line for line in plan_view.surplus}
     columns = (
         "ptk",
         "epsilon",
@@ -113,17 +114,12 @@ def plan_csv(visit: Visit) -> Response:
             line.target,
             line.used,
             " ".join(str(k + 1) for k in line.partitions),
-            *_used(plan_view, line),
+            given[line.ptk].epsilon if line.ptk in given else line.epsilon,
+            given[line.ptk].samples if line.ptk in given else line.samples,
         )
         for line in plan_view.lines
     )
     return csv_file(f"plan-{plan_view.stream}-{plan_view.window}", columns, rows)
-
-
-def _used(plan_view: PlanView, line: PlanLine) -> tuple[str, int]:
-    """What a PTK trains with: its plan, or more of the window."""
-    given = plan_view.given(line.ptk)
-    return (line.epsilon, line.samples) if given is None else (given.epsilon, given.samples)
 
 
 def plan_svg(visit: Visit) -> Response:
@@ -142,10 +138,10 @@ def plan_png(visit: Visit) -> Response:
 
 def _picture(visit: Visit) -> tuple[str, str]:
     stream = visit.asked("stream")
-    found = visit.store.plan_picture(stream)
-    if found is None:
+    picture = visit.store.plan_picture(stream)
+    if picture is None:
         raise _no_plan()
-    return stream, found
+    return stream, picture
 
 
 def _no_plan() -> Refused:
