@@ -250,13 +250,13 @@ def _words(spec: StreamSpec, question: Question, answer: WhatIfView) -> tuple[st
         words.append(
             f"A window brings ≈\u00a0{whole(available)}: {percent(then / available)} of them would be used."
         )
-    gain = found.proposed.expected_gain
+    gain = answer.proposed.expected_gain
     if gain is not None:
         words.append(
-            f"With the surplus {whole(found.proposed.surplus_samples or 0)} of them are used, and "
+            f"With the surplus {whole(answer.proposed.surplus_samples or 0)} of them are used, and "
             f"the loss to expect is {plain(round(gain[1] / gain[0], 2))} times that of the minimum."
         )
-    elif found.proposed.use == "surplus" and not available:
+    elif answer.proposed.use == "surplus" and not available:
         words.append("What the surplus gains is known once a window has been counted.")
     promised = amount(str(spec.policy.as_json()["epsilon"]))
     if "epsilon" in question.terms:
