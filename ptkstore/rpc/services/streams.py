@@ -29,7 +29,7 @@ class StreamService:
         self._parts = parts
         self._appender = appender
         self._runner = runner
-        self._known: dict[str, stream_pb2.Stream] = {}
+        self._known: dict[tuple[str, str], stream_pb2.Stream] = {}
 
     def create_stream(
         self, request: stream_pb2.CreateStreamRequest, call: Call
@@ -102,11 +102,11 @@ class StreamService:
         return answer
 
     def _message(self, spec: StreamSpec) -> stream_pb2.Stream:
-        # A specification never changes, and spelling it out takes longer than all the rest.
+        # Of a specification only its use changes, and spelling it out takes longer than all the rest.
         message = stream_pb2.Stream()
         message.CopyFrom(
-            self._known.get(spec.name)
-            or self._known.setdefault(spec.name, stream_message(spec, None))
+            self._known.get((spec.name, spec.use))
+            or self._known.setdefault((spec.name, spec.use), stream_message(spec, None))
         )
         watermark = moment(self._parts.watermark_ms(spec.name))
         assert watermark is not None
