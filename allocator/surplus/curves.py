@@ -17,7 +17,7 @@ does not rise in e.
 were measured: this is post-processing, and no data is looked at. *What it is not:* a promise. It
 only says where more helps most; measured kinds have a floor that no profile knows.
 
-*The promise.* `Curve.keeps` says which (e, n) keep the target: those beyond a profiled point in both,
+*The promise.* `LossCurve.keeps` says which (e, n) keep the target: those beyond a profiled point in both,
 e >= e_j and n >= n_j. More budget does no harm because adding the noise of e_j would reach the target
 as well (`profiler.analytic`); more samples because n_j is the least number for which the profile's
 bound holds, and bounds fall in n. Only profiled points count here, never the model.
@@ -36,7 +36,7 @@ from allocator.admission.coordinates import Offer
 from ptklib.privacy.amounts import exact
 from ptklib.privacy.filters import Demand
 
-__all__ = ["Curve", "Rung"]
+__all__ = ["LossCurve", "Rung"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Rung:
 
 
 @dataclass(frozen=True)
-class Curve:
+class LossCurve:
     """One PTK: what its profile promises (``offers``), which epsilons it may be given (``rungs``, by
     rising epsilon), and the most samples it may train on.
     """

@@ -7,7 +7,7 @@ alone, so it is free. Out: a plan of the same form, or None where nothing is gai
 
 * *One charge per point.* Every PTK has one epsilon and disjoint partitions, as before.
 * *The promise.* For every PTK there is a level of its profile that it has at least, on at least the
-  samples that the level needs (`Curve.keeps`). That level may be another than in the plan of fewest
+  samples that the level needs (`LossCurve.keeps`). That level may be another than in the plan of fewest
   samples, which buys short windows with high epsilons: where the window is held anyway, less epsilon
   on far more samples keeps the same promise and leaves room for others.
 * *Exposure* is that of the window, which holds these records in any case.
@@ -31,7 +31,7 @@ import numpy as np
 from allocator.admission.coordinates import roles, room_of, usable_coordinates
 from allocator.admission.peak import members_of, peak_of
 from allocator.plan import Plan
-from allocator.surplus.curves import Curve
+from allocator.surplus.curves import LossCurve
 from allocator.surplus.filling import kept, spread
 from allocator.surplus.layout import Layout, Room
 from ptklib.privacy.filters import Filter
@@ -73,7 +73,7 @@ class Richer:
 
 def enrich(
     guards: Sequence[Guard],
-    curves: Sequence[Curve],
+    curves: Sequence[LossCurve],
     plan: Plan,
     coordinate: int,
     samples: int,
@@ -107,7 +107,7 @@ def enrich(
     return None
 
 
-def expected_of(curves: Sequence[Curve], plan: Plan) -> dict[str, float]:
+def expected_of(curves: Sequence[LossCurve], plan: Plan) -> dict[str, float]:
     """The loss to expect of every PTK of a plan, as a share of its target."""
     by_id = {curve.id: curve for curve in curves}
     return {one.id: by_id[one.id].loss_at(one.level, one.samples) for one in plan.assignments}

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from allocator.plan import Plan
-from allocator.surplus.curves import Curve
+from allocator.surplus.curves import LossCurve
 from allocator.surplus.layout import Layout, Room
 
 __all__ = ["LEAST_GAIN", "REST", "kept", "spread"]
@@ -33,7 +33,7 @@ REST = 4
 MOST_PAIRS = 20_000
 
 
-def spread(room: Room, curves: Sequence[Curve], samples: int) -> Layout | None:
+def spread(room: Room, curves: Sequence[LossCurve], samples: int) -> Layout | None:
     """One partition of so many samples for all; None where not all keep their promises on it."""
     lowest = []
     for curve in curves:
@@ -50,7 +50,7 @@ def spread(room: Room, curves: Sequence[Curve], samples: int) -> Layout | None:
     return layout
 
 
-def kept(room: Room, curves: Sequence[Curve], plan: Plan, samples: int) -> Layout | None:
+def kept(room: Room, curves: Sequence[LossCurve], plan: Plan, samples: int) -> Layout | None:
     """The plan of fewest samples, filled up to so many; None where a quota does not allow it."""
     by_id = {assignment.id: assignment for assignment in plan.assignments}
     sizes = [partition.samples for partition in plan.partitions]

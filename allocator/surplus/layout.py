@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from allocator.plan import Assignment, Partition, Plan
-from allocator.surplus.curves import Curve
+from allocator.surplus.curves import LossCurve
 
 __all__ = ["Layout", "Room"]
 
@@ -25,11 +25,11 @@ class Room:
     side: int | None = None
     most_beside: int = 0
 
-    def demand(self, curve: Curve, rung: int) -> int:
+    def demand(self, curve: LossCurve, rung: int) -> int:
         """What a rung demands in the main coordinate."""
         return curve.rungs[rung].demand[self.main]
 
-    def beside(self, curve: Curve, rung: int) -> int:
+    def beside(self, curve: LossCurve, rung: int) -> int:
         """What it demands in the side coordinate."""
         return 0 if self.side is None else curve.rungs[rung].demand[self.side]
 
@@ -41,7 +41,7 @@ class Layout:
     """
 
     room: Room
-    curves: Sequence[Curve]
+    curves: Sequence[LossCurve]
     sizes: list[int]
     rungs: list[int]
     places: list[set[int]]

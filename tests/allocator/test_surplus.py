@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from allocator.admission.coordinates import Settled
 from allocator.admission.settling import settle_many
 from allocator.admission.single import Offer, PtkOffers
-from allocator.surplus.curves import Curve, Rung
+from allocator.surplus.curves import LossCurve, Rung
 from allocator.surplus.enriching import Guard, Richer, enrich
 from allocator.surplus.verify import faults_of_surplus
 from ptklib.errors import InvalidInput
@@ -47,7 +47,7 @@ class Case:
     privacy_filter: Filter
     loss: Demand
     ptks: Sequence[PtkOffers]
-    curves: Sequence[Curve]
+    curves: Sequence[LossCurve]
     settled: Settled
 
     @property
@@ -86,7 +86,7 @@ def case(
     loss = privacy_filter.demand(cost("0.05", seed))
     ptks = offers(privacy_filter, cost, seed, ptks=count)
     curves = [
-        Curve(ptk.id, ptk.offers, rungs(privacy_filter, cost, number))
+        LossCurve(ptk.id, ptk.offers, rungs(privacy_filter, cost, number))
         for number, ptk in enumerate(ptks)
     ]
     return Case(
@@ -161,7 +161,7 @@ def test_nothing_is_richer_than_the_plan_where_nothing_is_left() -> None:
     ptks = [PtkOffers("only", offered)]
     settled = settle_many(privacy_filter, (0, 0), ptks, seconds=0.02)
     assert settled.coordinate is not None
-    curve = Curve("only", offered, (Rung("0.1", demand),))
+    curve = LossCurve("only", offered, (Rung("0.1", demand),))
     guards = [Guard(privacy_filter, (0, 0))]
     assert enrich(guards, [curve], settled.plan, settled.coordinate, 1000) is None
     assert enrich(guards, [curve], settled.plan, settled.coordinate, 999) is None
@@ -189,7 +189,7 @@ def test_budget_is_not_spent_where_more_does_not_help() -> None:
         return privacy_filter.demand(PureCost(epsilon=level))
 
     flat = tuple(Offer(level, 500, demand(level)) for level in ("0.05", "0.1", "0.3"))
-    curve = Curve("flat", flat, tuple(Rung(level, demand(level)) for level in FINE))
+    curve = LossCurve("flat", flat, tuple(Rung(level, demand(level)) for level in FINE))
     settled = settle_many(privacy_filter, (0, 0), [PtkOffers("flat", flat)], seconds=0.02)
     assert settled.coordinate is not None
     richer = enrich(
@@ -225,7 +225,7 @@ def test_the_expected_loss_falls_with_samples_and_epsilon_and_is_the_target_on_t
     levels = sorted((level for level, _ in points), key=Fraction)
     sizes = sorted((size for _, size in points), reverse=True)
     offered = tuple(Offer(level, size, (1,)) for level, size in zip(levels, sizes, strict=True))
-    curve = Curve("any", offered, tuple(Rung(level, (1,)) for level in FINE))
+    curve = LossCurve("any", offered, tuple(Rung(level, (1,)) for level in FINE))
     for offer in offered:
         rung = curve.rung_of(offer.level)
         assert rung is not None

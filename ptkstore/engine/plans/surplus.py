@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from allocator.admission.coordinates import Settled, admits
-from allocator.surplus.curves import Curve, Rung
+from allocator.surplus.curves import LossCurve, Rung
 from allocator.surplus.enriching import Guard, Richer, enrich
 from profiler.levels import privacy_levels
 from ptklib.errors import InvalidInput
@@ -123,14 +123,14 @@ def _curve(
     candidate: Candidate,
     rungs: tuple[Rung, ...],
     most: int | None,
-) -> Curve:
+) -> LossCurve:
     """What a PTK may be given: no rung beyond its own quota."""
     offers = offers_of(spec, privacy_filter, candidate).offers
     quota = spec.quotas.get(f"ptk:{candidate.row.name}")
     share = None if quota is None else privacy_filter.scaled(quota)
     unused = (0,) * privacy_filter.width
     allowed = (rung for rung in rungs if share is None or admits(share, unused, rung.demand))
-    return Curve(candidate.row.name, offers, tuple(allowed), most)
+    return LossCurve(candidate.row.name, offers, tuple(allowed), most)
 
 
 def _profiled(spec: StreamSpec, privacy_filter: Filter, candidate: Candidate) -> tuple[Rung, ...]:
