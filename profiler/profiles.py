@@ -39,16 +39,20 @@ from profiler.measuring.measure import (
     measure,
 )
 from profiler.measuring.pieces import Piece, price_at
-from profiler.measuring.schedule import ProfileTerms, Schedule, schedule
+from profiler.measuring.schedule import Schedule, schedule
 from profiler.measuring.tasks import Noise, SystemNoise, check_losses
+from profiler.measuring.terms import ProfileTerms
 from ptklib.errors import Refused
 from ptklib.privacy.amounts import Number, epsilon_exact
 from ptklib.privacy.costs import Cost
 from ptklib.ptk import Ptk
 
-__all__ = ["MEASURED_SOURCE", "MeasuredProfile", "measured_profile"]
+__all__ = ["CERTIFIES", "MEASURED_SOURCE", "MeasuredProfile", "measured_profile"]
 
 MEASURED_SOURCE = "measured"
+# What a profile is evidence of: that a state trained as planned keeps the target. One that does not
+# say so was measured by an older rule, for the risk of one witness.
+CERTIFIES = "retraining"
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class MeasuredProfile:
         """Plain JSON values, without states."""
         return {
             "profile": self.profile.as_json(),
+            "certifies": CERTIFIES,
             "results": [result.as_json() for result in self.results],
             "curve": None if self.curve is None else self.curve.as_json(),
             "band": [self._ends(level) for level in self.profile.levels],
@@ -106,7 +111,6 @@ def measured_profile(
     count: int = MEASURED,
     highest: Number | None = None,
     noise: Noise | None = None,
-    ahead: int = 1,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     known: Mapping[Fraction, LevelResult] | None = None,
@@ -134,7 +138,7 @@ def measured_profile(
         return _profile(plan, grid, _all(todo, REFUSED, refusal.reason, known))
     try:
         results = _stages(
-            ptk, plan, bench, noise or SystemNoise(), known, ahead, progress, cancelled, finished
+            ptk, plan, bench, noise or SystemNoise(), known, progress, cancelled, finished
         )
     finally:
         # What was opened stays charged; the bench knows what that is.
@@ -148,7 +152,6 @@ def _stages(
     bench: Bench,
     noise: Noise,
     known: Mapping[Fraction, LevelResult],
-    ahead: int,
     progress: Progress | None,
     cancelled: Callable[[], bool] | None,
     finished: Callable[[LevelResult], None] | None,
@@ -166,7 +169,6 @@ def _stages(
             bench,
             noise,
             first=first,
-            ahead=ahead,
             progress=progress,
             cancelled=cancelled,
             finished=finished,
@@ -188,6 +190,17 @@ def _stages(
     return [results[level] for level in levels]
 
 
+def _scaled(level: Fraction, results: Sequence[LevelResult]) -> int | None:
+    """Below the lowest measured level, where that was reached: as many times more samples as the
+    level is lower. Noise is in proportion to 1/(epsilon n), so it stays as it is, and more samples
+    make the sampling error no larger.
+    """
+    lowest = results[0]
+    if level >= lowest.level or lowest.status != REACHED or lowest.samples is None:
+        return None
+    return math.ceil(lowest.samples * lowest.level / level)
+
+
 def _all(
     levels: Sequence[Fraction], status: str, reason: str, known: Mapping[Fraction, LevelResult]
 ) -> list[LevelResult]:
@@ -200,7 +213,8 @@ def _profile(
 ) -> MeasuredProfile:
     """Fit what was measured.
 
-    Samples: witnessed where measured, the curve lifted to what was witnessed elsewhere, falling.
+    Samples: certified where measured, between these the curve lifted to what was certified, below
+    them in proportion (`_scaled`); falling.
     """
     curve = curves.fit(curves.points_of(results))
     witnessed = {result.level: result.samples for result in results if result.samples is not None}
@@ -208,6 +222,7 @@ def _profile(
     for level in grid:
         safe = curve.safe(level) if curve is not None else None
         samples = witnessed.get(level) or (None if safe is None else math.ceil(safe))
+        samples = samples or _scaled(level, results)
         before = kept[-1] if kept else None
         kept.append(
             before if samples is None else samples if before is None else min(samples, before)

@@ -29,7 +29,7 @@ from benchmarks.bars import Bar, at_least, at_most
 from profiler.analytic import profile
 from profiler.curve import Curve, fit, points_of
 from profiler.grid import chosen
-from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.terms import ProfileTerms
 
 __all__ = ["closed", "curves"]
 

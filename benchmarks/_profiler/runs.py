@@ -11,7 +11,8 @@ from benchmarks._profiler.problems import Problem
 from profiler.grid import chosen
 from profiler.measuring.bench import MemoryBench
 from profiler.measuring.measure import LevelResult
-from profiler.measuring.schedule import ProfileTerms, schedule
+from profiler.measuring.schedule import schedule
+from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MeasuredProfile, measured_profile
 from ptklib.privacy.amounts import epsilon_exact
 

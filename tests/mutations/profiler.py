@@ -108,7 +108,7 @@ OF_PROFILER: list[Mutation] = [
             "profiler: every look at the whole price",
             "(1 - _COUNT_PART - read_part) / looks",
             "(1 - _COUNT_PART - read_part)",
-            "test_every_training_has_a_piece_of_its_own_and_looks_share_one",
+            "test_the_worst_case_is_the_sum_of_what_may_run",
         ),
         (
             "profiler: every reading at the price of all",
@@ -144,14 +144,14 @@ OF_PROFILER: list[Mutation] = [
         ),
         (
             "profiler: a user's records for one",
-            "promised) / records_per_unit",
-            "promised)",
+            "float(target)) / records_per_unit",
+            "float(target))",
             "test_more_looks_and_larger_units_ask_for_more",
         ),
         (
-            "profiler: the centre at what is promised",
-            "UNIT * Fraction(7, 4)))",
-            "UNIT * Fraction(2)))",
+            "profiler: the rate of a looser target",
+            "_rate(centre / UNIT, float(target))",
+            "_rate(centre / UNIT, min(0.99, float(target) * 1.5))",
             "test_the_upper_test_rarely_passes_what_it_must_not",
         ),
         (

@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from benchmarks._profiler.ptks import Mean, _column
 from profiler.measuring import schedule as scheduling
 from profiler.measuring.bench import MemoryBench
-from profiler.measuring.bounds import UNIT, lower_centre, upper_centre
+from profiler.measuring.bounds import UNIT, lower_centre
 from profiler.measuring.pieces import Piece, parts_of, price_at
-from profiler.measuring.schedule import Prices, ProfileTerms, Schedule, schedule
+from profiler.measuring.schedule import Schedule, schedule
 from profiler.measuring.tasks import Answer, LookTask, Task
+from profiler.measuring.terms import Prices, ProfileTerms
 from profiler.profiles import measured_profile
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
@@ -95,7 +96,7 @@ class Overlapping(WatchingBench):
     """
 
     def _held(self, piece: Piece) -> tuple[pa.RecordBatch, ...]:
-        first = plan().levels[0].trains[0][0].piece
+        first = plan().levels[0].trains[1].charges[0].piece
         return super()._held(first if "/train-" in piece.name else piece)
 
     def reads(self, task: Task, piece: Piece) -> bool:
@@ -139,7 +140,7 @@ def score(whole: Schedule, answers: Iterable[tuple[Task, Answer]], looked_at: in
     level, terms = whole.levels[0], whole.terms
     assert level.lower is not None
     train = LaplaceRelease(epsilon=level.level, sensitivity=1)
-    upper, lower = upper_centre(terms.target), lower_centre(terms.target)
+    upper, lower = level.test.centre, lower_centre(terms.target)
     found = 0.0
     for task, answer in answers:
         if isinstance(task, LookTask):

@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 from profiler.cache import cache_key, reused
-from profiler.measuring.measure import LevelResult
-from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.measure import NOT_REACHED, LevelResult
+from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MEASURED_SOURCE
 from profiler.staleness import Made, stale
 from ptklib.privacy.amounts import exact, show
@@ -26,12 +26,15 @@ from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import has_closed_form
+from ptkstore.engine.profiles.terms import certified
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
-__all__ = ["MAX_AGE_WINDOWS", "Earlier", "due", "earlier", "identity"]
+__all__ = ["MAX_AGE_WINDOWS", "Earlier", "due", "earlier", "identity", "rejected_again"]
 
 MAX_AGE_WINDOWS = 30
+# So many times the records are worth another look at a PTK that was not reached.
+_MORE = 2
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,31 @@ def due(parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int) -> dic
             found[row.id] = "NEW"
         elif row.status == "WAITING" or "renew_ms" in last.samples:
             found[row.id] = "ASKED"
+        elif last.source == MEASURED_SOURCE and not certified(last.samples):
+            found[row.id] = "PROMISE_CHANGED"
         elif why := _stale(parts, spec, last, counts):
             found[row.id] = why
+    return found
+
+
+def rejected_again(
+    parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int
+) -> list[rows.PtkRow]:
+    """PTKs that were REJECTED as not reached, though not by so much data as this window has: their
+    part of the profile slice would hold twice as many records.
+    """
+    share, living = Fraction(spec.profile_share), len(due(parts, tx, spec, dp_records))
+    found: list[rows.PtkRow] = []
+    for row in tx.ptks.list(spec.name):
+        last = tx.profiles.latest(row.id, row.config_version, row.target)
+        if row.status != "REJECTED" or last is None or last.source != MEASURED_SOURCE:
+            continue
+        expected = int(dp_records * share / (living + len(found) + 1))
+        before = int(last.samples.get("expected_records", 0))
+        status = last.samples.get("status")
+        older = not certified(last.samples)
+        if status == NOT_REACHED and (older or expected >= _MORE * before):
+            found.append(row)
     return found
 
 
