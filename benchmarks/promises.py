@@ -32,9 +32,9 @@ import pyarrow as pa
 
 from benchmarks._profiler.promised import FAMILIES, Family, blinded
 from benchmarks.bars import Bar, Report, Say, at_least, at_most
+from profiler.fitting import fitted_schedule
 from profiler.levels import privacy_levels
 from profiler.measuring.bench import MemoryBench
-from profiler.measuring.schedule import fitted_schedule
 from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import measured_profile
 

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSED", "SLACK", "Try", "Unrefuted", "unrefuted_heights", "unrefuted_lines"]
+from profiler.measuring.retraining import MISSED
 
-# Of the trainings with n* samples.
-MISSED = 0.05
+__all__ = ["SLACK", "Try", "Unrefuted", "unrefuted_heights", "unrefuted_lines"]
+
 SLACK = 0.5
 _ODD = 0.01
 _ONE_DEGREE, _TWO_DEGREES = 3.84, 5.99

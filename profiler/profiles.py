@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from profiler import curve as curves
 from profiler.analytic import Profile
 from profiler.grid import MEASURED, chosen, first_size
+from profiler.measuring.against import measured_constant
 from profiler.measuring.bench import Bench
+from profiler.measuring.constant import Constant
 from profiler.measuring.measure import (
     CONFIDENCE,
     FAILED,
@@ -67,11 +69,17 @@ class MeasuredProfile:
     curve: curves.Curve | None
     spent: Mapping[Piece, Cost]
     expected_records: int
+    constant: Constant | None = None
 
     @property
     def trainings(self) -> int:
-        """How many DP trainings ran."""
+        """How many DP trainings ran; that of a constant is none of them."""
         return sum(result.trainings for result in self.results)
+
+    @property
+    def vain(self) -> bool:
+        """True when the target is kept by a constant."""
+        return self.constant is not None and self.constant.meets(self.profile.promised)
 
     @property
     def status(self) -> str:
@@ -98,6 +106,7 @@ class MeasuredProfile:
             "status": self.status,
             "trainings": self.trainings,
             "expected_records": self.expected_records,
+            "constant": None if self.constant is None else self.constant.as_json(),
         }
 
 
@@ -129,6 +138,9 @@ def measured_profile(
         plan = schedule(ptk, terms, chosen(grid, count, highest=most), expected_records)
     todo = [level.level for level in plan.levels if level.level not in known]
     charges = [charge for level in todo for charge in plan.at(level).charges]
+    # Told with the highest level: a window that goes on has told it, or does without.
+    held_against = plan.constant if plan.levels[-1].level in todo else None
+    charges += [] if held_against is None else held_against.charges
     wrong = check_losses(ptk, grid[-1], terms.delta) if todo else ""
     if wrong:
         return _profile(plan, grid, _all(todo, FAILED, wrong, known))
@@ -140,10 +152,13 @@ def measured_profile(
         results = _stages(
             ptk, plan, bench, noise or SystemNoise(), known, progress, cancelled, finished
         )
+        looked = results[-1].status in (REACHED, NOT_REACHED)
+        looked = looked and held_against is not None
+        found = measured_constant(ptk, plan, bench, noise or SystemNoise()) if looked else None
     finally:
         # What was opened stays charged; the bench knows what that is.
         bench.release(charges)
-    return _profile(plan, grid, results)
+    return _profile(plan, grid, results, found)
 
 
 def _stages(
@@ -209,7 +224,10 @@ def _all(
 
 
 def _profile(
-    plan: Schedule, grid: Sequence[Fraction], results: Sequence[LevelResult]
+    plan: Schedule,
+    grid: Sequence[Fraction],
+    results: Sequence[LevelResult],
+    constant: Constant | None = None,
 ) -> MeasuredProfile:
     """Fit what was measured.
 
@@ -229,9 +247,11 @@ def _profile(
         )
     charges = {charge.name: charge for charge in plan.charges}
     spent = price_at(
-        charges[name] for result in results for name in result.charged if name in charges
+        [charges[name] for result in results for name in result.charged if name in charges]
+        + [charges[name] for name in (() if constant is None else constant.charged)]
     )
     profile = Profile(
         tuple(grid), tuple(kept), plan.terms.promised, CONFIDENCE, source=MEASURED_SOURCE
     )
-    return MeasuredProfile(profile, tuple(results), curve, spent, plan.expected_records)
+    whole = MeasuredProfile(profile, tuple(results), curve, spent, plan.expected_records)
+    return replace(whole, constant=constant)

@@ -33,7 +33,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.ptk import Arrays, Batches, Ptk, batches_of
 
-__all__ = ["Blinded", "Constant", "ConstantCharges", "constant_charges", "label_of"]
+__all__ = ["RECORDS", "Blinded", "Constant", "ConstantCharges", "constant_charges", "label_of"]
 
 # Records that a constant is learnt from, and the part of the price of all looks that it takes.
 RECORDS = 1000
@@ -50,18 +50,21 @@ def label_of(ptk: Ptk) -> str | None:
 
 @dataclass(frozen=True)
 class Constant:
-    """The loss of the best constant, with the noise of one look; ``error`` is what it may be off by."""
+    """The loss of the best constant, with the noise of one look; ``error`` is what it may be off by.
+    None where it could not be learnt; ``charged`` all the same.
+    """
 
-    risk: float
+    risk: float | None
     error: float
+    charged: tuple[str, ...] = ()
 
     def meets(self, target: Fraction) -> bool:
         """True when a constant keeps the target, for sure."""
-        return self.risk + self.error <= float(target)
+        return self.risk is not None and self.risk + self.error <= float(target)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"risk": self.risk, "error": self.error}
+        return {"risk": self.risk, "error": self.error, "charged": list(self.charged)}
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,12 @@ class ConstantCharges:
 
 
 def constant_charges(
-    ptk: Ptk, terms: ProfileTerms, level: Fraction, validation: Piece, start: Fraction, width: Fraction
+    ptk: Ptk,
+    terms: ProfileTerms,
+    level: Fraction,
+    validation: Piece,
+    start: Fraction,
+    width: Fraction,
 ) -> ConstantCharges:
     """Charges at a level: a training from ``start`` on, and a look at its validation piece."""
     name = f"level {show(level)}"

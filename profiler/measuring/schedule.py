@@ -22,7 +22,7 @@ its doublings and has fewer states to read, or none.
 
 *Small slices.* The highest level has half of the slice, for it is what every plan can use. A level
 gets fewer doublings, fewer states and less validation (a larger margin) where the slice is small;
-`fitted_schedule` measures fewer levels before that costs them their doublings. Where not even a
+`profiler.fitting` measures fewer levels before that costs them their doublings. Where not even a
 coarse validation and two trainings of the first size fit, the schedule of a level is empty and the
 result will be TOO_LITTLE_DATA, at no cost.
 
@@ -36,8 +36,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from profiler.grid import MEASURED, chosen
 from profiler.measuring import bounds
+from profiler.measuring.constant import RECORDS, ConstantCharges, constant_charges, label_of
 from profiler.measuring.pieces import Piece, PieceCost, check_disjoint, parts_of, price_at
 from profiler.measuring.retraining import LEAST_STATES, states_for
 from profiler.measuring.tasks import cost_of_look, look_release, lower_release
@@ -55,14 +55,11 @@ __all__ = [
     "Read",
     "Schedule",
     "Trains",
-    "fitted_schedule",
     "schedule",
 ]
 
 # States whose worst is one number of a reading.
 GROUP = 3
-# A level that may be left out for others to have as many sizes.
-_WANTED_SIZES = 6
 # Validation: the margin is at most this part of the target, and need not be less than that one; of a
 # small slice it takes this share.
 _COARSE, _FINE, _VALIDATION = Fraction(1, 2), Fraction(1, 8), Fraction(2, 5)
@@ -70,6 +67,8 @@ _COARSE, _FINE, _VALIDATION = Fraction(1, 2), Fraction(1, 8), Fraction(2, 5)
 # down to an eighth of it in a slice that has no room.
 _LEAST_STATES = 6
 _READ_SHARES = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8))
+# A constant is learnt where the level has so many times its records.
+_ROOM = 5
 # Sizes that are read at a level, at most.
 READINGS = 4
 # Of the price of all looks, what the number of invalid losses may take, and all readings together.
@@ -143,11 +142,13 @@ class Schedule:
     terms: ProfileTerms
     levels: tuple[LevelSchedule, ...]
     expected_records: int
+    constant: ConstantCharges | None = None
 
     @property
     def charges(self) -> tuple[PieceCost, ...]:
         """Everything that may be charged: reserve it as a whole before anything runs."""
-        return tuple(charge for level in self.levels for charge in level.charges)
+        levels = tuple(charge for level in self.levels for charge in level.charges)
+        return levels if self.constant is None else levels + self.constant.charges
 
     @property
     def worst_case(self) -> dict[Piece, Cost]:
@@ -165,7 +166,8 @@ def schedule(
     ptk: Ptk, terms: ProfileTerms, levels: Sequence[Number], expected_records: int
 ) -> Schedule:
     """Lay out the pieces of all levels: the highest has half of the slice, the others share the
-    rest evenly.
+    rest evenly. A supervised PTK is held against the best constant at the highest level, where there
+    is room (`constant`).
     """
     grid = tuple(epsilon_exact(level, name="level") for level in levels)
     if not grid or list(grid) != sorted(set(grid)):
@@ -173,34 +175,20 @@ def schedule(
             "LEVELS_INVALID", "levels must be epsilons in rising order, at least one"
         )
     half = max(0, expected_records) // min(2, len(grid))
+    told = RECORDS if label_of(ptk) is not None and half >= _ROOM * RECORDS else 0
     found = []
     begin = Fraction(0)
     for level in grid:
-        part = half if level == grid[-1] else half // (len(grid) - 1)
+        part = half - told if level == grid[-1] else half // (len(grid) - 1)
         level_schedule, begin = _level(ptk, terms, level, part, begin, max(1, expected_records))
         found.append(level_schedule)
-    whole = Schedule(terms, tuple(found), expected_records)
+    validation, constant = found[-1].validation, None
+    if told and validation is not None:
+        width = Fraction(told, max(1, expected_records))
+        constant = constant_charges(ptk, terms, grid[-1], validation, begin, width)
+    whole = Schedule(terms, tuple(found), expected_records, constant)
     check_disjoint({charge.piece for charge in whole.charges})
     return whole
-
-
-def fitted_schedule(
-    ptk: Ptk,
-    terms: ProfileTerms,
-    levels: Sequence[Fraction],
-    expected_records: int,
-    count: int = MEASURED,
-) -> Schedule:
-    """A schedule of as many of the levels as have their doublings in the slice, ``count`` at most:
-    lower ones are left out first. Public and DP numbers only.
-    """
-    for few in range(min(count, len(levels)), 1, -1):
-        for first in range(len(levels) - few + 1):
-            plan = schedule(ptk, terms, chosen(levels[first:], few), expected_records)
-            wanted = [min(_WANTED_SIZES, len(terms.sizes(one.level)) or 1) for one in plan.levels]
-            if all(len(one.sizes) >= least for one, least in zip(plan.levels, wanted, strict=True)):
-                return plan
-    return schedule(ptk, terms, levels[-1:], expected_records)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from benchmarks._profiler.problems import problem
 from profiler.analytic import Profile
-from profiler.band import MISSED, SLACK, Try, unrefuted_heights, unrefuted_lines
+from profiler.band import SLACK, Try, unrefuted_heights, unrefuted_lines
 from profiler.cache import cache_key, reused
 from profiler.curve import FORMS, Point, fit
 from profiler.grid import chosen, first_size
 from profiler.levels import privacy_levels
 from profiler.measuring.measure import LevelResult, Look
+from profiler.measuring.retraining import MISSED
 from profiler.measuring.terms import ProfileTerms
 from profiler.research import research_profile
 from profiler.staleness import Made, stale

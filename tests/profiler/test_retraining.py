@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.band import MISSED
 from profiler.measuring.retraining import (
     LEAST_STATES,
+    MISSED,
     MOST_STATES,
     VIOLATIONS,
     lift,

@@ -23,17 +23,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from profiler.fitting import fitted_schedule
 from profiler.grid import MEASURED
 from profiler.levels import privacy_levels
 from profiler.measuring.measure import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
 from profiler.measuring.retraining import lifted
-from profiler.measuring.schedule import Schedule, fitted_schedule
+from profiler.measuring.schedule import Schedule
 from profiler.measuring.tasks import Noise, SystemNoise, lower_release
 from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MEASURED_SOURCE, MeasuredProfile, measured_profile
@@ -47,9 +48,10 @@ from ptkstore.engine.plans.answering import answer_of
 from ptkstore.engine.plans.deciding import decided
 from ptkstore.engine.plans.planning import Candidate, fresh_loss
 from ptkstore.engine.plans.registrations import active, candidate, told
+from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.engine.profiles.bench import LedgerBench, ProfilePlace
 from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity, rejected_again
-from ptkstore.engine.profiles.terms import OLDER, certified, terms_of
+from ptkstore.engine.profiles.terms import OLDER, certified, vain
 from ptkstore.engine.retry import patiently
 from ptkstore.engine.steps.of_ptks import LISTED, ProfiledLevel, ProfiledPtk, ProfileList
 from ptkstore.engine.steps.of_window import Planned, Profiled, Sealed
@@ -355,7 +357,9 @@ class _Part:
         One that trains already keeps its status: the next plan tells.
         """
         if found.status == REACHED:
-            return planned()
+            answer = planned()
+            warned = found.vain and answer.status == "ACTIVE"
+            return replace(answer, reason=vain(found.as_json())) if warned else answer
         reason = f"profile: {found.status}, {found.results[-1].reason}"[:1000]
         if found.status in (NOT_REACHED, RISK_ABOVE_TARGET):
             return Registration(

@@ -13,36 +13,22 @@ from typing import Any
 from profiler.analytic import ANALYTIC
 from profiler.analytic import profile as closed_form
 from profiler.levels import privacy_levels
-from profiler.measuring.terms import Prices, ProfileTerms
 from profiler.profiles import CERTIFIES
 from profiler.sizing import needed_records
 from ptklib.errors import Refused
 from ptklib.privacy.amounts import epsilon_exact, show
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import ProfileView
-from ptkstore.engine.plans.planning import Candidate, charge_delta, records_per_unit
 from ptkstore.engine.plans.registrations import candidate
+from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
-__all__ = ["certified", "profile_view", "renew", "terms_of", "witness"]
+__all__ = ["OLDER", "certified", "profile_view", "renew", "vain", "witness"]
 
 RENEWING = "to be measured again when the next window closes"
 # Of a profile that was measured by the rule before: for one witness, not for the state that trains.
 OLDER = "measured by an older rule: " + RENEWING
-
-
-def terms_of(spec: StreamSpec, one: Candidate) -> ProfileTerms:
-    """What is asked of a profile; prices are shares of the stream's epsilon."""
-    epsilon = Fraction(spec.policy.epsilon)
-    return ProfileTerms.of(
-        repr(one.row.target),
-        epsilon,
-        delta=charge_delta(spec, one.ptk),
-        records_per_unit=records_per_unit(spec),
-        n_max=spec.n_max,
-        prices=Prices.of(epsilon, looks=_looks(spec)),
-    )
 
 
 def profile_view(
@@ -101,17 +87,21 @@ def profile_view(
             for result in body["results"]
         ),
         made_ms=body.get("made_ms", stored.created_ms),
-        reason=RENEWING if "renew_ms" in body else "" if certified(body) else OLDER,
+        reason=RENEWING if "renew_ms" in body else vain(body) if certified(body) else OLDER,
         **told,
     )
 
 
-def _looks(spec: StreamSpec) -> Fraction:
-    """The part of epsilon for looks: there is nothing else at the points of a validation piece but the
-    window's count.
-    """
-    rest = 1 - Fraction(spec.count_epsilon) / Fraction(spec.policy.epsilon)
-    return min(Fraction(3, 4), max(Fraction(1, 2), rest))
+def vain(body: Mapping[str, Any]) -> str:
+    """What to say of a target that the best constant keeps; empty where there is nothing to say."""
+    constant, target = body.get("constant") or {}, Fraction(body["profile"]["promised"])
+    risk = constant.get("risk")
+    if risk is None or risk + constant["error"] > target:
+        return ""
+    return (
+        f"the best constant has a loss of about {risk:.3g}, so this target asks nothing of the inputs: "
+        "ask for less than that"
+    )
 
 
 def certified(body: Mapping[str, Any]) -> bool:
