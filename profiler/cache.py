@@ -19,7 +19,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from profiler.measuring.measure import REACHED, RISK_ABOVE_TARGET, LevelResult
+from profiler.measuring.results import REACHED, RISK_ABOVE_TARGET, LevelResult
 from profiler.measuring.terms import ProfileTerms
 from ptklib.encoding.canonical import canonical
 from ptklib.privacy.amounts import show

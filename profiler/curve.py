@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from profiler.band import Try, Unrefuted, unrefuted_heights, unrefuted_lines
-from profiler.measuring.measure import REACHED, LevelResult
+from profiler.measuring.results import REACHED, LevelResult
 from profiler.measuring.schedule import GROUP
 
 __all__ = ["FORMS", "TOLERANCE", "Curve", "Point", "fit", "points_of"]

@@ -28,7 +28,9 @@ from profiler.grid import MEASURED, chosen, first_size
 from profiler.measuring.against import measured_constant
 from profiler.measuring.bench import Bench
 from profiler.measuring.constant import Constant
-from profiler.measuring.measure import (
+from profiler.measuring.measure import Progress, measure
+from profiler.measuring.pieces import Piece, price_at
+from profiler.measuring.results import (
     CONFIDENCE,
     FAILED,
     NOT_REACHED,
@@ -37,10 +39,7 @@ from profiler.measuring.measure import (
     RISK_ABOVE_TARGET,
     SKIPPED,
     LevelResult,
-    Progress,
-    measure,
 )
-from profiler.measuring.pieces import Piece, price_at
 from profiler.measuring.schedule import Schedule, schedule
 from profiler.measuring.tasks import Noise, SystemNoise, check_losses
 from profiler.measuring.terms import ProfileTerms

@@ -124,6 +124,26 @@ OF_PROFILER: list[Mutation] = [
         ),
     ),
     *within(
+        "profiler/measuring/retraining.py",
+        "tests/profiler/test_retraining.py",
+        (
+            "profiler: few states are planned as many are",
+            "return step / _STEPS",
+            "return 1.0",
+            "test_few_states_are_planned_with_more_samples_and_many_with_as_many",
+        ),
+    ),
+    *within(
+        "profiler/measuring/constant.py",
+        "tests/profiler/test_constant.py",
+        (
+            "profiler: the constant sees the inputs",
+            "if name == label",
+            "if name != ''",
+            "test_inputs_move_nothing_in_what_is_learnt_or_lost",
+        ),
+    ),
+    *within(
         "profiler/measuring/pieces.py",
         "tests/profiler/test_schedule.py",
         (

@@ -21,7 +21,7 @@ from profiler.cache import cache_key, reused
 from profiler.curve import FORMS, Point, fit
 from profiler.grid import chosen, first_size
 from profiler.levels import privacy_levels
-from profiler.measuring.measure import LevelResult, Look
+from profiler.measuring.results import LevelResult, Look
 from profiler.measuring.retraining import MISSED
 from profiler.measuring.terms import ProfileTerms
 from profiler.research import research_profile

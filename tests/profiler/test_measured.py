@@ -18,8 +18,8 @@ import pytest
 from benchmarks._profiler.problems import problem
 from benchmarks._profiler.ptks import Mean
 from profiler.measuring import measure as measuring
-from profiler.measuring.measure import LevelResult
 from profiler.measuring.pieces import check_disjoint, parts_of, price_at
+from profiler.measuring.results import REACHED, LevelResult
 from profiler.measuring.retraining import MOST_STATES, lifted
 from profiler.measuring.schedule import schedule
 from profiler.measuring.tasks import Answer, Task, TrainTask, charges_of
@@ -36,7 +36,7 @@ SECRET = "text 4711"
 def test_a_reachable_target_is_reached_with_a_witness_at_every_level() -> None:
     one = problem("mean", 0.05)
     found = profiled("mean", 0.05, "0.1")
-    assert [result.status for result in found.results] == [measuring.REACHED] * 3
+    assert [result.status for result in found.results] == [REACHED] * 3
     for result in found.results:
         assert result.state is not None
         one.ptk.validate(result.state)
@@ -44,7 +44,7 @@ def test_a_reachable_target_is_reached_with_a_witness_at_every_level() -> None:
     samples = [one for one in found.profile.samples if one is not None]
     assert samples == sorted(samples, reverse=True)
     assert (found.profile.source, float(found.profile.confidence)) == ("measured", 0.95)
-    assert found.status == measuring.REACHED
+    assert found.status == REACHED
 
 
 def test_what_is_planned_is_what_a_training_needs_and_not_what_a_witness_had() -> None:

@@ -32,7 +32,7 @@ import numpy as np
 from profiler.fitting import fitted_schedule
 from profiler.grid import MEASURED
 from profiler.levels import privacy_levels
-from profiler.measuring.measure import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
+from profiler.measuring.results import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
 from profiler.measuring.retraining import lifted
 from profiler.measuring.schedule import Schedule
 from profiler.measuring.tasks import Noise, SystemNoise, lower_release

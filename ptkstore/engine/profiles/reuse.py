@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from profiler.cache import cache_key, reused
-from profiler.measuring.measure import NOT_REACHED, LevelResult
+from profiler.measuring.results import NOT_REACHED, LevelResult
 from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MEASURED_SOURCE
 from profiler.staleness import Made, stale
