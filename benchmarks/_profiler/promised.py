@@ -4,25 +4,40 @@ has one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from examples.ptks.profile import CASES
+from examples.ptks.profile import CASES, Case
+from profiler.measuring.constant import label_of
 from ptklib.ptk import Ptk
+from ptklib.ptks.clusters import Clusters
+from ptklib.ptks.forest import Forest
+from ptklib.ptks.forest.codes import Number
+from ptklib.ptks.vectors import Bounded
 
-__all__ = ["FAMILIES", "Family", "blinded"]
+__all__ = ["Family", "families"]
 
 _KINDS = ("clusters", "covariance", "embeddings", "forest")
+# Public bounds of census columns, and of the city.
+_CENSUS = {
+    "age": (0.0, 100.0),
+    "education_num": (0.0, 16.0),
+    "capital_gain": (0.0, 20_000.0),
+    "hours_per_week": (0.0, 100.0),
+}
+_CITY = {"pickup_longitude": (-74.05, -73.75), "pickup_latitude": (40.6, 40.9)}
 
 
 @dataclass(frozen=True)
 class Family:
-    """A name of `CASES`, or records of a file."""
+    """Made-up records of one of `CASES`, or records of a file and a PTK for them."""
 
     name: str
     records: pa.Table | None = field(default=None, repr=False, compare=False)
@@ -41,10 +56,7 @@ class Family:
     @property
     def label(self) -> str | None:
         """The column that a supervised PTK learns."""
-        if not self.ptk.tags.supervised:
-            return None
-        label = getattr(self.ptk, "label", None)
-        return label if isinstance(label, str) else getattr(label, "column", None)
+        return label_of(self.ptk)
 
     def draw(self, rng: np.random.Generator, rows: int) -> pa.Table:
         """Records; of a file, with replacement."""
@@ -59,26 +71,26 @@ class Family:
 
 
 @cache
-def _case(name: str):  # type: ignore[no-untyped-def]
+def _case(name: str) -> Case:
     return CASES[name]()
 
 
-def FAMILIES(data: Path | None) -> Iterator[Family]:  # noqa: N802
-    """All families: made-up records, and those of files where there are some."""
+def families(data: Path | None) -> Iterator[Family]:
+    """Made-up records of each kind, and those of files where there are some."""
     for kind in _KINDS:
         yield Family(kind)
-    if data is not None:
-        yield from ()
-
-
-def blinded(family: Family, table: pa.Table) -> pa.Table:
-    """Records whose inputs are all alike: what is learnt of them is the best constant."""
-    columns = {}
-    for name in table.column_names:
-        column = table.column(name)
-        one = column if name == family.label else pa.array([column[0].as_py()] * table.num_rows)
-        columns[name] = one
-    return pa.table(columns)
-
-
-Maker = Callable[[], Family]
+    if data is None:
+        return
+    census = pq.read_table(data / "tabular" / "adult.parquet", columns=[*_CENSUS, "income"])
+    income = pc.cast(pc.equal(census.column("income"), ">50K"), pa.int64())
+    columns = {name: pc.cast(census.column(name), pa.float64()) for name in _CENSUS}
+    inputs = tuple(
+        Number(column=name, lower=lower, upper=upper) for name, (lower, upper) in _CENSUS.items()
+    )
+    forest = Forest(inputs=inputs, label="rich", classes=(0, 1))
+    yield Family("forest on census", pa.table(columns | {"rich": income}), forest)
+    city = pq.read_table(data / "taxi" / "yellow_2016H1_lonlat.parquet", columns=list(_CITY))
+    values = tuple(
+        Bounded(column=name, lower=lower, upper=upper) for name, (lower, upper) in _CITY.items()
+    )
+    yield Family("clusters of pickups", city, Clusters(values=values, clusters=6))

@@ -50,7 +50,7 @@ from ptkstore.engine.plans.planning import Candidate, fresh_loss
 from ptkstore.engine.plans.registrations import active, candidate, told
 from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.engine.profiles.bench import LedgerBench, ProfilePlace
-from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity, rejected_again
+from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity, look_again
 from ptkstore.engine.profiles.terms import OLDER, certified, vain
 from ptkstore.engine.retry import patiently
 from ptkstore.engine.steps.of_ptks import LISTED, ProfiledLevel, ProfiledPtk, ProfileList
@@ -65,7 +65,6 @@ __all__ = ["profile_due", "train_peak"]
 _LIVING = ("WAITING", "ACTIVE", "FAILED")
 # Not the PTK's fault, as far as anybody knows: the next window may do.
 _UNLUCKY = (PROFILE_LOST,)
-MORE_DATA = "not reached before: there is more data now, so it is profiled again"
 # The system's, outside tests.
 NOISE: Noise = SystemNoise()
 
@@ -88,7 +87,8 @@ def profile_due(
     """Profile what is new or stale; what became of each PTK, by name."""
     if parts.journal.find(cycle, Planned) is not None or not sealed.blocks:
         return Profiled()
-    _look_again(parts, spec, cycle, sealed.dp_records)
+    if parts.journal.find(cycle, ProfileList, LISTED) is None:
+        look_again(parts, spec, sealed.dp_records)
     with parts.metadata.read() as tx:
         wanted = due(parts, tx, spec, sealed.dp_records)
     listed = parts.journal.write(
@@ -105,22 +105,6 @@ def profile_due(
             profiled = _Part(place, window, sealed.dp_records).profile(progress)
         ptks[one.row.name] = profiled
     return Profiled(ptks)
-
-
-def _look_again(parts: Parts, spec: StreamSpec, cycle: int, dp_records: int) -> None:
-    """PTKs that were not reached wait again where there is much more data now, by DP counts."""
-    if parts.journal.find(cycle, ProfileList, LISTED) is not None:
-        return
-    with parts.metadata.read() as tx:
-        again = rejected_again(parts, tx, spec, dp_records)
-    if again:
-        with parts.metadata.write() as tx:
-            for row in again:
-                if tx.ptks.get(row.id).status == "REJECTED":
-                    tx.ptks.set_status(row.id, "WAITING", reason=MORE_DATA, at_ms=parts.public_ms())
-                    tx.events.add(
-                        "ptk.waiting", row.name, {"reason": MORE_DATA}, at_ms=parts.public_ms()
-                    )
 
 
 @dataclass

@@ -30,11 +30,12 @@ from ptkstore.engine.profiles.terms import certified
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
-__all__ = ["MAX_AGE_WINDOWS", "Earlier", "due", "earlier", "identity", "rejected_again"]
+__all__ = ["MAX_AGE_WINDOWS", "Earlier", "due", "earlier", "identity", "look_again"]
 
 MAX_AGE_WINDOWS = 30
 # So many times the records are worth another look at a PTK that was not reached.
 _MORE = 2
+MORE_DATA = "not reached before: there is more data now, so it is profiled again"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,21 @@ def due(parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int) -> dic
     return found
 
 
-def rejected_again(
+def look_again(parts: Parts, spec: StreamSpec, dp_records: int) -> None:
+    """PTKs that were not reached wait again where there is much more data now, by DP counts."""
+    with parts.metadata.read() as tx:
+        again = _rejected_again(parts, tx, spec, dp_records)
+    if again:
+        with parts.metadata.write() as tx:
+            for row in again:
+                if tx.ptks.get(row.id).status == "REJECTED":
+                    tx.ptks.set_status(row.id, "WAITING", reason=MORE_DATA, at_ms=parts.public_ms())
+                    tx.events.add(
+                        "ptk.waiting", row.name, {"reason": MORE_DATA}, at_ms=parts.public_ms()
+                    )
+
+
+def _rejected_again(
     parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int
 ) -> list[rows.PtkRow]:
     """PTKs that were REJECTED as not reached, though not by so much data as this window has: their
