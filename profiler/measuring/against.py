@@ -39,7 +39,7 @@ def measured_constant(ptk: Ptk, plan: Schedule, bench: Bench, noise: Noise) -> C
         noise=noise,
     )
     (state,) = bench.run([train])
-    charged = (asked.train.name,) if state.charged else ()
+    charged: tuple[str, ...] = (asked.train.name,) if state.charged else ()
     if state.arrays is None:
         return Constant(None, 0.0, charged)
     centre = level.test.centre
