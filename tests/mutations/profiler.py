@@ -164,8 +164,8 @@ OF_PROFILER: list[Mutation] = [
         ),
         (
             "profiler: a user's records for one",
-            "float(target)) / records_per_unit",
-            "float(target))",
+            "UNIT, float(target)) / records_per_unit",
+            "UNIT, float(target))",
             "test_more_looks_and_larger_units_ask_for_more",
         ),
         (
