@@ -74,7 +74,7 @@ def test_inputs_move_nothing_in_what_is_learnt_or_lost() -> None:
     for name, array in states[0].items():
         np.testing.assert_array_equal(array, states[1][name])
     losses = [blinded.loss(states[0], table.to_batches()) for table in (one, other)]
-    np.testing.assert_array_equal(*losses)
+    np.testing.assert_array_equal(losses[0], losses[1])
     assert len(set(losses[0].tolist())) == 2, "one for each label"
 
 

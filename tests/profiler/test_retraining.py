@@ -45,7 +45,7 @@ def test_the_next_training_misses_as_rarely_as_is_said(states: int, upwards: boo
     assert wrong[factor / 3] > VIOLATIONS * runs, "the test can fail"
 
 
-def _halved(sizes: np.ndarray, passed: np.ndarray) -> float:  # type: ignore[type-arg]
+def _halved(sizes: np.ndarray, passed: np.ndarray) -> float:
     low, high = 0, len(sizes)
     while low < high:
         middle = (low + high) // 2
