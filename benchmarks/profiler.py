@@ -1,8 +1,8 @@
 """The DP profiler on problems whose answers are known: does it find the n that is needed, and does
 it keep its word?
 
-* n within a factor of 4 of the truth; "R* > target" never when it is not so, and found when R* is
-  above twice the target; the true risk of witnesses (`_profiler.accuracy`);
+* planned n against the truth; "R* > target" never when it is not so, and found when R* is above
+  twice the target; the true risk of witnesses and of states trained as planned (`_profiler.accuracy`);
 * the curve through a few levels against the full grid; closed forms against measured ones
   (`_profiler.curves`);
 * the shapes of Fig. 6, and how long a profile of each kind of PTK takes.

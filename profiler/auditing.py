@@ -17,10 +17,11 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from profiler.measuring.bounds import lower_centre, upper_centre
+from profiler.measuring.bounds import lower_centre
 from profiler.measuring.pieces import parts_of
-from profiler.measuring.schedule import LevelSchedule, Prices, ProfileTerms, Schedule, schedule
+from profiler.measuring.schedule import LevelSchedule, Schedule, schedule
 from profiler.measuring.tasks import LookTask, SystemNoise, Task, TrainTask, run
+from profiler.measuring.terms import Prices, ProfileTerms
 from ptklib.auditing.kinds import chain_views
 from ptklib.auditing.pairs import Chain
 from ptklib.auditing.subject import Claim, OutputView, Subject, refused
@@ -55,8 +56,8 @@ def profiler_subjects() -> list[Subject]:
     """A look, a reading, and a training with the lower test."""
     plan, dear = _plan(_LOOKS), _plan(_READINGS)
     found: list[tuple[str, Task]] = [
-        ("profiler look", _look(plan, plan.levels[0])),
-        ("profiler reading", _reading(dear, dear.levels[0])),
+        ("profiler look", _look(plan.levels[0])),
+        ("profiler reading", _reading(dear.levels[0])),
         ("profiler training and lower test", _train(plan, plan.levels[0])),
     ]
     return [_subject(name, task) for name, task in found]
@@ -104,23 +105,23 @@ def _state() -> Arrays:
     return _MEAN.exact([_records(0)])
 
 
-def _look(plan: Schedule, level: LevelSchedule) -> LookTask:
+def _look(level: LevelSchedule) -> LookTask:
     """The second: the first counts invalid losses besides, and has none to count here."""
     return LookTask(
         charge=level.looks[1],
         ptk=_MEAN,
         states=(_state(),),
-        centre=upper_centre(plan.terms.target),
+        centre=level.test.centre,
         release=level.look,
         count=None,
         noise=SystemNoise(),
     )
 
 
-def _reading(plan: Schedule, level: LevelSchedule) -> LookTask:
+def _reading(level: LevelSchedule) -> LookTask:
     assert level.read is not None
     return replace(
-        _look(plan, level),
+        _look(level),
         charge=level.readings[0],
         states=(_state(),) * 3,
         release=level.read,
@@ -129,7 +130,7 @@ def _reading(plan: Schedule, level: LevelSchedule) -> LookTask:
 
 
 def _train(plan: Schedule, level: LevelSchedule) -> TrainTask:
-    charge = level.trains[0][0]
+    charge = level.trains[0].charges[0]
     return TrainTask(
         charge=charge,
         ptk=_MEAN,

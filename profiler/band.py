@@ -10,10 +10,9 @@ not refuted: twice the difference to the best logarithm stays below the 95% quan
 with two degrees of freedom. Curves of other shapes keep their shape, and only their height is in
 doubt (one degree).
 
-The test of a look is stricter than what a witness promises, for it has noise to fear: a risk of 3/2
-targets passes, 2 targets are promised. Excess risk falls at least as 1/n, so where the minimal risk
-is at most the target the promise may be kept with half of the samples that pass: the lower end of a
-band is halved (`SLACK`).
+The test of a look is stricter than what is promised, for it has noise to fear: it asks for a margin
+below the target. Excess risk falls at least as 1/n, so the promise may be kept with half of the
+samples that pass: the lower end of a band is halved (`SLACK`).
 
 One look in a hundred may be odd (`_ODD`): a guess that was lucky must not refute everything else.
 """
@@ -28,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSED", "SLACK", "Try", "Unrefuted", "unrefuted_heights", "unrefuted_lines"]
+from profiler.measuring.retraining import MISSED
 
-# Of the trainings with n* samples.
-MISSED = 0.05
+__all__ = ["SLACK", "Try", "Unrefuted", "unrefuted_heights", "unrefuted_lines"]
+
 SLACK = 0.5
 _ODD = 0.01
 _ONE_DEGREE, _TWO_DEGREES = 3.84, 5.99

@@ -4,8 +4,7 @@ The key is made of public metadata alone (kind, configuration, unit, stream, pri
 something is found under it tells nothing about data. A profile at one target says something about
 others:
 
-* a witness at target t promises risk at most 2t, hence at most 2t' for every t' >= t: its samples
-  are enough, if not the fewest;
+* samples whose training keeps a target t are enough, if not the fewest, for every t' >= t;
 * "minimal risk above t" holds for every t' <= t.
 
 Nothing else is carried over: a smaller target with a witness, or a level that was not reached, must
@@ -20,8 +19,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from profiler.measuring.measure import REACHED, RISK_ABOVE_TARGET, LevelResult
-from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.results import REACHED, RISK_ABOVE_TARGET, LevelResult
+from profiler.measuring.terms import ProfileTerms
 from ptklib.encoding.canonical import canonical
 from ptklib.privacy.amounts import show
 
@@ -42,6 +41,7 @@ def cache_key(
         "looks": show(terms.prices.looks),
         "lower": show(terms.prices.lower),
         "repeats": terms.repeats,
+        "certifies": "retraining",
     }
     return hashlib.sha256(canonical(body)).hexdigest()
 
@@ -52,18 +52,20 @@ def reused(
     """The results that say something at another ``target``, by level. Give them to
     `measured_profile` as ``known``.
 
-    The estimate at a looser target is read from the looks: the first size whose estimated risk is
-    within 3/2 of it.
+    The estimate at a looser target is read from the looks: the first size whose estimated risk
+    would pass.
     """
     level_results: dict[Fraction, LevelResult] = {}
     for result in results:
         if result.status == REACHED and target >= measured_at:
-            within = [look.samples for look in result.looks if look.risk <= 1.5 * float(target)]
+            within = [
+                look.samples for look in result.looks if look.risk + look.margin <= float(target)
+            ]
             estimate = min([*within, result.estimate or result.samples or 1])
             # What it cost was charged when it was measured.
             level_results[result.level] = replace(
-                result, estimate=estimate, charged=(), reason="reused"
+                result, estimate=estimate, charged=(), trainings=0, reason="reused"
             )
         elif result.status == RISK_ABOVE_TARGET and target <= measured_at:
-            level_results[result.level] = replace(result, charged=(), reason="reused")
+            level_results[result.level] = replace(result, charged=(), trainings=0, reason="reused")
     return level_results

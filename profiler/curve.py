@@ -22,8 +22,8 @@ from itertools import pairwise
 from typing import Any
 
 from profiler.band import Try, Unrefuted, unrefuted_heights, unrefuted_lines
-from profiler.measuring.measure import REACHED, LevelResult
-from profiler.measuring.schedule import REPEATS
+from profiler.measuring.results import REACHED, LevelResult
+from profiler.measuring.schedule import GROUP
 
 __all__ = ["FORMS", "TOLERANCE", "Curve", "Point", "fit", "points_of"]
 
@@ -37,26 +37,23 @@ _RATIOS = 400
 
 @dataclass(frozen=True)
 class Point:
-    """A level that was reached: the estimate, the witnessed size, and its looks as (size, states),
-    the last of which passed.
+    """A level that was reached: the estimate, the samples to plan with, its looks as (size, states),
+    and the least size that passed.
     """
 
     level: Fraction
     estimate: int
     samples: int
     looks: tuple[tuple[int, int], ...] = ()
+    size: int | None = None
 
     @property
     def tries(self) -> list[Try]:
         """The looks, with what came out."""
         place = 1 / float(self.level)
-        missed = [
-            Try(place, size, states, passed=False)
-            for size, states in self.looks
-            if size < self.samples
-        ]
-        last = next((states for size, states in self.looks if size == self.samples), REPEATS)
-        return [*missed, Try(place, self.samples, last, passed=True)]
+        least = self.samples if self.size is None else self.size
+        looks = self.looks or ((least, GROUP),)
+        return [Try(place, size, states, passed=size >= least) for size, states in looks]
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,13 @@ def points_of(results: Sequence[LevelResult]) -> tuple[Point, ...]:
         if result.status == REACHED and result.samples is not None:
             looks = tuple((look.samples, look.states) for look in result.looks)
             found.append(
-                Point(result.level, result.estimate or result.samples, result.samples, looks)
+                Point(
+                    result.level,
+                    result.estimate or result.samples,
+                    result.samples,
+                    looks,
+                    result.size,
+                )
             )
     return tuple(found)
 

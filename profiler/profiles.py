@@ -18,15 +18,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from profiler import curve as curves
 from profiler.analytic import Profile
 from profiler.grid import MEASURED, chosen, first_size
+from profiler.measuring.against import measured_constant
 from profiler.measuring.bench import Bench
-from profiler.measuring.measure import (
+from profiler.measuring.constant import Constant
+from profiler.measuring.measure import Progress, measure
+from profiler.measuring.pieces import Piece, price_at
+from profiler.measuring.results import (
     CONFIDENCE,
     FAILED,
     NOT_REACHED,
@@ -35,20 +39,21 @@ from profiler.measuring.measure import (
     RISK_ABOVE_TARGET,
     SKIPPED,
     LevelResult,
-    Progress,
-    measure,
 )
-from profiler.measuring.pieces import Piece, price_at
-from profiler.measuring.schedule import ProfileTerms, Schedule, schedule
+from profiler.measuring.schedule import Schedule, schedule
 from profiler.measuring.tasks import Noise, SystemNoise, check_losses
+from profiler.measuring.terms import ProfileTerms
 from ptklib.errors import Refused
 from ptklib.privacy.amounts import Number, epsilon_exact
 from ptklib.privacy.costs import Cost
 from ptklib.ptk import Ptk
 
-__all__ = ["MEASURED_SOURCE", "MeasuredProfile", "measured_profile"]
+__all__ = ["CERTIFIES", "MEASURED_SOURCE", "MeasuredProfile", "measured_profile"]
 
 MEASURED_SOURCE = "measured"
+# What a profile is evidence of: that a state trained as planned keeps the target. One that does not
+# say so was measured by an older rule, for the risk of one witness.
+CERTIFIES = "retraining"
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,17 @@ class MeasuredProfile:
     curve: curves.Curve | None
     spent: Mapping[Piece, Cost]
     expected_records: int
+    constant: Constant | None = None
 
     @property
     def trainings(self) -> int:
-        """How many DP trainings ran."""
+        """How many DP trainings ran; that of a constant is none of them."""
         return sum(result.trainings for result in self.results)
+
+    @property
+    def vain(self) -> bool:
+        """True when the target is kept by a constant."""
+        return self.constant is not None and self.constant.meets(self.profile.promised)
 
     @property
     def status(self) -> str:
@@ -86,6 +97,7 @@ class MeasuredProfile:
         """Plain JSON values, without states."""
         return {
             "profile": self.profile.as_json(),
+            "certifies": CERTIFIES,
             "results": [result.as_json() for result in self.results],
             "curve": None if self.curve is None else self.curve.as_json(),
             "band": [self._ends(level) for level in self.profile.levels],
@@ -93,6 +105,7 @@ class MeasuredProfile:
             "status": self.status,
             "trainings": self.trainings,
             "expected_records": self.expected_records,
+            "constant": None if self.constant is None else self.constant.as_json(),
         }
 
 
@@ -106,7 +119,6 @@ def measured_profile(
     count: int = MEASURED,
     highest: Number | None = None,
     noise: Noise | None = None,
-    ahead: int = 1,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     known: Mapping[Fraction, LevelResult] | None = None,
@@ -125,6 +137,9 @@ def measured_profile(
         plan = schedule(ptk, terms, chosen(grid, count, highest=most), expected_records)
     todo = [level.level for level in plan.levels if level.level not in known]
     charges = [charge for level in todo for charge in plan.at(level).charges]
+    # Told with the highest level: a window that goes on has told it, or does without.
+    held_against = plan.constant if plan.levels[-1].level in todo else None
+    charges += [] if held_against is None else held_against.charges
     wrong = check_losses(ptk, grid[-1], terms.delta) if todo else ""
     if wrong:
         return _profile(plan, grid, _all(todo, FAILED, wrong, known))
@@ -134,12 +149,15 @@ def measured_profile(
         return _profile(plan, grid, _all(todo, REFUSED, refusal.reason, known))
     try:
         results = _stages(
-            ptk, plan, bench, noise or SystemNoise(), known, ahead, progress, cancelled, finished
+            ptk, plan, bench, noise or SystemNoise(), known, progress, cancelled, finished
         )
+        looked = results[-1].status in (REACHED, NOT_REACHED)
+        looked = looked and held_against is not None
+        found = measured_constant(ptk, plan, bench, noise or SystemNoise()) if looked else None
     finally:
         # What was opened stays charged; the bench knows what that is.
         bench.release(charges)
-    return _profile(plan, grid, results)
+    return _profile(plan, grid, results, found)
 
 
 def _stages(
@@ -148,7 +166,6 @@ def _stages(
     bench: Bench,
     noise: Noise,
     known: Mapping[Fraction, LevelResult],
-    ahead: int,
     progress: Progress | None,
     cancelled: Callable[[], bool] | None,
     finished: Callable[[LevelResult], None] | None,
@@ -166,7 +183,6 @@ def _stages(
             bench,
             noise,
             first=first,
-            ahead=ahead,
             progress=progress,
             cancelled=cancelled,
             finished=finished,
@@ -188,6 +204,17 @@ def _stages(
     return [results[level] for level in levels]
 
 
+def _scaled(level: Fraction, results: Sequence[LevelResult]) -> int | None:
+    """Below the lowest measured level, where that was reached: as many times more samples as the
+    level is lower. Noise is in proportion to 1/(epsilon n), so it stays as it is, and more samples
+    make the sampling error no larger.
+    """
+    lowest = results[0]
+    if level >= lowest.level or lowest.status != REACHED or lowest.samples is None:
+        return None
+    return math.ceil(lowest.samples * lowest.level / level)
+
+
 def _all(
     levels: Sequence[Fraction], status: str, reason: str, known: Mapping[Fraction, LevelResult]
 ) -> list[LevelResult]:
@@ -196,11 +223,15 @@ def _all(
 
 
 def _profile(
-    plan: Schedule, grid: Sequence[Fraction], results: Sequence[LevelResult]
+    plan: Schedule,
+    grid: Sequence[Fraction],
+    results: Sequence[LevelResult],
+    constant: Constant | None = None,
 ) -> MeasuredProfile:
     """Fit what was measured.
 
-    Samples: witnessed where measured, the curve lifted to what was witnessed elsewhere, falling.
+    Samples: certified where measured, between these the curve lifted to what was certified, below
+    them in proportion (`_scaled`); falling.
     """
     curve = curves.fit(curves.points_of(results))
     witnessed = {result.level: result.samples for result in results if result.samples is not None}
@@ -208,15 +239,18 @@ def _profile(
     for level in grid:
         safe = curve.safe(level) if curve is not None else None
         samples = witnessed.get(level) or (None if safe is None else math.ceil(safe))
+        samples = samples or _scaled(level, results)
         before = kept[-1] if kept else None
         kept.append(
             before if samples is None else samples if before is None else min(samples, before)
         )
     charges = {charge.name: charge for charge in plan.charges}
     spent = price_at(
-        charges[name] for result in results for name in result.charged if name in charges
+        [charges[name] for result in results for name in result.charged if name in charges]
+        + [charges[name] for name in (() if constant is None else constant.charged)]
     )
     profile = Profile(
         tuple(grid), tuple(kept), plan.terms.promised, CONFIDENCE, source=MEASURED_SOURCE
     )
-    return MeasuredProfile(profile, tuple(results), curve, spent, plan.expected_records)
+    whole = MeasuredProfile(profile, tuple(results), curve, spent, plan.expected_records)
+    return replace(whole, constant=constant)

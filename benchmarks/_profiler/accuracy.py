@@ -1,10 +1,12 @@
 """Does the profiler find the n that is needed, and does it keep its word? Many runs on problems
 whose answers are known.
 
-The truth is the least n at which 9 of 10 DP trainings have a risk of at most R* + target: the n of
-the definition, which is the same question for every R* up to the target. R* = 0 is the hardest for
-n, because a witness is promised twice the target and any state that is that good may pass; R* =
-target is the hardest for "R* > target", because anything less is further from a false finding.
+The truth is the least n at which 19 of 20 DP trainings have a risk of at most the target: that is
+what a profile certifies. What it plans may be above that: its test has a margin, sizes are powers of
+two, and few states ask for more. It is to be below it rarely, and the promise is what counts: states
+that are trained as planned, once more and on other records. Sizes begin at one record here, without
+the floor of a store: the search is measured, not the floor. R* = target is the hardest for "R* >
+target", because anything less is further from a false finding.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ import numpy as np
 from benchmarks._profiler.problems import KINDS, needed, problem
 from benchmarks._profiler.runs import one_level
 from benchmarks.bars import Bar, at_least, at_most
-from profiler.measuring.measure import REACHED, RISK_ABOVE_TARGET
+from profiler.measuring.results import REACHED, RISK_ABOVE_TARGET
 
 __all__ = ["accuracy", "reachable", "unreachable"]
 
-TARGETS = ("0.05", "0.1", "0.2")
+TARGETS = ("0.1", "0.2")
 LEVELS = ("0.1", "0.3", "1")
 # Minimal risks as parts of the target.
-PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-RUNS = 20
+PARTS = (0.0, 0.25, 0.5)
+RUNS, RETRAININGS = 8, 10
 REACHABLE_RUNS = 2000
 UNREACHABLE_RUNS = 400
 _BATCH = 10
@@ -43,7 +45,7 @@ Part = tuple[list[Bar], dict[str, object]]
 
 
 def accuracy(pool: Executor) -> Part:
-    """Returned n against the true one, and the true risk of witnesses."""
+    """Planned n against the true one, and the true risk of witnesses and of states trained as planned."""
     cases = list(product(KINDS, TARGETS, LEVELS, PARTS))
     rows: list[Row] = list(pool.map(_case, cases))
     found: list[list[float]] = [row.pop("ratios") for row in rows]
@@ -51,12 +53,12 @@ def accuracy(pool: Executor) -> Part:
 
     def within(wanted: Sequence[float]) -> float:
         chosen = [ratios for ratios, case in zip(found, cases, strict=True) if case[-1] in wanted]
-        return sum(0.25 <= one <= 4 for ratios in chosen for one in ratios) / (len(chosen) * RUNS)
+        return sum(0.5 <= one <= 8 for ratios in chosen for one in ratios) / (len(chosen) * RUNS)
 
     runs = len(cases) * RUNS
     return [
         at_least(
-            f"returned n within a factor of 4 of the true n (share of {runs} runs)",
+            f"planned n between half and 8 times the true n (share of {runs} runs)",
             within(PARTS),
             0.9,
         ),
@@ -65,17 +67,22 @@ def accuracy(pool: Executor) -> Part:
             for part in PARTS
         ),
         at_least(
-            "witness with true risk at most 2 target (share of runs)",
+            "witness with true risk at most the target (share of runs)",
             float(np.mean(np.array(risks) <= 1)),
             0.95,
         ),
-    ], {"accuracy": rows, "largest_risk_of_a_witness_over_2_target": round(max(risks), 3)}
+        at_least(
+            "states trained as planned with true risk at most the target (share of trainings)",
+            float(np.mean([row["kept"] for row in rows if row["kept"] is not None])),
+            0.95,
+        ),
+    ], {"accuracy": rows, "largest_risk_of_a_witness_over_target": round(max(risks), 3)}
 
 
 def _case(case: tuple[str, str, str, float]) -> Row:
     kind, target, level, part = case
     least = part * float(target)
-    true = needed(kind, least, float(target), float(level))
+    true = needed(kind, least, float(target) - least, float(level), share=0.95)
     one = problem(kind, least)
     rng = np.random.default_rng(
         [
@@ -87,6 +94,13 @@ def _case(case: tuple[str, str, str, float]) -> Row:
     )
     outcomes = [one_level(one, target, level, rng) for _ in range(RUNS)]
     ratios = [found.result.samples / true for found in outcomes if found.result.samples is not None]
+    kept = [
+        one.risk(one.ptk.train_dp([one.draw(rng, found.result.samples)], epsilon=level))
+        <= float(target)
+        for found in outcomes
+        if found.result.samples is not None
+        for _ in range(RETRAININGS)
+    ]
     return {
         "problem": kind,
         "target": target,
@@ -94,12 +108,11 @@ def _case(case: tuple[str, str, str, float]) -> Row:
         "least_risk": least,
         "true_n": true,
         "median_n": float(np.median([found.result.samples or math.nan for found in outcomes])),
-        "within_4": round(float(np.mean([0.25 <= one <= 4 for one in ratios])), 2)
-        if ratios
-        else 0.0,
+        "times_true_n": round(float(np.median(ratios)), 2) if ratios else None,
+        "kept": round(float(np.mean(kept)), 3) if kept else None,
         "reached": sum(found.result.status == REACHED for found in outcomes),
         "ratios": ratios,
-        "risks": [found.risk / (2 * float(target)) for found in outcomes if found.risk is not None],
+        "risks": [found.risk / float(target) for found in outcomes if found.risk is not None],
     }
 
 

@@ -29,12 +29,12 @@ from benchmarks.bars import Bar, at_least, at_most
 from profiler.analytic import profile
 from profiler.curve import Curve, fit, points_of
 from profiler.grid import chosen
-from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.terms import ProfileTerms
 
 __all__ = ["closed", "curves"]
 
 GRID = ("0.1", "0.13", "0.17", "0.22", "0.28", "0.36", "0.46", "0.6", "0.77", "1")
-CURVE_RUNS = 24
+CURVE_RUNS = 10
 # Of the levels of the grid.
 FEW = 4
 CLOSED_RUNS = 12
@@ -92,13 +92,12 @@ def curves(pool: Executor) -> Part:
 def _curve(case: tuple[str, str]) -> Row:
     kind, target = case
     least = float(target) / 2
-    terms = ProfileTerms.of(target, EPSILON, n_max=4096)
+    promised = 2 * float(target)
+    terms = ProfileTerms.of(repr(promised), EPSILON, n_max=4096, first=4)
     one = problem(kind, least)
     rng = np.random.default_rng([KINDS.index(kind), 3])
-    # The promise is a risk of 2 target.
     truth = {
-        level: needed(kind, least, 2 * float(target) - least, float(level), share=0.95)
-        for level in _PLACES
+        level: needed(kind, least, promised - least, float(level), share=0.95) for level in _PLACES
     }
     curve, grid, raw = [], [], []
     trainings, held, widths = [0, 0], [], []
@@ -154,8 +153,7 @@ def closed(_pool: Executor) -> Part:
     makes of them.
     """
     rng = np.random.default_rng(5)
-    # Closed forms promise 0.1; measured profiles do with a target of half that.
-    terms = ProfileTerms.of("0.1", EPSILON, promise="tau", n_max=1024, first=4)
+    terms = ProfileTerms.of("0.1", EPSILON, n_max=1024, first=4)
     told = {}
     for variance in _VARIANCES:
         closed = ClosedMean(mean=mean_of(variance), variance=variance)

@@ -11,7 +11,7 @@ import numpy as np
 
 from examples.ptks.profile import CASES, Case
 from profiler.measuring.bench import MemoryBench
-from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MeasuredProfile, measured_profile
 
 __all__ = ["ROWS", "cases"]

@@ -10,8 +10,9 @@ import numpy as np
 from benchmarks._profiler.problems import Problem
 from profiler.grid import chosen
 from profiler.measuring.bench import MemoryBench
-from profiler.measuring.measure import LevelResult
-from profiler.measuring.schedule import ProfileTerms, schedule
+from profiler.measuring.results import LevelResult
+from profiler.measuring.schedule import schedule
+from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MeasuredProfile, measured_profile
 from ptklib.privacy.amounts import epsilon_exact
 
@@ -37,7 +38,7 @@ def one_level(
     """Profile one level on as many records as its schedule asks for, more or less: the real number
     is random.
     """
-    terms = ProfileTerms.of(target, EPSILON, n_max=n_max, states=_FEW_STATES)
+    terms = ProfileTerms.of(target, EPSILON, n_max=n_max, states=_FEW_STATES, first=1)
     needed = schedule(problem.ptk, terms, [level], 1 << 40).levels[0].needed_records
     found = measured_profile(problem.ptk, terms, [level], _bench(problem, needed, rng), needed)
     result = found.results[0]
@@ -54,7 +55,8 @@ def whole(
     """A profile over a grid of levels, ``count`` of them measured."""
     grid = tuple(epsilon_exact(one) for one in levels)
     plan = schedule(problem.ptk, terms, chosen(grid, count), 1 << 40)
-    needed = len(plan.levels) * max(one.needed_records for one in plan.levels)
+    # The highest has half of the slice, the others share the rest.
+    needed = 2 * len(plan.levels) * max(one.needed_records for one in plan.levels)
     return measured_profile(
         problem.ptk, terms, levels, _bench(problem, needed, rng), needed, count=count
     )

@@ -1,17 +1,19 @@
-"""The two tests of a profile: "risk at most 2 target" and "minimal risk above the target", as
+"""The two tests of a profile: "risk at most the target" and "minimal risk above the target", as
 comparisons of whole numbers.
 
 Under add/remove neighbours the number of records in a slice is private, so nothing here divides by
 it. Both tests look at a sum of terms ``loss - c`` over the records of one slice, with noise, and
 compare it with a public threshold. What makes them right **for any number of records, even none**:
 
-*Upper test* (a witness has risk at most p = 2 target). Take c = 7/4 target < p, as in Fig. 3. If
-the risk is p or more, then for the rate lambda > 0 with ``p e^(-lambda(1-c)) + (1-p) e^(lambda c) =
-1`` each term has ``E e^(lambda(c - loss)) <= 1`` (the exponential is convex, so a loss of 0 or 1 is
-the worst one of its mean), and so has the sum, for every rate up to lambda. With noise X,
-independent of the data, Markov gives ``P[sum(c - loss) + X >= a] <= E e^(theta X) / e^(theta a)``
-for each theta <= lambda; ``a`` is the least at which some theta makes this the failure that was
-asked for.
+*Upper test* (a state has risk at most t, the target). Take a c below t. If the risk is t or more,
+then for the rate lambda > 0 with ``t e^(-lambda(1-c)) + (1-t) e^(lambda c) = 1`` each term has ``E
+e^(lambda(c - loss)) <= 1`` (the exponential is convex, so a loss of 0 or 1 is the worst one of its
+mean), and so has the product over all records, for every rate up to lambda: who bets on each record
+that the risk is below t does not win. By Markov the sum of ``c - loss`` exceeds ``ln(1/f)/lambda``
+with a probability of at most f. Noise X, independent of the data, is either one more factor
+(``P[sum + X >= a] <= E e^(theta X) / e^(theta a)`` for theta <= lambda) or a quantile of its own;
+the threshold is the smaller one of both. A state passes when its mean loss is below t by a *margin*
+of ``t - c + threshold/m`` on m records; c is chosen so that this is least for the planned m.
 
 *Lower test* (the minimal risk is above the target). With c = 3/2 target and the rate at which ``t
 e^(lambda(1-c)) + (1-t) e^(-lambda c) = 1``: if some f has risk at most t, the sum of ``loss(f) -
@@ -31,7 +33,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, exact
@@ -40,20 +44,21 @@ __all__ = [
     "LOWER_FAILURE",
     "UNIT",
     "UPPER_FAILURE",
-    "figure_records",
+    "RiskTest",
     "lower_centre",
     "lower_threshold",
+    "risk_test",
     "target_exact",
-    "upper_centre",
-    "upper_threshold",
     "validation_records",
 ]
 
 UNIT = 1 << 16
-# A witness misses its promise, or a reachable target is called unreachable, at most this often in a
-# level.
+# A state that was looked at misses the target though it passed, or a reachable target is called
+# unreachable, at most this often in a level.
 UPPER_FAILURE = 0.05
 LOWER_FAILURE = 1e-4
+# How far sums and noise are off, at most, for a state that is good enough to pass in 95% of looks.
+_OF_SUM, _OF_NOISE = 1.9, 2.5
 # No loss can be above it, so the rate could be anything.
 _LARGEST_RATE = 60.0
 
@@ -66,35 +71,50 @@ def target_exact(target: Number) -> Fraction:
     return found
 
 
-def upper_centre(target: Fraction) -> int:
-    """c of the upper test in units, 7/4 target rounded down; at most the largest loss."""
-    return min(UNIT, math.floor(target * UNIT * Fraction(7, 4)))
+@dataclass(frozen=True)
+class RiskTest:
+    """The upper test on so many planned records: whether a noisy sum of ``centre - loss``, in units,
+    reaches the threshold.
+    """
+
+    target: Fraction
+    centre: int
+    threshold: int
+    records: int
+
+    @property
+    def margin(self) -> float:
+        """By how much the mean loss must be below the target to pass."""
+        return float(self.target) - self.risk(self.threshold)
+
+    def risk(self, total: int) -> float:
+        """The mean loss that a sum stands for."""
+        return (self.centre - total / self.records) / UNIT
+
+
+@lru_cache(maxsize=4096)
+def risk_test(
+    target: Fraction, scale: Fraction, looks: int, records: int, records_per_unit: int = 1
+) -> RiskTest:
+    """The test of the least margin for so many planned records, right for any number of them at all
+    looks together.
+
+    ``scale`` is that of the noise, in units.
+    """
+    found = []
+    for step in range(1, 25):
+        centre = math.floor(target * UNIT * (1 - Fraction(2**step, 3**step)))
+        if step == 1:
+            centre = math.floor(target * UNIT * Fraction(1, 6))
+        rate = _rate(centre / UNIT, float(target)) / records_per_unit
+        threshold = _threshold(rate, float(scale) / UNIT, UPPER_FAILURE / looks)
+        found.append(RiskTest(target, centre, threshold, records))
+    return min(found, key=lambda test: (test.margin, test.centre))
 
 
 def lower_centre(target: Fraction) -> int:
     """c of the lower test in units, 3/2 target rounded up."""
     return min(UNIT, math.ceil(target * UNIT * Fraction(3, 2)))
-
-
-def figure_records(target: Fraction, look: Fraction, looks: int) -> int:
-    """m of Fig. 3: 2 (target^-2 + (epsilon target)^-1) ln(100 T)."""
-    return math.ceil(2 * (1 / target**2 + 1 / (look * target)) * Fraction(math.log(100 * looks)))
-
-
-def upper_threshold(
-    target: Fraction, scale: Fraction, looks: int, records_per_unit: int = 1
-) -> int:
-    """The noisy sum of ``c - loss``, in units, from which on the risk is at most 2 target, at all
-    looks together.
-
-    ``scale`` is that of the noise, in units.
-    """
-    centre = upper_centre(target) / UNIT
-    promised = float(2 * target)
-    if promised >= 1:
-        return 0  # Every risk is at most 1: nothing to show.
-    rate = _rate(centre, promised) / records_per_unit
-    return _threshold(rate, float(scale) / UNIT, UPPER_FAILURE / looks)
 
 
 def lower_threshold(
@@ -110,30 +130,30 @@ def lower_threshold(
     return _threshold(rate, float(scale) / UNIT, LOWER_FAILURE / looks)
 
 
+@lru_cache(maxsize=4096)
 def validation_records(
-    target: Fraction, scale: Fraction, looks: int, look: Fraction, records_per_unit: int = 1
+    target: Fraction, scale: Fraction, looks: int, share: Fraction, records_per_unit: int = 1
 ) -> int:
-    """How many records let a state of risk 3/2 target pass all looks but with a small probability;
-    m of Fig. 3 at least.
-
-    Fig. 3's m alone is too small for its own claim at large targets (Hoeffding asks for 8 target^-2
-    where it has 2).
+    """On so many records a state whose risk is below the target by that share of it passes all looks
+    but with a small probability.
     """
-    least = figure_records(target, look, looks)
-    threshold = upper_threshold(target, scale, looks, records_per_unit) / UNIT
-    risk, centre, noise = float(target) * 1.5, upper_centre(target) / UNIT, float(scale) / UNIT
-    if risk >= centre or risk >= 1 or threshold <= 0:
-        return least
-    wanted = math.log(looks / UPPER_FAILURE)
-    best = math.inf
-    for theta in _thetas(min(_LARGEST_RATE, 0.999 / noise)):
-        shrink = -math.log(
-            risk * math.exp(theta * (1 - centre)) + (1 - risk) * math.exp(-theta * centre)
-        )
-        if shrink > 0:
-            need = theta * threshold + _noise(theta, noise) + wanted
-            best = min(best, records_per_unit * need / shrink)
-    return max(least, math.ceil(best)) if math.isfinite(best) else least
+    below = float(target * share)
+    risk = float(target) - below
+    noise = _OF_NOISE * float(scale) / UNIT
+
+    def enough(records: int) -> bool:
+        margin = risk_test(target, scale, looks, records, records_per_unit).margin
+        usual = _OF_SUM * math.sqrt(risk * (1 - risk) * records * records_per_unit)
+        return (below - margin) * records >= math.hypot(usual, noise)
+
+    most = 16
+    while not enough(most) and most < 1 << 40:
+        most *= 2
+    least = most // 2
+    while most - least > max(1, least // 64):
+        middle = (least + most) // 2
+        least, most = (least, middle) if enough(middle) else (middle, most)
+    return most
 
 
 def _rate(centre: float, mean: float) -> float:
@@ -160,12 +180,15 @@ def _bisect(growth: Callable[[float], float], high: float) -> float:
 
 def _threshold(rate: float, scale: float, failure: float) -> int:
     """The least a, in units and rounded up, with E e^(theta X) e^(-theta a) <= failure for some
-    theta up to the rate.
+    theta up to the rate; or the sum of a quantile of the noise and one without noise.
     """
     wanted = -math.log(failure)
     best = min(
         (wanted + _noise(theta, scale)) / theta for theta in _thetas(min(rate, 0.999 / scale))
     )
+    # Half of the failures for the noise, half for the sum.
+    apart = scale * wanted + (wanted + math.log(2)) / rate
+    best = min(best, apart)
     return math.ceil(best * UNIT * (1 + 1e-9)) + 1
 
 

@@ -1,21 +1,27 @@
-"""Measure levels: the doubling loop of Fig. 3, for several levels side by side.
+"""Measure levels: the search of Fig. 3, for several levels side by side.
 
-A level trains a few states on pieces of its smallest size, looks at the worst of them on its
-validation piece, and goes on to twice the size until the upper test passes (REACHED, with a state
-as witness), the lower test does (RISK_ABOVE_TARGET), or the pieces are used up (NOT_REACHED). Each
-decision depends on DP numbers only, so what is charged next is post-processing of what was released
-before.
+A level trains a few states on pieces of a sample size in the middle of its sizes, and looks at the
+worst of them on its validation piece. Where the upper test passes it goes on with smaller sizes,
+else with larger ones, until the least size that passes is found (REACHED, with a state as witness,
+and as many samples as training needs, see `retraining`), the lower test passes (RISK_ABOVE_TARGET),
+or not even the largest does (NOT_REACHED).
 
-Which size passes is a matter of luck: few states, and the first lucky ones end the way. So a level
-that has passed is read: many fresh states of that size, and what the worst of three of them has as
-risk in the mean. Where that is within what passes, the next smaller size is read, else the next
-larger one, until the risk has crossed; the estimate is where it did, between two sizes. Sizes too
-large to be read leave the estimate to the looks.
+What was found is *confirmed*: the records of sizes that were not tried are there still, and their
+charges pay for one training at each point. They are cut into trainings of the size that was found,
+and one look at the worst of these says whether that size may be planned as it is. If not, four times
+as many samples are planned.
 
-Rounds are the same whatever runs them: every active level trains the next ``ahead`` sizes, then
-looks at the states in their order; or it takes one reading. ``ahead`` above 1 shortens the way at
-the price of trainings that a longer way would have saved; it is part of the terms, not of the
-machine, so that results and charges are the same for any number of workers.
+Each decision depends on DP numbers only, so what is charged next is post-processing of what was
+released before.
+
+Which size passes is a matter of luck still. So a level that has passed is read: many fresh states
+of that size, and what the worst of three of them has as risk in the mean. Where that is within what
+passes, the next smaller size is read, else the next larger one, until the risk has crossed; the
+estimate is where it did, between two sizes. Sizes too large to be read leave the estimate to the
+looks. Readings decide nothing else.
+
+Rounds are the same whatever runs them: every active level trains its next size, then looks at the
+states; or it takes one reading.
 
 A level that fails does not touch the others. Results: REACHED, RISK_ABOVE_TARGET, NOT_REACHED,
 FAILED (type and place, or LOSS_INVALID), TOO_LITTLE_DATA, CANCELLED, REFUSED, SKIPPED (another
@@ -26,126 +32,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from profiler.measuring.bench import Bench
-from profiler.measuring.bounds import UNIT, UPPER_FAILURE, lower_centre, upper_centre
+from profiler.measuring.bounds import lower_centre
 from profiler.measuring.pieces import PieceCost, parts_of
-from profiler.measuring.schedule import REPEATS, LevelSchedule, Read, Schedule
+from profiler.measuring.results import (
+    CANCELLED,
+    CONFIDENCE,
+    FAILED,
+    NOT_REACHED,
+    REACHED,
+    RISK_ABOVE_TARGET,
+    TOO_LITTLE_DATA,
+    LevelResult,
+    Look,
+)
+from profiler.measuring.retraining import MOST_STATES, lifted
+from profiler.measuring.schedule import GROUP, LevelSchedule, Read, Schedule
 from profiler.measuring.tasks import INVALID, Answer, LookTask, Noise, TrainTask
-from ptklib.privacy.amounts import exact, show
+from ptklib.privacy.amounts import show
 from ptklib.ptk import Arrays, Ptk
 
-__all__ = [
-    "CANCELLED",
-    "CONFIDENCE",
-    "FAILED",
-    "NOT_REACHED",
-    "REACHED",
-    "REFUSED",
-    "RISK_ABOVE_TARGET",
-    "SKIPPED",
-    "TOO_LITTLE_DATA",
-    "LevelResult",
-    "Look",
-    "Progress",
-    "measure",
-]
+__all__ = ["Progress", "measure"]
 
-REACHED = "REACHED"
-RISK_ABOVE_TARGET = "RISK_ABOVE_TARGET"
-NOT_REACHED = "NOT_REACHED"
-FAILED = "FAILED"
-TOO_LITTLE_DATA = "TOO_LITTLE_DATA"
-CANCELLED = "CANCELLED"
-REFUSED = "REFUSED"
-SKIPPED = "SKIPPED"
-
-CONFIDENCE = 1 - Fraction(UPPER_FAILURE).limit_denominator(1000)
 # A right PTK is called invalid this often, at most.
 _INVALID_FAILURE = 1e-6
 
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Look:
-    """The risk of the worst of some states of one sample size, from the noisy sum and the planned
-    number of records.
-
-    Of a reading: the mean of the worst of all groups of three.
-    """
-
-    samples: int
-    risk: float
-    states: int = REPEATS
-
-
-@dataclass(frozen=True)
-class LevelResult:
-    """What one level gave. ``samples`` have a witness; ``estimate`` is where the risk crossed what
-    passes, between two sizes of the ``readings``, or of the looks where there are none. It is above
-    ``samples`` where the witness was lucky.
-
-    ``state`` is DP and may be published: its risk is at most ``promised`` with probability
-    ``confidence``. ``charged`` names what was spent, in order.
-    """
-
-    level: Fraction
-    status: str
-    samples: int | None = None
-    estimate: int | None = None
-    promised: Fraction | None = None
-    confidence: Fraction | None = None
-    looks: tuple[Look, ...] = ()
-    readings: tuple[Look, ...] = ()
-    charged: tuple[str, ...] = ()
-    reason: str = ""
-    state: Arrays | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def trainings(self) -> int:
-        """How many DP trainings ran."""
-        read = [one.rsplit("-", 1)[1] for one in self.charged if "/read-" in one]
-        return sum("/train-" in one for one in self.charged) + sum(map(int, read))
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain JSON values, without the state."""
-        return {
-            "level": show(self.level),
-            "status": self.status,
-            "samples": self.samples,
-            "estimate": self.estimate,
-            "promised": None if self.promised is None else show(self.promised),
-            "confidence": None if self.confidence is None else show(self.confidence),
-            "looks": [[look.samples, look.risk, look.states] for look in self.looks],
-            "readings": [
-                [reading.samples, reading.risk, reading.states] for reading in self.readings
-            ],
-            "charged": list(self.charged),
-            "trainings": self.trainings,
-            "reason": self.reason,
-        }
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> LevelResult:
-        """Read `as_json` back; without the state."""
-        return cls(
-            level=exact(body["level"], name="level"),
-            status=body["status"],
-            samples=body["samples"],
-            estimate=body["estimate"],
-            looks=tuple(Look(*one) for one in body["looks"]),
-            readings=tuple(Look(*one) for one in body.get("readings", ())),
-            charged=tuple(body["charged"]),
-            reason=body["reason"],
-            promised=None if body["promised"] is None else exact(body["promised"], name="promised"),
-            confidence=None
-            if body["confidence"] is None
-            else exact(body["confidence"], name="confidence"),
-        )
 
 
 def measure(
@@ -156,7 +71,6 @@ def measure(
     noise: Noise,
     *,
     first: int = 0,
-    ahead: int = 1,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     finished: Callable[[LevelResult], None] | None = None,
@@ -173,19 +87,17 @@ def measure(
             for chain in active:
                 chain.end(CANCELLED)
             break
-        trains = [(chain, task) for chain in active for task in chain.trains(ahead)]
+        trains = [(chain, task) for chain in active for task in chain.trains()]
         for (chain, task), answer in zip(
             trains, bench.run([task for _, task in trains]), strict=True
         ):
             chain.trained(task, answer)
-        for turn in range(ahead):
-            looks = [(chain, look) for chain in active if (look := chain.look(turn)) is not None]
-            for (chain, look), answer in zip(
-                looks, bench.run([look for _, look in looks]), strict=True
-            ):
-                chain.looked(look, answer)
+        looks = [(chain, look) for chain in active if (look := chain.look()) is not None]
+        for (chain, look), answer in zip(
+            looks, bench.run([look for _, look in looks]), strict=True
+        ):
+            chain.looked(look, answer)
         for chain in active:
-            chain.advance(ahead)
             if progress is not None:
                 progress(chain.told())
             if finished is not None and chain.result is not None:
@@ -195,132 +107,188 @@ def measure(
 
 
 class _Chain:
-    """One level on its way: up to the size that passes, then readings around it."""
+    """One level on its way: to the least size that passes, then readings around it."""
 
     def __init__(
         self, ptk: Ptk, plan: Schedule, level: LevelSchedule, noise: Noise, first: int
     ) -> None:
         self._ptk, self._plan, self._level, self._noise = ptk, plan, level, noise
         sizes = level.sizes
-        # Never past the last one: that one is always tried.
-        self._next = min(sum(size < first for size in sizes), max(0, len(sizes) - 1))
-        self._states: dict[int, list[Answer]] = {}
+        # The places that may be the least that passes; the last one is always among them.
+        self._low = min(sum(size < first for size in sizes), max(0, len(sizes) - 1))
+        self._high = len(sizes)
+        self._states: list[Answer] = []
         self._looks: list[Look] = []
         self._charged: list[str] = []
         self._reached: int | None = None
         self._witness: Arrays | None = None
-        # The size that is read, its states, and what was read so far.
+        # The size that is read, and what was read so far.
         self._read: int | None = None
-        self._fresh: list[Answer] = []
         self._readings: list[Look] = []
+        self._trained, self._run = 0, set[int]()
+        # None before what was found is looked at once more; then whether it was confirmed.
+        self._confirming: list[TrainTask] = []
+        self._confirmed: int | None = None
         self.result: LevelResult | None = None
         if not sizes:
             needed = f"at least {level.needed_records} records are needed at this level"
             self.end(TOO_LITTLE_DATA, reason=needed)
 
     def end(self, status: str, *, reason: str = "") -> None:
-        size = self._reached if status == REACHED else None
+        place = self._reached if status == REACHED else None
+        size = None if place is None else self._level.sizes[place]
         self.result = LevelResult(
             level=self._level.level,
             status=status,
-            samples=size,
+            samples=None if place is None else self._samples(place),
+            size=size,
             estimate=self._estimate(size) if size is not None else None,
             promised=self._plan.terms.promised if size is not None else None,
             confidence=CONFIDENCE if size is not None else None,
             looks=tuple(self._looks),
             readings=tuple(self._readings),
             charged=tuple(self._charged),
+            trainings=self._trained,
             reason=reason,
             state=self._witness if size is not None else None,
         )
 
-    def trains(self, ahead: int) -> list[TrainTask]:
+    def trains(self) -> list[TrainTask]:
         if self._read is not None:
             read = self._level.reads[self._read]
             return [
                 replace(self._train(read.train), part=part)
                 for part in parts_of(read.train.piece, read.states)
             ]
+        if self._confirming:
+            return self._confirming
+        trains = self._level.trains[self._middle]
+        self._run.add(self._middle)
         return [
-            replace(self._train(charge), lower=self._level.lower if k == 0 else None)
-            for size in self._level.trains[self._next : self._next + ahead]
-            for k, charge in enumerate(size)
+            replace(self._train(charge), part=part, lower=None if k else self._level.lower)
+            for k, (charge, part) in enumerate(trains.parts())
         ]
 
     def trained(self, task: TrainTask, answer: Answer) -> None:
         self._spent(task.charge, answer)
-        if self._read is not None:
-            self._fresh.append(answer)
-            return
-        place = next(k for k, size in enumerate(self._level.trains) if task.charge in size)
-        self._states.setdefault(place, []).append(answer)
+        self._trained += answer.charged
+        self._states.append(answer)
 
-    def look(self, turn: int) -> LookTask | None:
+    def look(self) -> LookTask | None:
+        failed = [state.failure for state in self._states if state.arrays is None]
+        if failed:
+            if self._read is not None:
+                self._unread(failed[0])
+            else:
+                self.end(FAILED, reason=failed[0])
+            return None
+        states = tuple(state.arrays for state in self._states if state.arrays is not None)
         if self._read is not None:
-            return self._reading() if turn == 0 else None
-        place = self._next + turn
-        if self.result is not None or self._reached is not None or place not in self._states:
-            return None
-        states = [state.arrays for state in self._states[place] if state.arrays is not None]
-        if len(states) < len(self._states[place]):
-            self.end(
-                FAILED,
-                reason=next(state.failure for state in self._states[place] if state.arrays is None),
-            )
-            return None
+            return self._reading(states)
         return LookTask(
-            charge=self._level.looks[place],
+            charge=self._level.looks[len(self._looks)],
             ptk=self._ptk,
-            states=tuple(states),
-            centre=upper_centre(self._plan.terms.target),
+            states=states,
+            centre=self._level.test.centre,
             release=self._level.look,
-            count=self._level.count if place == 0 else None,
+            count=None if self._looks else self._level.count,
             noise=self._noise,
         )
 
     def looked(self, task: LookTask, answer: Answer) -> None:
         self._spent(task.charge, answer)
+        states, self._states = self._states, []
         if self._read is not None:
             self._was_read(self._level.reads[self._read], task, answer)
             return
-        place = self._level.looks.index(task.charge)
         if answer.value is None:
             self.end(FAILED, reason=answer.failure)
             return
         if answer.invalid is not None and answer.invalid > self._most_invalid():
             self.end(FAILED, reason=INVALID)
             return
-        self._looks.append(
-            Look(self._level.sizes[place], self._risk(answer.value), len(task.states))
-        )
-        lower = self._states[place][0].value
-        if answer.value >= self._level.upper_threshold:
-            self._reached, self._witness = self._level.sizes[place], self._states[place][0].arrays
-        elif lower is not None and lower >= self._level.lower_threshold:
+        test, middle, risk = self._level.test, self._middle, self._risk(answer.value)
+        margin = round(test.margin, 6)
+        if self._confirming and self._reached is not None:
+            size, self._confirming = self._level.sizes[self._reached], []
+            self._looks.append(Look(size, risk, len(task.states), margin))
+            self._confirmed = len(task.states) if answer.value >= test.threshold else 0
+            self._go_reading()
+            return
+        self._looks.append(Look(self._level.sizes[middle], risk, len(task.states), margin))
+        lower = states[0].value
+        if answer.value >= test.threshold:
+            self._high = self._reached = middle
+            self._witness = states[0].arrays
+        elif lower is not None and lower >= self._level.lower_threshold and self._reached is None:
             self.end(
                 RISK_ABOVE_TARGET,
                 reason="no state of this kind can reach the target, with confidence 99.99%",
             )
-
-    def advance(self, ahead: int) -> None:
-        self._states = {}
-        self._next += ahead
-        if self.result is not None or self._read is not None:
             return
-        if self._reached is not None:
-            self._read = next(
-                (k for k, one in enumerate(self._level.reads) if one.size == self._reached), None
-            )
-            if self._read is None:
-                self.end(REACHED)
-        elif self._next >= len(self._level.sizes):
-            self.end(NOT_REACHED, reason=f"not reached by {self._level.sizes[-1]} samples")
+        else:
+            self._low = middle + 1
+        if self._low >= self._high:
+            self._found()
 
     def told(self) -> str:
-        going = "going on" if self._reached is None else "reading how many are needed"
-        size = self._reached or self._level.sizes[min(self._next, len(self._level.sizes)) - 1]
+        size = self._looks[-1].samples if self._looks else self._level.sizes[self._middle]
+        going = "going on" if self._read is None else "reading how many are needed"
         status = self.result.status if self.result is not None else going
         return f"epsilon {show(self._level.level)}, {size} samples: {status}"
+
+    @property
+    def _middle(self) -> int:
+        """The place that is tried next."""
+        return min((self._low + self._high) // 2, len(self._level.sizes) - 1)
+
+    def _found(self) -> None:
+        """The search is over."""
+        if self._reached is None:
+            largest = len(self._level.sizes) - 1
+            size, planned = self._level.sizes[largest], self._planned(largest)
+            self.end(NOT_REACHED, reason=f"not reached by {size} samples, to plan with {planned}")
+            return
+        self._confirming = self._unused(self._level.sizes[self._reached])
+        if not self._confirming:
+            self._go_reading()
+
+    def _unused(self, size: int) -> list[TrainTask]:
+        """Trainings of that size on the records of sizes that were not tried: enough for no lift."""
+        assert self._reached is not None
+        wanted = MOST_STATES - self._level.trains[self._reached].states
+        found: list[TrainTask] = []
+        for place, trains in enumerate(self._level.trains):
+            if place in self._run or len(found) >= wanted:
+                continue
+            # The first piece has another price.
+            for charge in trains.charges[1:]:
+                count = min(wanted - len(found), charge.piece.planned_records // size)
+                whole = charge.piece.planned_records // size
+                parts = parts_of(charge.piece, whole)[:count] if whole else ()
+                found += [replace(self._train(charge), part=part) for part in parts]
+        return found
+
+    def _go_reading(self) -> None:
+        assert self._reached is not None
+        size = self._level.sizes[self._reached]
+        self._read = next((k for k, one in enumerate(self._level.reads) if one.size == size), None)
+        if self._read is None:
+            self.end(REACHED)
+
+    def _planned(self, place: int) -> int:
+        trains = self._level.trains[place]
+        return lifted(trains.size, trains.states)
+
+    def _samples(self, place: int) -> int:
+        """What to plan where the size at that place is the least that passed."""
+        trains = self._level.trains[place]
+        if self._confirmed is None:
+            return self._planned(place)
+        if self._confirmed:
+            return lifted(trains.size, trains.states + self._confirmed)
+        # One of 16 missed, say: at four times the size that is one in thousands, as misses fall.
+        return max(self._planned(place), 4 * trains.size)
 
     def _train(self, charge: PieceCost) -> TrainTask:
         terms = self._plan.terms
@@ -335,22 +303,19 @@ class _Chain:
             noise=self._noise,
         )
 
-    def _reading(self) -> LookTask | None:
-        states = [answer.arrays for answer in self._fresh if answer.arrays is not None]
-        failure = next((answer.failure for answer in self._fresh if answer.arrays is None), "")
-        self._fresh = []
-        if failure or self._level.read is None:
-            self._unread(failure)
+    def _reading(self, states: tuple[Arrays, ...]) -> LookTask | None:
+        if self._level.read is None:
+            self._unread("")
             return None
         return LookTask(
             charge=self._level.readings[len(self._readings)],
             ptk=self._ptk,
-            states=tuple(states),
-            centre=upper_centre(self._plan.terms.target),
+            states=states,
+            centre=self._level.test.centre,
             release=self._level.read,
             count=None,
             noise=self._noise,
-            groups=REPEATS,
+            groups=GROUP,
         )
 
     def _was_read(self, read: Read, task: LookTask, answer: Answer) -> None:
@@ -374,30 +339,26 @@ class _Chain:
         self.end(REACHED, reason=f"a reading failed: {failure}")
 
     def _spent(self, charge: PieceCost, answer: Answer) -> None:
-        # States of a reading share a charge.
+        # States that lie side by side share a charge.
         if answer.charged and charge.name not in self._charged[-1:]:
             self._charged.append(charge.name)
 
     def _risk(self, value: int) -> float:
-        assert self._level.validation is not None
-        risk = (
-            upper_centre(self._plan.terms.target) - value / self._level.validation.planned_records
-        ) / UNIT
-        return round(min(1.0, max(0.0, risk)), 6)
+        return round(min(1.0, max(0.0, self._level.test.risk(value))), 6)
 
     @property
     def _passes(self) -> float:
         """The largest risk that passes."""
-        return self._risk(self._level.upper_threshold)
+        return self._risk(self._level.test.threshold)
 
     def _most_invalid(self) -> int:
         return math.ceil(float(self._level.count.scale) * -math.log(_INVALID_FAILURE))
 
     def _estimate(self, size: int) -> int:
-        """Where the risk crossed what passes, between the last two sizes that were read or else
-        looked at.
+        """Where the risk crossed what passes, between the last two sizes that were read or else the
+        largest that missed and the least that passed.
         """
-        last = (self._readings or self._looks)[-2:]
+        last = self._readings[-2:] or self._around(size)
         if len(last) < 2:
             return last[0].samples if last else size
         smaller, larger = sorted(last, key=lambda one: one.samples)
@@ -408,3 +369,8 @@ class _Chain:
         along = (smaller.risk - self._passes) / (smaller.risk - larger.risk)
         found = math.ceil(float(smaller.samples * (larger.samples / smaller.samples) ** along))
         return max(1, min(larger.samples, found))
+
+    def _around(self, size: int) -> list[Look]:
+        below = [look for look in self._looks if look.samples < size]
+        missed = sorted(below, key=lambda look: look.samples)[-1:]
+        return missed + [look for look in self._looks if look.samples == size][:1]

@@ -2,16 +2,16 @@
 numbers only.
 
 For each measured level: one validation piece of m records, and for each sample size n = first, 2
-first, 4 first, ... up to ``n_max`` a few train pieces (``repeats``). Every train piece may be
-charged one training (the first of a size also one lower-bound number), the validation piece one
-look for each sample size. All pieces are disjoint; sizes are those planned from the number of
-records that the slice is expected to hold, which is public or DP.
+first, 4 first, ... up to ``n_max`` the pieces of a few trainings. What training at a size may do is
+in `retraining`: between 2 and 16 states, whose worst must pass. Sizes are searched by halving, so a
+level takes about the logarithm of their number in looks, and one to confirm what was found with the
+records of sizes that were never tried; each has its part of the price.
+Every train piece may be charged one training (the first of a size also one lower-bound number), the
+validation piece one look after the other. All pieces are disjoint; sizes are those planned from the
+number of records that the slice is expected to hold, which is public or DP.
 
-*Repeats.* One state may be lucky: at a size where a third of all trainings succeed, Fig. 3 as
-written stops once in three times. A size counts as enough when the worst of ``repeats`` states,
-trained on different records, passes; one look tells. The first sizes train up to four times as
-many, where their records are few beside the validation's: a guess passes a loose target easily, and
-what a level is found to need is less a matter of luck.
+*Pieces of a size.* The first state has a piece of its own, for the lower-bound number; the others
+share a piece and a charge and lie side by side on it.
 
 *Readings.* How many samples are needed is told best by many trainings. Once a size has passed, the
 estimate is read from up to `READINGS` sizes around it, some below the first one that is tested,
@@ -20,15 +20,13 @@ parts of one piece, with one charge; each reading has a charge of its own on the
 Sizes of which few states take half of that are not read. A slice too small for all of this keeps
 its doublings and has fewer states to read, or none.
 
-*First size.* A state that is epsilon-DP hardly depends on fewer than 1/epsilon records, and a
-target t is about t n of them, so no doubling begins below 1/(2 epsilon t), rounded to a power of
-two.
+*Small slices.* The highest level has half of the slice, for it is what every plan can use. A level
+gets fewer doublings, fewer states and less validation (a larger margin) where the slice is small;
+`profiler.fitting` measures fewer levels before that costs them their doublings. Where not even a
+coarse validation and two trainings of the first size fit, the schedule of a level is empty and the
+result will be TOO_LITTLE_DATA, at no cost.
 
-A level gets fewer doublings where the slice is too small for all of them; where not even its
-validation and one training fit, its schedule is empty and the result will be TOO_LITTLE_DATA, at no
-cost.
-
-Reasons: PRICES_INVALID, LEVELS_INVALID, and those of `bounds` and `amounts`.
+Reasons: LEVELS_INVALID, and those of `bounds` and `amounts`.
 """
 
 from __future__ import annotations
@@ -39,144 +37,43 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from profiler.measuring import bounds
-from profiler.measuring.pieces import Piece, PieceCost, check_disjoint, price_at
+from profiler.measuring.constant import RECORDS, ConstantCharges, constant_charges, label_of
+from profiler.measuring.pieces import Piece, PieceCost, check_disjoint, parts_of, price_at
+from profiler.measuring.retraining import LEAST_STATES, states_for
 from profiler.measuring.tasks import cost_of_look, look_release, lower_release
+from profiler.measuring.terms import ProfileTerms
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, show
+from ptklib.privacy.amounts import Number, epsilon_exact, show
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
-from ptklib.ptk import Ptk, count_of
+from ptklib.ptk import Ptk
 
 __all__ = [
-    "EARLY_SIZES",
+    "GROUP",
     "READINGS",
-    "REPEATS",
-    "STATES",
     "LevelSchedule",
-    "Prices",
-    "ProfileTerms",
     "Read",
     "Schedule",
+    "Trains",
     "schedule",
 ]
 
-REPEATS = 3
-# So many of the first sizes of a level train up to so many times the states, as long as the records
-# of one state of each time are together at most this share of the validation piece.
-EARLY_SIZES = 3
-_EARLY_TIMES = 4
-_EARLY_SHARE = Fraction(1, 4)
-# States of one reading, at most and at least; their records are at most this share of the
-# validation piece, or down to an eighth of it in a slice that has no room.
-STATES = 96
+# States whose worst is one number of a reading.
+GROUP = 3
+# Validation: the margin is at most this part of the target, and need not be less than that one; of a
+# small slice it takes this share.
+_COARSE, _FINE, _VALIDATION = Fraction(1, 2), Fraction(1, 8), Fraction(2, 5)
+# States of one reading, at least; their records are at most this share of the validation piece, or
+# down to an eighth of it in a slice that has no room.
 _LEAST_STATES = 6
 _READ_SHARES = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8))
+# A constant is learnt where the level has so many times its records.
+_ROOM = 5
 # Sizes that are read at a level, at most.
 READINGS = 4
 # Of the price of all looks, what the number of invalid losses may take, and all readings together.
 _COUNT_PART = Fraction(1, 10)
 _READ_PART = Fraction(1, 5)
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Epsilons of what a profile releases beside the trainings: of all looks at a level together,
-    and of one lower test.
-    """
-
-    looks: Fraction
-    lower: Fraction
-
-    @classmethod
-    def of(cls, epsilon: Number, *, looks: Number = "1/2", lower: Number = "1/8") -> Prices:
-        """Shares of a stream's epsilon."""
-        whole = epsilon_exact(epsilon)
-        return cls(
-            whole * epsilon_exact(looks, name="looks"), whole * epsilon_exact(lower, name="lower")
-        )
-
-    def __post_init__(self) -> None:
-        """Both positive."""
-        if not (self.looks > 0 and self.lower > 0):
-            raise InvalidInput(
-                "PRICES_INVALID", "the prices of looks and of the lower test must be positive"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProfileTerms:
-    """What is asked of a profile. ``target`` is that of Fig. 3: a witness promises a risk of at
-    most twice as much.
-
-    ``states`` are those of a reading, at most; with 0 nothing is read, and estimates come from the
-    looks.
-    """
-
-    target: Fraction
-    delta: Fraction = Fraction(0)
-    records_per_unit: int = 1
-    prices: Prices
-    first: int | None = None
-    repeats: int = REPEATS
-    states: int = STATES
-    n_max: int = 1 << 20
-
-    @classmethod
-    def of(
-        cls,
-        target: Number,
-        epsilon: Number,
-        *,
-        promise: str = "2tau",
-        delta: Number = 0,
-        records_per_unit: int = 1,
-        n_max: int = 1 << 20,
-        first: int | None = None,
-        repeats: int = REPEATS,
-        states: int = STATES,
-        prices: Prices | None = None,
-    ) -> ProfileTerms:
-        """Terms on a stream of that epsilon.
-
-        ``promise="tau"`` profiles at half the target, to promise the target itself.
-        """
-        if promise not in ("2tau", "tau"):
-            raise InvalidInput(
-                "PRICES_INVALID", f"promise must be '2tau' or 'tau', got {promise!r:.40}"
-            )
-        wanted = bounds.target_exact(target)
-        return cls(
-            target=wanted if promise == "2tau" else wanted / 2,
-            delta=delta_exact(delta),
-            records_per_unit=count_of(records_per_unit),
-            prices=prices or Prices.of(epsilon),
-            first=None if first is None else count_of(first, name="first"),
-            repeats=count_of(repeats, name="repeats"),
-            states=count_of(states, name="states") if states else 0,
-            n_max=count_of(n_max, name="n_max"),
-        )
-
-    @property
-    def promised(self) -> Fraction:
-        """The risk that a witness stays within."""
-        return min(Fraction(1), 2 * self.target)
-
-    def repeats_at(self, sizes: Sequence[int], validation: int) -> tuple[int, ...]:
-        """How many states are trained at each size of a level, beside so many records for
-        validation.
-        """
-        room = [math.floor(validation * _EARLY_SHARE / size) for size in sizes[:EARLY_SIZES]]
-        times = [max(1, min(_EARLY_TIMES, one)) for one in room] + [1] * (len(sizes) - len(room))
-        return tuple(self.repeats * time for time in times)
-
-    def sizes(self, level: Fraction) -> tuple[int, ...]:
-        """The sample sizes at a level: doublings of the first up to ``n_max``."""
-        size = self.first or 2 ** max(0, round(-math.log2(2 * level * self.target)))
-        found = []
-        while size <= self.n_max:
-            found.append(size)
-            size *= 2
-        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -191,8 +88,25 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Trains:
+    """A sample size that may be tested: so many states, the first on a piece of its own, the others
+    on parts of another.
+    """
+
+    size: int
+    states: int
+    charges: tuple[PieceCost, ...]
+
+    def parts(self) -> tuple[tuple[PieceCost, Piece | None], ...]:
+        """The charge and the part of each state; None where the whole piece is its own."""
+        first, *rest = self.charges
+        shared = [(one, part) for one in rest for part in parts_of(one.piece, self.states - 1)]
+        return (first, None), *shared
+
+
+@dataclass(frozen=True)
 class LevelSchedule:
-    """One level: its pieces with their charges (trainings and one look for each sample size, then
+    """One level: its pieces with their charges (trainings of each sample size and the looks, then
     sizes that may be read and as many readings as may be), and the thresholds of its tests.
 
     ``needed_records`` is what the schedule takes, or for an empty one what the least schedule
@@ -202,12 +116,12 @@ class LevelSchedule:
     level: Fraction
     sizes: tuple[int, ...]
     validation: Piece | None
-    trains: tuple[tuple[PieceCost, ...], ...]
+    trains: tuple[Trains, ...]
     looks: tuple[PieceCost, ...]
     look: LaplaceRelease
     count: LaplaceRelease
     lower: LaplaceRelease | None
-    upper_threshold: int
+    test: bounds.RiskTest
     lower_threshold: int
     needed_records: int
     read: LaplaceRelease | None = None
@@ -217,7 +131,7 @@ class LevelSchedule:
     @property
     def charges(self) -> tuple[PieceCost, ...]:
         """All charges in the worst case. Not every size that may be read is, but each may be."""
-        trains = tuple(charge for size in self.trains for charge in size)
+        trains = tuple(charge for size in self.trains for charge in size.charges)
         return trains + self.looks + tuple(read.train for read in self.reads) + self.readings
 
 
@@ -228,11 +142,13 @@ class Schedule:
     terms: ProfileTerms
     levels: tuple[LevelSchedule, ...]
     expected_records: int
+    constant: ConstantCharges | None = None
 
     @property
     def charges(self) -> tuple[PieceCost, ...]:
         """Everything that may be charged: reserve it as a whole before anything runs."""
-        return tuple(charge for level in self.levels for charge in level.charges)
+        levels = tuple(charge for level in self.levels for charge in level.charges)
+        return levels if self.constant is None else levels + self.constant.charges
 
     @property
     def worst_case(self) -> dict[Piece, Cost]:
@@ -249,65 +165,95 @@ class Schedule:
 def schedule(
     ptk: Ptk, terms: ProfileTerms, levels: Sequence[Number], expected_records: int
 ) -> Schedule:
-    """Lay out the pieces of all levels.
-
-    Levels share the slice evenly: each gets as many doublings as fit its part.
+    """Lay out the pieces of all levels: the highest has half of the slice, the others share the
+    rest evenly. A supervised PTK is held against the best constant at the highest level, where there
+    is room (`constant`).
     """
     grid = tuple(epsilon_exact(level, name="level") for level in levels)
     if not grid or list(grid) != sorted(set(grid)):
         raise InvalidInput(
             "LEVELS_INVALID", "levels must be epsilons in rising order, at least one"
         )
-    part = max(0, expected_records) // len(grid)
+    half = max(0, expected_records) // min(2, len(grid))
+    told = RECORDS if label_of(ptk) is not None and half >= _ROOM * RECORDS else 0
     found = []
     begin = Fraction(0)
     for level in grid:
+        part = half - told if level == grid[-1] else half // (len(grid) - 1)
         level_schedule, begin = _level(ptk, terms, level, part, begin, max(1, expected_records))
         found.append(level_schedule)
-    whole = Schedule(terms, tuple(found), expected_records)
+    validation, constant = found[-1].validation, None
+    if told and validation is not None:
+        width = Fraction(told, max(1, expected_records))
+        constant = constant_charges(ptk, terms, grid[-1], validation, begin, width)
+    whole = Schedule(terms, tuple(found), expected_records, constant)
     check_disjoint({charge.piece for charge in whole.charges})
     return whole
+
+
+@dataclass(frozen=True)
+class _Room:
+    """How a level's part of the slice is used: its sizes, their states, records for validation."""
+
+    sizes: tuple[int, ...]
+    states: tuple[int, ...]
+    validation: int
+
+    @property
+    def records(self) -> int:
+        return self.validation + sum(map(int.__mul__, self.sizes, self.states))
 
 
 def _level(
     ptk: Ptk, terms: ProfileTerms, level: Fraction, part: int, begin: Fraction, expected: int
 ) -> tuple[LevelSchedule, Fraction]:
-    sizes = terms.sizes(level)
-    plan = _numbers(ptk, terms, level, len(sizes) or 1, Fraction(0))
-    needed = _needed(terms, plan, sizes)
-    while sizes and needed > part:
-        sizes = sizes[:-1]
-        plan = _numbers(ptk, terms, level, len(sizes) or 1, Fraction(0))
-        needed = _needed(terms, plan, sizes) if sizes else needed
-    if not sizes:
-        return replace(plan, needed_records=needed), begin
-    read = _numbers(ptk, terms, level, len(sizes), _READ_PART)
-    readable = _readable(terms, sizes, read.needed_records, part - _needed(terms, read, sizes))
+    room, least = _fit(terms, terms.sizes(level), part, Fraction(0))
+    if room is None:
+        return _numbers(ptk, terms, level, _Room((), (), 1), least, Fraction(0)), begin
+    read_part, readable = Fraction(0), []
+    with_reads, _ = _fit(terms, room.sizes, part, _READ_PART)
+    if with_reads is not None and with_reads.sizes == room.sizes:
+        left = part - with_reads.records
+        readable = _readable(terms, room.sizes, with_reads.validation, left)
     if readable:
-        plan, needed = read, _needed(terms, read, sizes)
-    name = f"level {show(level)}"
+        room, read_part = with_reads or room, _READ_PART
+    taken = room.records + sum(size * states for size, states in readable)
+    plan = _numbers(ptk, terms, level, room, taken, read_part)
+    price = ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
+    return _laid(plan, room, readable, price, begin, expected)
+
+
+def _laid(
+    plan: LevelSchedule,
+    room: _Room,
+    readable: Sequence[tuple[int, int]],
+    price: Cost,
+    begin: Fraction,
+    expected: int,
+) -> tuple[LevelSchedule, Fraction]:
+    """The pieces of a level, side by side from ``begin`` on, and where they end."""
+    name = f"level {show(plan.level)}"
 
     def piece(what: str, records: int) -> Piece:
         nonlocal begin
         start, begin = begin, begin + Fraction(records, expected)
         return Piece(f"{name}/{what}", start, begin, records)
 
-    validation = piece("validation", plan.needed_records)
-    price = ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
+    validation = piece("validation", room.validation)
     tested = price if plan.lower is None else price + plan.lower.cost
     trains = []
-    for size, repeats in zip(sizes, terms.repeats_at(sizes, plan.needed_records), strict=True):
-        pieces = [piece(f"train-{size}-{k + 1}", size) for k in range(repeats)]
-        trains.append(
-            tuple(PieceCost(one.name, one, price if k else tested) for k, one in enumerate(pieces))
-        )
+    for size, states in zip(room.sizes, room.states, strict=True):
+        one = piece(f"train-{size}-1", size)
+        charges = [PieceCost(one.name, one, tested)]
+        if states > 1:
+            more = piece(f"train-{size}-more-{states - 1}", size * (states - 1))
+            charges.append(PieceCost(more.name, more, price))
+        trains.append(Trains(size, states, tuple(charges)))
     looks = tuple(
         PieceCost(
-            f"{name}/look-{size}",
-            validation,
-            cost_of_look(plan.look, plan.count if size == sizes[0] else None),
+            f"{name}/look-{k + 1}", validation, cost_of_look(plan.look, None if k else plan.count)
         )
-        for size in sizes
+        for k in range(_looks(room.sizes))
     )
     reads = []
     for size, states in readable:
@@ -318,15 +264,7 @@ def _level(
         for k in range(min(READINGS, len(reads)))
         if plan.read is not None
     )
-    taken = needed + sum(read.size * read.states for read in reads)
-    done = replace(
-        plan,
-        sizes=sizes,
-        validation=validation,
-        trains=tuple(trains),
-        looks=looks,
-        needed_records=taken,
-    )
+    done = replace(plan, sizes=room.sizes, validation=validation, trains=tuple(trains), looks=looks)
     return replace(done, reads=tuple(reads), readings=readings), begin
 
 
@@ -348,24 +286,53 @@ def _readable(
     return []
 
 
-def _needed(terms: ProfileTerms, plan: LevelSchedule, sizes: Sequence[int]) -> int:
-    """Records for the validation piece and all trainings of these sizes."""
-    repeats = terms.repeats_at(sizes, plan.needed_records)
-    return plan.needed_records + sum(
-        size * times for size, times in zip(sizes, repeats, strict=True)
-    )
+def _looks(sizes: Sequence[int]) -> int:
+    """Looks of a search by halving, at most, and one that confirms."""
+    return len(sizes).bit_length() + 1
+
+
+def _look(terms: ProfileTerms, looks: int, read_part: Fraction) -> LaplaceRelease:
+    each = terms.prices.looks * (1 - _COUNT_PART - read_part) / looks
+    return look_release(each, terms.records_per_unit)
+
+
+def _fit(
+    terms: ProfileTerms, sizes: Sequence[int], part: int, read_part: Fraction
+) -> tuple[_Room | None, int]:
+    """As many of the first sizes as fit into a part, and how to use it; else how many records the
+    first size would take.
+    """
+    least = 0
+    for count in range(len(sizes), 0, -1):
+        few = tuple(sizes[:count])
+        looks = _looks(few)
+        scale = _look(terms, looks, read_part).scale
+
+        def records(share: Fraction, scale: Fraction = scale, looks: int = looks) -> int:
+            units = terms.records_per_unit
+            return bounds.validation_records(terms.target, scale, looks, share, units)
+
+        coarse = records(_COARSE)
+        least = coarse + sum(few) * min(LEAST_STATES, terms.repeats)
+        if least > part:
+            continue
+        fine = records(_FINE)
+        most = part - (least - coarse)
+        validation = min(fine, most, max(coarse, math.floor(part * _VALIDATION)))
+        states = states_for(few, part - validation, terms.repeats)
+        assert states is not None
+        left = part - _Room(few, states, validation).records
+        return _Room(few, states, min(fine, validation + left)), least
+    return None, least
 
 
 def _numbers(
-    ptk: Ptk, terms: ProfileTerms, level: Fraction, looks: int, read_part: Fraction
+    ptk: Ptk, terms: ProfileTerms, level: Fraction, room: _Room, needed: int, read_part: Fraction
 ) -> LevelSchedule:
-    """The mechanisms and thresholds of a level with so many looks and that part of their price for
-    readings; no pieces yet.
-    """
-    units = terms.records_per_unit
+    """The mechanisms and thresholds of a level; no pieces yet."""
+    units, looks = terms.records_per_unit, _looks(room.sizes)
     count = LaplaceRelease(epsilon=terms.prices.looks * _COUNT_PART, sensitivity=units)
-    each = terms.prices.looks * (1 - _COUNT_PART - read_part) / looks
-    look = look_release(each, units)
+    look = _look(terms, looks, read_part)
     lower = lower_release(terms.prices.lower, units) if ptk.tags.exact_minimiser else None
     return LevelSchedule(
         level=level,
@@ -376,10 +343,10 @@ def _numbers(
         look=look,
         count=count,
         lower=lower,
-        upper_threshold=bounds.upper_threshold(terms.target, look.scale, looks, units),
+        test=bounds.risk_test(terms.target, look.scale, looks, room.validation, units),
         lower_threshold=bounds.lower_threshold(terms.target, lower.scale, looks, units)
         if lower is not None
         else 0,
-        needed_records=bounds.validation_records(terms.target, look.scale, looks, each, units),
+        needed_records=needed,
         read=look_release(terms.prices.looks * read_part / READINGS, units) if read_part else None,
     )

@@ -209,11 +209,11 @@ def test_states_that_are_read_share_one_charge_of_the_ledger(tmp_path: Path) -> 
         keys = [entry["key"].split("/", 2)[2] for entry in spent]
         assert len(keys) == len(set(keys))
         found = results(store)
-        assert all(one["readings"] for one in found)
         read = [key for key in keys if "/read-" in key]
         assert len(read) == sum(len(one["readings"]) for one in found)
-        states = sum(int(key.rsplit("-", 1)[1]) for key in read)
-        assert stored(store)["trainings"] == states + sum("/train-" in key for key in keys)
+        states = [look[2] for one in found for look in one["looks"] + one["readings"]]
+        assert stored(store)["trainings"] == sum(states)
+        assert sum(states) > sum("/train-" in key or "/read-" in key for key in keys)
 
 
 def test_a_target_that_cannot_be_reached_is_rejected_with_the_nearest(tmp_path: Path) -> None:
@@ -223,13 +223,14 @@ def test_a_target_that_cannot_be_reached_is_rejected_with_the_nearest(tmp_path: 
         view = store.ptk("speed")
         assert (view.status, "NOT_REACHED" in view.reason) == ("REJECTED", True)
         (event,) = [one for one in store.events() if one.kind == "ptk.rejected"]
-        assert event.body["nearest_target"] is None, "a loss of 0.9 passes at no target"
+        nearest = event.body["nearest_target"]
+        assert nearest is None or 0.9 < nearest < 1, "what its state keeps, with room for noise"
 
 
 @pytest.mark.parametrize(
     ("changes", "rows", "reason"),
     [
-        ({}, 500, "TOO_LITTLE_DATA"),
+        ({}, 150, "TOO_LITTLE_DATA"),
         ({"quotas": {"door:profile": "0.001"}}, ROWS, "REFUSED, QUOTA_EXCEEDED"),
     ],
 )
@@ -342,8 +343,8 @@ def test_a_profile_is_shown_before_and_after(tmp_path: Path) -> None:
         assert len(after.measured) == 2
         some = store.profile("speed", ["0.005", "0.05", "1"])
         assert some.levels == ("0.005", "0.05", "1")
-        assert some.samples[0] is None, "nothing is known below the lowest level"
-        assert some.samples[1] is not None
+        assert some.samples[0] is None, "below all levels of the stream"
+        assert some.samples[1] is not None, "in proportion below the lowest that was measured"
 
 
 @dataclass(frozen=True)
@@ -384,7 +385,6 @@ class TestWorkers:
                 )
         assert found[0] == found[1] == found[2]
         assert {one["status"] for one in found[0][0]} == {"REACHED"}
-        assert all(one["readings"] for one in found[0][0])
 
     def test_a_worker_that_dies_costs_what_ran_and_leaves_the_ptk_waiting(
         self, tmp_path: Path
@@ -474,7 +474,7 @@ class TestWitness:
             measured = {one["level"]: one for one in store.profile("speed").measured}
             assert set(stored(store)["witnesses"]) == set(measured)
             told = measured[state.manifest.epsilon]
-            assert (state.manifest.version, state.manifest.samples) == (0, told["samples"])
+            assert (state.manifest.version, state.manifest.samples) == (0, told["size"])
             assert state.manifest.cost == Plain().cost(state.manifest.epsilon)
             assert store.get_state("speed").manifest.version == 1, "training goes on from 1"
             assert Plain().eval(state.arrays, day(7, 2000).to_batches()) <= TARGET, (
@@ -512,6 +512,48 @@ class TestAgain:
                 assert cycle.dp_records > 2 * ROWS
                 profiled.append(step.body["why"])
             assert profiled == [[], [], ["RECORDS_DRIFTED"], []]
+
+    def test_a_rejection_is_looked_at_again_when_there_is_much_more_data(
+        self, tmp_path: Path
+    ) -> None:
+        with store_with_day(tmp_path, "hopeless", rows=4_000) as store:
+            run(store)
+            assert store.ptk("speed").status == "REJECTED"
+            for number, rows, again in ((1, 5_000, False), (2, 12_000, True)):
+                before = len(charges(store)[1])
+                store.push("rides", day(number, rows), producer="p", seq=number)
+                run(store, days=number + 1)
+                assert (len(charges(store)[1]) > before) is again
+            assert store.ptk("speed").status == "REJECTED", "it is hopeless"
+            reasons = [one.body["reason"] for one in store.events() if one.kind == "ptk.waiting"]
+            assert any("more data" in reason for reason in reasons)
+
+    @pytest.mark.parametrize(("rows", "status"), [(ROWS, "ACTIVE"), (150, "WAITING")])
+    def test_a_profile_of_the_older_rule_is_renewed_or_not_trusted(
+        self, tmp_path: Path, rows: int, status: str
+    ) -> None:
+        with store_with_day(tmp_path) as store:
+            run(store)
+            with store._parts.metadata.read() as tx:
+                row = tx.ptks.named("speed")
+                last = tx.profiles.latest(row.id, row.config_version, row.target)
+            assert last is not None
+            body = {name: one for name, one in last.samples.items() if name != "certifies"}
+            with store._parts.journal.writing() as tx:
+                tx.profiles.put(
+                    row.id, row.config_version, row.target, last.levels, body, last.source, at_ms=1
+                )
+            assert "older rule" in store.profile("speed").reason
+            store.push("rides", day(1, rows), producer="p", seq=1)
+            cycle = run(store, days=2)
+            view = store.ptk("speed")
+            assert view.status == status, view.reason
+            assert ("PUBLISHED" in [line.outcome for line in cycle.trained]) is (rows == ROWS)
+            if rows == ROWS:
+                assert stored(store)["certifies"] == "retraining"
+                assert store.profile("speed").reason == ""
+            else:
+                assert "older rule" in view.reason
 
     def test_one_can_ask_for_a_new_one(self, tmp_path: Path) -> None:
         with store_with_day(tmp_path) as store:

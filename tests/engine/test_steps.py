@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profiler.measuring.measure import NOT_REACHED, LevelResult
+from profiler.measuring.results import NOT_REACHED, LevelResult
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import ProfiledLevel, ProfiledPtk, ProfileList, TrainedPtk

@@ -108,7 +108,7 @@ OF_PROFILER: list[Mutation] = [
             "profiler: every look at the whole price",
             "(1 - _COUNT_PART - read_part) / looks",
             "(1 - _COUNT_PART - read_part)",
-            "test_every_training_has_a_piece_of_its_own_and_looks_share_one",
+            "test_the_worst_case_is_the_sum_of_what_may_run",
         ),
         (
             "profiler: every reading at the price of all",
@@ -121,6 +121,26 @@ OF_PROFILER: list[Mutation] = [
             "check_disjoint({charge.piece for charge in whole.charges})",
             "pass",
             "test_levels_laid_over_each_other_are_not_handed_out",
+        ),
+    ),
+    *within(
+        "profiler/measuring/retraining.py",
+        "tests/profiler/test_retraining.py",
+        (
+            "profiler: few states are planned as many are",
+            "return step / _STEPS",
+            "return 1.0",
+            "test_few_states_are_planned_with_more_samples_and_many_with_as_many",
+        ),
+    ),
+    *within(
+        "profiler/measuring/constant.py",
+        "tests/profiler/test_constant.py",
+        (
+            "profiler: the constant sees the inputs",
+            "if name == label",
+            "if name != ''",
+            "test_inputs_move_nothing_in_what_is_learnt_or_lost",
         ),
     ),
     *within(
@@ -144,14 +164,14 @@ OF_PROFILER: list[Mutation] = [
         ),
         (
             "profiler: a user's records for one",
-            "promised) / records_per_unit",
-            "promised)",
+            "UNIT, float(target)) / records_per_unit",
+            "UNIT, float(target))",
             "test_more_looks_and_larger_units_ask_for_more",
         ),
         (
-            "profiler: the centre at what is promised",
-            "UNIT * Fraction(7, 4)))",
-            "UNIT * Fraction(2)))",
+            "profiler: the rate of a looser target",
+            "_rate(centre / UNIT, float(target))",
+            "_rate(centre / UNIT, min(0.99, float(target) * 1.5))",
             "test_the_upper_test_rarely_passes_what_it_must_not",
         ),
         (

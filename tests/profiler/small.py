@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks._profiler.problems import Problem, problem
 from profiler.measuring.bench import MemoryBench, run_held
 from profiler.measuring.pieces import PieceCost
-from profiler.measuring.schedule import ProfileTerms
 from profiler.measuring.tasks import Answer, Task
+from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MeasuredProfile, measured_profile
 from ptklib.errors import BudgetExceeded
 from ptklib.testing.audit import AuditResult

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from benchmarks._profiler.problems import problem
 from profiler.analytic import Profile
-from profiler.band import MISSED, SLACK, Try, unrefuted_heights, unrefuted_lines
+from profiler.band import SLACK, Try, unrefuted_heights, unrefuted_lines
 from profiler.cache import cache_key, reused
 from profiler.curve import FORMS, Point, fit
 from profiler.grid import chosen, first_size
 from profiler.levels import privacy_levels
-from profiler.measuring.measure import LevelResult, Look
-from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.results import LevelResult, Look
+from profiler.measuring.retraining import MISSED
+from profiler.measuring.terms import ProfileTerms
 from profiler.research import research_profile
 from profiler.staleness import Made, stale
 from ptklib.errors import InvalidInput, Refused
@@ -151,9 +152,10 @@ class TestReuse:
         Fraction(1, 10),
         "REACHED",
         400,
+        400,
         350,
-        Fraction(1, 5),
-        looks=(Look(100, 0.4), Look(200, 0.25), Look(400, 0.12)),
+        Fraction(1, 10),
+        looks=(Look(100, 0.2, 16, 0.01), Look(200, 0.12, 16, 0.01), Look(400, 0.08, 16, 0.01)),
     )
     above = LevelResult(Fraction(1, 10), "RISK_ABOVE_TARGET")
 

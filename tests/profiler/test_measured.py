@@ -18,10 +18,13 @@ import pytest
 from benchmarks._profiler.problems import problem
 from benchmarks._profiler.ptks import Mean
 from profiler.measuring import measure as measuring
-from profiler.measuring.measure import LevelResult
 from profiler.measuring.pieces import check_disjoint, parts_of, price_at
-from profiler.measuring.schedule import STATES, ProfileTerms, schedule
+from profiler.measuring.results import REACHED, LevelResult
+from profiler.measuring.retraining import MOST_STATES, lifted
+from profiler.measuring.schedule import schedule
 from profiler.measuring.tasks import Answer, Task, TrainTask, charges_of
+from profiler.measuring.terms import STATES, ProfileTerms
+from profiler.profiles import CERTIFIES
 from ptklib.errors import InvalidInput, Refused
 from ptklib.privacy.amounts import Number
 from ptklib.ptk import Arrays, Batches, Tags
@@ -33,15 +36,38 @@ SECRET = "text 4711"
 def test_a_reachable_target_is_reached_with_a_witness_at_every_level() -> None:
     one = problem("mean", 0.05)
     found = profiled("mean", 0.05, "0.1")
-    assert [result.status for result in found.results] == [measuring.REACHED] * 3
+    assert [result.status for result in found.results] == [REACHED] * 3
     for result in found.results:
         assert result.state is not None
         one.ptk.validate(result.state)
-        assert one.risk(result.state) <= 0.2 == float(result.promised or 0)
+        assert one.risk(result.state) <= 0.1 == float(result.promised or 0)
     samples = [one for one in found.profile.samples if one is not None]
     assert samples == sorted(samples, reverse=True)
     assert (found.profile.source, float(found.profile.confidence)) == ("measured", 0.95)
-    assert found.status == measuring.REACHED
+    assert found.status == REACHED
+
+
+def test_what_is_planned_is_what_a_training_needs_and_not_what_a_witness_had() -> None:
+    """Few states of a size are planned with more samples; the search ends at the least that passed."""
+    found = profiled("histogram", 0.05, "0.1", records=20_000, n_max=1 << 20)
+    for result in found.results:
+        by_size = {look.samples: look for look in reversed(result.looks)}
+        assert result.size is not None
+        passed = by_size[result.size]
+        states = passed.states
+        (*_, last) = result.looks
+        if last.samples == result.size and last is not passed:
+            assert states + last.states <= MOST_STATES
+            confirmed = last.risk + last.margin <= 0.1 + 1e-5
+            states = states + last.states if confirmed else states
+            assert confirmed or (result.samples or 0) >= 2 * result.size
+        assert (result.samples or 0) >= lifted(passed.samples, states)
+        assert passed.risk + passed.margin <= 0.1 + 1e-5
+        assert all(
+            look.risk + look.margin > 0.1 for size, look in by_size.items() if size < result.size
+        )
+    assert any((result.samples or 0) > (result.size or 0) for result in found.results)
+    assert found.as_json()["certifies"] == CERTIFIES
 
 
 def test_a_target_below_the_least_risk_is_told_once_and_skipped_elsewhere() -> None:
@@ -88,9 +114,8 @@ class TestCharges:
             assert cost.epsilon(0) <= worst[piece].epsilon(0) + 1e-12
             if "/train-" in piece.name:
                 level = float(piece.name.split("/")[0].removeprefix("level "))
-                assert cost.epsilon(0) == pytest.approx(
-                    level + (0.125 if piece.name.endswith("-1") else 0)
-                )
+                tested = piece.name.endswith("-1") and "-more-" not in piece.name
+                assert cost.epsilon(0) == pytest.approx(level + (0.125 if tested else 0))
 
     def test_states_that_are_read_share_a_charge_and_no_record(self) -> None:
         book = bench(problem("mean", 0.05), 400_000, runner=planted_run)
@@ -107,13 +132,14 @@ class TestCharges:
             )
             states = [int(name.rsplit("-", 1)[1]) for name in read]
             assert states == [one.states for one in result.readings]
-            assert result.trainings == sum("/train-" in name for name in result.charged) + sum(
-                states
-            )
+            looked = [look.states for look in result.looks]
+            assert result.trainings == sum(looked) + sum(states)
         for name in names:
             tasks = [task for task, _ in book.asked.values() if task.charge.name == name]
             check_disjoint(task.piece for task in tasks)
-            assert len(tasks) == (int(name.rsplit("-", 1)[1]) if "/read-" in name else 1)
+            # What was left of sizes that were not tried confirms, in trainings of another size.
+            if "-more-" not in name:
+                assert len(tasks) == (int(name.rsplit("-", 1)[1]) if "/read-" in name else 1)
         level = {
             piece: float(piece.name.split("/")[0].removeprefix("level ")) for piece in found.spent
         }
@@ -121,7 +147,7 @@ class TestCharges:
             if "/read-" in piece.name:
                 assert cost.epsilon(0) == pytest.approx(level[piece])
             elif piece.name.endswith("/validation"):
-                assert cost.epsilon(0) <= 0.5 + 1e-12, "looks, readings and the count"
+                assert cost.epsilon(0) <= 0.75 + 1e-9, "looks, readings and the count"
 
     def test_tasks_that_share_a_charge_and_a_record_are_refused(self) -> None:
         plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=64), ["1"], 200_000)
@@ -158,7 +184,7 @@ class TestCharges:
         with pytest.raises(KeyboardInterrupt):
             profiled(bench=book)
         assert book.reserved == []
-        assert len(book.spent) == 12, "what was opened stays: the states of the first size"
+        assert len(book.spent) == 2, "what was opened stays: the states of the first size"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +218,9 @@ class TestReadings:
         for kind, seed in product(("mean", "histogram", "threshold"), range(3)):
             for result in profiled(kind, 0.05, records=400_000, seed=seed).results:
                 sizes = [one.samples for one in result.readings]
-                assert sizes[0] == result.samples
+                if not sizes:
+                    continue
+                assert sizes[0] == result.size
                 ways = {other / one for one, other in pairwise(sizes)}
                 assert ways <= {0.5} or ways <= {2.0}
                 # The last two, or the only one where there is no larger size to read.
@@ -200,15 +228,14 @@ class TestReadings:
                 risks = [one.risk for one in result.readings]
                 assert ways != {0.5} or risks[-1] > risks[0]
                 seen |= ways
-        assert seen == {0.5, 2.0}, "some witnesses are lucky"
+        assert 0.5 in seen, "sizes are read until the risk has crossed"
 
     def test_without_them_the_looks_tell(self) -> None:
         terms = ProfileTerms.of("0.1", 1, n_max=1024, states=0)
         for result in profiled("histogram", records=400_000, terms=terms).results:
             assert result.readings == ()
-            assert len(result.looks) == 1 or result.looks[-2].samples <= (result.estimate or 0) <= (
-                result.samples or 0
-            )
+            missed = [look.samples for look in result.looks if look.samples < (result.size or 0)]
+            assert max(missed, default=1) <= (result.estimate or 0) <= (result.size or 0)
 
     def test_one_that_fails_leaves_the_witness(self) -> None:
         class Unlucky(WatchingBench):
@@ -246,7 +273,7 @@ class TestBadInput:
         found = profiled(ptk=Wrong(how=how))
         assert {result.status for result in found.results} == {"FAILED"}
         assert all(result.reason.startswith("LOSS_INVALID") for result in found.results)
-        assert all(result.trainings == 12 for result in found.results), (
+        assert all(result.trainings <= MOST_STATES for result in found.results), (
             "no more than the first size"
         )
 
@@ -301,10 +328,7 @@ class TestBadInput:
 
 class TestWorkers:
     @pytest.mark.parametrize("executor", ["none", "one", "two", "processes"])
-    @pytest.mark.parametrize("ahead", [1, 2])
-    def test_the_same_results_for_any_number_of_workers(self, executor: str, ahead: int) -> None:
-        if executor == "processes" and ahead > 1:
-            pytest.skip("starting processes once is enough")
+    def test_the_same_results_for_any_number_of_workers(self, executor: str) -> None:
         makers: dict[str, Any] = {
             "none": lambda: None,
             "one": lambda: ThreadPoolExecutor(1),
@@ -312,14 +336,14 @@ class TestWorkers:
             "processes": lambda: ProcessPoolExecutor(2, mp_context=get_context("spawn")),
         }
         pool: Executor | None = makers[executor]()
-        one = problem("histogram", 0.1)
+        one = problem("histogram", 0.05)
         try:
             book = bench(one, 100_000, executor=pool, runner=planted_run)
-            found = profiled("histogram", records=100_000, bench=book, ahead=ahead)
+            found = profiled("histogram", records=100_000, bench=book)
         finally:
             if pool is not None:
                 pool.shutdown()
-        plain = profiled("histogram", 0.1, records=100_000, ahead=ahead)
+        plain = profiled("histogram", 0.05, records=100_000)
         assert found.as_json() == plain.as_json()
         for one_result, other in zip(found.results, plain.results, strict=True):
             assert one_result.state is not None
@@ -335,7 +359,7 @@ class TestWorkers:
         found = profiled("threshold", progress=told.append, cancelled=lambda: len(told) >= 2)
         assert told[0].startswith("epsilon 1, ")
         assert "CANCELLED" in {result.status for result in found.results}
-        assert sum(result.trainings for result in found.results) <= 6 * 4
+        assert sum(result.trainings for result in found.results) <= 2 * 3 * MOST_STATES
 
     def test_known_levels_are_not_measured_again(self) -> None:
         first = profiled()
@@ -356,6 +380,6 @@ def test_results_survive_json() -> None:
 def test_tasks_say_nothing_of_states_when_printed() -> None:
     one = problem("mean", 0.05)
     plan = schedule(one.ptk, ProfileTerms.of("0.1", 1, n_max=64), ["1"], 50_000)
-    charge = plan.levels[0].trains[0][0]
+    charge = plan.levels[0].trains[0].charges[0]
     task = TrainTask(charge, one.ptk, plan.levels[0].level, plan.terms.delta, 1, None, 0, Planted())
     assert "array" not in repr(task) + repr(Answer(arrays={"f": np.zeros(3)}))

@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from benchmarks._profiler.ptks import Mean, _column
 from profiler.measuring import schedule as scheduling
 from profiler.measuring.bench import MemoryBench
-from profiler.measuring.bounds import UNIT, lower_centre, upper_centre
+from profiler.measuring.bounds import UNIT, lower_centre
 from profiler.measuring.pieces import Piece, parts_of, price_at
-from profiler.measuring.schedule import Prices, ProfileTerms, Schedule, schedule
+from profiler.measuring.schedule import Schedule, schedule
 from profiler.measuring.tasks import Answer, LookTask, Task
+from profiler.measuring.terms import Prices, ProfileTerms
 from profiler.profiles import measured_profile
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
@@ -47,7 +48,7 @@ EACH = 3
 ORDINARY, WRONG, INVALID = 0.0, 0.75, 1.0
 STATES = 6
 TERMS = ProfileTerms.of(
-    "0.1",
+    "0.4",
     6,
     n_max=32,
     first=8,
@@ -95,7 +96,7 @@ class Overlapping(WatchingBench):
     """
 
     def _held(self, piece: Piece) -> tuple[pa.RecordBatch, ...]:
-        first = plan().levels[0].trains[0][0].piece
+        first = plan().levels[0].trains[1].charges[0].piece
         return super()._held(first if "/train-" in piece.name else piece)
 
     def reads(self, task: Task, piece: Piece) -> bool:
@@ -139,7 +140,7 @@ def score(whole: Schedule, answers: Iterable[tuple[Task, Answer]], looked_at: in
     level, terms = whole.levels[0], whole.terms
     assert level.lower is not None
     train = LaplaceRelease(epsilon=level.level, sensitivity=1)
-    upper, lower = upper_centre(terms.target), lower_centre(terms.target)
+    upper, lower = level.test.centre, lower_centre(terms.target)
     found = 0.0
     for task, answer in answers:
         if isinstance(task, LookTask):
@@ -210,12 +211,11 @@ def cheap(release: LaplaceRelease, count: LaplaceRelease | None) -> Cost:
     return sum(parts[1:], parts[0])
 
 
-# Of the 6 for the validation piece, looks take 7/10 (three of them, where none passes), counts 1/10
-# and readings 2/10.
+# Of the 6 for the validation piece, looks take 7/10 (two of three run), counts 1/10 and readings 2/10.
 CASES: list[tuple[str, float, bool, float]] = [
-    ("validation", INVALID, False, 4.8),
-    ("train-8-1", WRONG, False, 1.5),
-    ("validation", INVALID, True, 3.2),
+    ("validation", INVALID, False, 3.4),
+    ("train-16-1", WRONG, False, 1.5),
+    ("validation", INVALID, True, 4.6),
     ("read-8-6", WRONG, True, 1.0),
 ]
 
@@ -259,7 +259,7 @@ def plant_shared_parts(_monkeypatch: pytest.MonkeyPatch) -> type[MemoryBench]:
     ("place", "extra", "passes", "plant"),
     [
         ("validation", INVALID, False, plant_cheap_looks),
-        ("train-8-1", WRONG, False, plant_overlap),
+        ("train-16-1", WRONG, False, plant_overlap),
         ("validation", INVALID, True, plant_cheap_looks),
         ("read-8-6", WRONG, True, plant_shared_parts),
     ],

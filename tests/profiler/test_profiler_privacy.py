@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from benchmarks._profiler.ptks import Threshold
 from profiler.measuring import schedule as scheduling
-from profiler.measuring.bounds import UNIT, upper_centre
+from profiler.measuring.bounds import UNIT
 from profiler.measuring.pieces import Piece
-from profiler.measuring.schedule import Prices, ProfileTerms, Schedule, schedule
+from profiler.measuring.schedule import Schedule, schedule
 from profiler.measuring.tasks import (
     Answer,
     LookTask,
@@ -27,6 +27,7 @@ from profiler.measuring.tasks import (
     look_release,
     lower_release,
 )
+from profiler.measuring.terms import Prices, ProfileTerms
 from profiler.profiles import measured_profile
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.testing.audit import audit_epsilon
@@ -82,7 +83,7 @@ def outputs(
 
 
 def look(answers: dict[str, Answer]) -> int:
-    return answers["level 1/look-8"].value or 0
+    return answers["level 1/look-1"].value or 0
 
 
 def lower(answers: dict[str, Answer]) -> int:
@@ -131,7 +132,7 @@ def test_a_reading_tells_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch)
                 charge=level.readings[0],
                 ptk=PTK,
                 states=({"f": np.array([0.25])},) * 4,
-                centre=upper_centre(terms.target),
+                centre=level.test.centre,
                 release=whole().levels[0].read,  # type: ignore[arg-type]
                 count=None,
                 noise=SystemNoise(),

@@ -10,47 +10,74 @@ from typing import Any
 import pytest
 
 from benchmarks._profiler.ptks import ClosedMean, Mean
+from profiler.fitting import fitted_schedule
+from profiler.levels import privacy_levels
 from profiler.measuring import schedule as scheduling
 from profiler.measuring.pieces import Piece, check_disjoint, parts_of, price_at
-from profiler.measuring.schedule import (
-    EARLY_SIZES,
-    READINGS,
-    STATES,
-    LevelSchedule,
-    Prices,
-    ProfileTerms,
-    schedule,
-)
-from profiler.sizing import needed_records
+from profiler.measuring.retraining import LEAST_STATES, MOST_STATES
+from profiler.measuring.schedule import READINGS, LevelSchedule, schedule
+from profiler.measuring.terms import FLOOR, STATES, Prices, ProfileTerms
+from profiler.sizing import largest_planned, least_records, needed_records
 from ptklib.errors import InvalidInput
 
 LEVELS = ("0.1", "0.3", "1")
 
 
 def test_every_training_has_a_piece_of_its_own_and_looks_share_one() -> None:
-    plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=512), LEVELS, 200_000)
+    plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=512), LEVELS, 400_000)
     pieces = {charge.piece for charge in plan.charges}
     check_disjoint(pieces)
     assert max(one.stop for one in pieces) <= 1
     for level in plan.levels:
-        assert len(level.trains) == len(level.looks) == len(level.sizes)
+        assert [one.size for one in level.trains] == list(level.sizes)
+        assert len(level.looks) == len(level.sizes).bit_length() + 1, "halving, and one more"
         assert {charge.piece for charge in level.looks + level.readings} == {level.validation}
-        repeats = [len(size) for size in level.trains]
-        assert repeats == [12] * min(EARLY_SIZES, len(repeats)) + [3] * (len(repeats) - EARLY_SIZES)
+        for size in level.trains:
+            parts = [part or charge.piece for charge, part in size.parts()]
+            check_disjoint(parts)
+            assert {part.planned_records for part in parts} == {size.size}
+            assert len(parts) == size.states == MOST_STATES
     names = [charge.name for charge in plan.charges]
     assert len(names) == len(set(names))
 
 
-def test_more_states_are_trained_only_where_that_is_cheap() -> None:
-    plan = schedule(Mean(), ProfileTerms.of("0.1", 1, n_max=8192), ["0.01", "1"], 10**7)
-    for level, states in zip(plan.levels, ([12, 6, 3, 3], [12, 12, 12, 3]), strict=True):
+def test_a_small_slice_has_fewer_states_of_large_sizes_and_a_coarser_test() -> None:
+    terms = ProfileTerms.of("0.1", 1, n_max=4096)
+    plans = [schedule(Mean(), terms, ["1"], records).levels[0] for records in (6_000, 40_000)]
+    for level, records in zip(plans, (6_000, 40_000), strict=True):
         assert level.validation is not None
-        assert [len(size) for size in level.trains[:4]] == states
-        for size in level.trains[:4]:
-            extra = len(size) // 3 * size[0].piece.planned_records
-            assert len(size) == 3 or 4 * extra <= level.validation.planned_records
-        records = {charge.piece: charge.piece.planned_records for charge in level.charges}
-        assert level.needed_records == sum(records.values())
+        states = [one.states for one in level.trains]
+        assert states == sorted(states, reverse=True)
+        assert min(states) >= LEAST_STATES
+        planned = {charge.piece: charge.piece.planned_records for charge in level.charges}
+        assert level.needed_records == sum(planned.values()) <= records
+        assert level.test.records == level.validation.planned_records
+    assert len(plans[0].sizes) < len(plans[1].sizes)
+    assert plans[0].test.margin > plans[1].test.margin
+
+
+def test_no_training_is_smaller_than_makes_sense() -> None:
+    terms = ProfileTerms.of("0.1", 1)
+    assert terms.sizes(Fraction(1))[0] == FLOOR
+    assert terms.sizes(Fraction(1, 100))[0] == 1024, "the noise of epsilon 0.01"
+
+
+def test_a_small_slice_measures_fewer_levels_and_the_highest_has_half() -> None:
+    terms = ProfileTerms.of("0.1", 1, n_max=4096)
+    levels = privacy_levels(1)
+    counts = []
+    for records in (15_000, 40_000, 10**6):
+        plan = fitted_schedule(Mean(), terms, levels, records, 4)
+        counts.append(len(plan.levels))
+        assert plan.levels[-1].level == levels[-1]
+        widths = [
+            sum(piece.share for piece in {charge.piece for charge in one.charges})
+            for one in plan.levels
+        ]
+        assert widths[-1] <= (1 if len(widths) == 1 else Fraction(1, 2))
+        check_disjoint({charge.piece for charge in plan.charges})
+    assert counts[0] == 1 < counts[1] <= counts[2] == 4
+    assert len(fitted_schedule(Mean(), terms, levels, 15_000, 4).levels[-1].sizes) >= 5
 
 
 def test_many_states_are_read_where_they_are_cheap_on_one_piece_and_one_charge() -> None:
@@ -107,7 +134,8 @@ def test_the_worst_case_is_the_sum_of_what_may_run() -> None:
         at = {piece.name: cost.epsilon(0) for piece, cost in price_at(level.charges).items()}
         assert at.pop(f"level {float(level.level):g}/validation") == pytest.approx(0.5)
         for name, epsilon in at.items():
-            tested = name.endswith("-1")
+            tested = name.startswith(f"level {float(level.level):g}/train-") and name.endswith("-1")
+            tested = tested and "-more-" not in name
             assert epsilon == pytest.approx(float(level.level) + (0.125 if tested else 0))
     assert set(plan.worst_case) == {charge.piece for charge in plan.charges}
 
@@ -124,9 +152,8 @@ def test_a_small_slice_has_fewer_doublings_and_a_tiny_one_none() -> None:
     assert empty.levels[0].needed_records > 100
 
 
-def test_a_promise_of_the_target_itself_profiles_at_half_of_it() -> None:
-    assert ProfileTerms.of("0.1", 1, promise="tau").promised == Fraction(1, 10)
-    assert ProfileTerms.of("0.1", 1).promised == Fraction(1, 5)
+def test_the_target_itself_is_what_is_promised() -> None:
+    assert ProfileTerms.of("0.1", 1).promised == Fraction(1, 10)
 
 
 def test_levels_laid_over_each_other_are_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +175,6 @@ def test_levels_laid_over_each_other_are_not_handed_out(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: ProfileTerms.of("0.1", 1, promise="3tau"),
         lambda: ProfileTerms.of("0", 1),
         lambda: ProfileTerms.of("1", 1),
         lambda: Prices(looks=Fraction(0), lower=Fraction(1)),
@@ -168,6 +194,14 @@ def test_what_cannot_be_is_refused(wrong: object) -> None:
 def test_the_records_of_a_profile_are_told_before_any_data() -> None:
     terms = ProfileTerms.of("0.1", 1, n_max=1024)
     assert needed_records(ClosedMean(variance=0.01), terms, LEVELS) == 0, "it has a closed form"
-    # What is asked for is enough: no level goes without its doublings.
-    plan = schedule(Mean(), terms, LEVELS, needed_records(Mean(), terms, LEVELS))
-    assert all(level.sizes == terms.sizes(level.level) for level in plan.levels)
+    # What is asked for is enough: the largest plan is within reach, and hardly with less.
+    needed = needed_records(Mean(), terms, LEVELS)
+    reach = [
+        largest_planned(schedule(Mean(), terms, LEVELS[-1:], records))
+        for records in (needed, needed * 9 // 10)
+    ]
+    assert reach[1] < 1024 <= reach[0]
+    least = least_records(Mean(), terms, LEVELS)
+    assert least < needed
+    assert schedule(Mean(), terms, LEVELS[-1:], least).levels[0].sizes
+    assert not schedule(Mean(), terms, LEVELS[-1:], least - 1).levels[0].sizes

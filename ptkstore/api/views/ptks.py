@@ -127,7 +127,7 @@ class ProfileView(View):
     measured, or none yet.
 
     ``promised`` is the loss that these samples keep with ``confidence``; ``measured`` are the
-    results of the levels that were measured; ``needed_records`` is what a profile up to 16,384
+    results of the levels that were measured; ``needed_records`` is what a profile up to 4,096
     samples would take of a window, where there is none yet.
     """
 

@@ -182,7 +182,7 @@ def drawn(view: ProfileView) -> str:
 
     if view.source == "none":
         told = f" ({view.reason})" if view.reason else ""
-        needed = f"up to 16,384 samples it would take {view.needed_records:,} records of a window's profile slice"
+        needed = f"up to 4,096 samples it would take {view.needed_records:,} records of a window's profile slice"
         return f"no profile yet{told}: {needed}"
     return profile_text(_profile(view))
 

@@ -32,6 +32,7 @@ from ptkstore.engine.plans.answering import answer_of, within_memory
 from ptkstore.engine.plans.deciding import ACCEPTED, decided
 from ptkstore.engine.plans.dry_run import fitted
 from ptkstore.engine.plans.planning import Candidate, closed_form, has_closed_form
+from ptkstore.engine.plans.window_size import last_windows, told_of_size
 from ptkstore.engine.within import Within, nothing
 from ptkstore.metadata import Metadata, rows
 from ptkstore.metadata.checks import check_name, check_real, check_whole
@@ -102,10 +103,18 @@ def register(
     check_whole(train_every, "train_every", at_least=1)
     wanted = (name, spec.name, kind, ask(fitted, spec, kind, config), target, train_every)
 
+    windows: tuple[int, ...] = ()
+
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
+        nonlocal windows
+        windows = last_windows(tx, spec.name)
         row = reusable(tx, *wanted) or unwritten(*wanted)
         # Another configuration has no profile yet, and what is asked again counts as another.
         return [one for one in active(tx, spec.name) if one.row.id != row.id], Candidate.of(row)
+
+    def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration:
+        found = _answered(spec, privacy_filter, ask, memory_bytes, others, newcomer)
+        return told_of_size(spec, newcomer, found, windows)
 
     def write(tx: Transaction, _newcomer: Candidate, found: Registration) -> Registration:
         told(tx, fresh_row(tx, *wanted, now_ms), found, now_ms)
@@ -117,7 +126,7 @@ def register(
         spec.name,
         name,
         read=read,
-        answer=partial(_answered, spec, privacy_filter, ask, memory_bytes),
+        answer=answer,
         write=write,
         writing=metadata.write,
     )

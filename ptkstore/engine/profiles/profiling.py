@@ -23,17 +23,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from profiler.grid import MEASURED, chosen
+from profiler.fitting import fitted_schedule
+from profiler.grid import MEASURED
 from profiler.levels import privacy_levels
-from profiler.measuring.measure import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
-from profiler.measuring.schedule import ProfileTerms, Schedule, schedule
+from profiler.measuring.results import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
+from profiler.measuring.retraining import lifted
+from profiler.measuring.schedule import Schedule
 from profiler.measuring.tasks import Noise, SystemNoise, lower_release
+from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MEASURED_SOURCE, MeasuredProfile, measured_profile
 from ptklib.ledger.slices import TagRange
 from ptklib.privacy.amounts import show
@@ -45,9 +48,10 @@ from ptkstore.engine.plans.answering import answer_of
 from ptkstore.engine.plans.deciding import decided
 from ptkstore.engine.plans.planning import Candidate, fresh_loss
 from ptkstore.engine.plans.registrations import active, candidate, told
+from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.engine.profiles.bench import LedgerBench, ProfilePlace
-from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity
-from ptkstore.engine.profiles.terms import terms_of
+from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity, look_again
+from ptkstore.engine.profiles.terms import OLDER, certified, vain
 from ptkstore.engine.retry import patiently
 from ptkstore.engine.steps.of_ptks import LISTED, ProfiledLevel, ProfiledPtk, ProfileList
 from ptkstore.engine.steps.of_window import Planned, Profiled, Sealed
@@ -83,6 +87,8 @@ def profile_due(
     """Profile what is new or stale; what became of each PTK, by name."""
     if parts.journal.find(cycle, Planned) is not None or not sealed.blocks:
         return Profiled()
+    if parts.journal.find(cycle, ProfileList, LISTED) is None:
+        look_again(parts, spec, sealed.dp_records)
     with parts.metadata.read() as tx:
         wanted = due(parts, tx, spec, sealed.dp_records)
     listed = parts.journal.write(
@@ -125,7 +131,7 @@ class _Part:
         terms = terms_of(self.spec, self.one)
         expected = int(self.dp_records * Fraction(self.spec.profile_share) / self.place.places)
         usable = self._affordable(levels, terms) or [levels[0]]
-        plan = schedule(self.one.ptk, terms, chosen(usable, MEASURED), expected)
+        plan = fitted_schedule(self.one.ptk, terms, usable, expected, MEASURED)
         bench = LedgerBench(self.place, self.dp_records)
         with self.parts.metadata.read() as tx:
             before = earlier(self.parts, tx, self.spec, self.one.row, terms, self.dp_records)
@@ -144,6 +150,12 @@ class _Part:
             progress=lambda text: progress(f"{self.one.row.name}: {text}"),
         )
         return self._write(found, terms, before)
+
+    @property
+    def _trainable(self) -> int:
+        """The records of this window that a plan may use, and the stream allows."""
+        rest = int(self.dp_records * (1 - Fraction(self.spec.profile_share)))
+        return min(rest, self.spec.n_max)
 
     def _affordable(self, levels: Sequence[Fraction], terms: ProfileTerms) -> list[Fraction]:
         """Levels whose training and lower test fit beside the window's count."""
@@ -217,7 +229,7 @@ class _Part:
             records_per_unit=terms.records_per_unit,
             composition=self.spec.policy.composition,
             windows=(str(self.window), str(self.window)),
-            samples=result.samples,
+            samples=result.size,
             target=self.one.row.target,
         )
         return self.parts.lake.put(*state.to_bytes())
@@ -313,6 +325,8 @@ class _Part:
             tx.profiles.put(
                 row.id, row.config_version, row.target, levels, body, MEASURED_SOURCE, at_ms=now_ms
             )
+        if answered is None and not known and fresh.status in ("ACTIVE", "FAILED"):
+            self._distrust(tx, fresh, found, now_ms)
         if answered is not None and found.status == REACHED:
             told(tx, fresh, answered, now_ms)
         elif answered is not None:
@@ -327,16 +341,32 @@ class _Part:
         One that trains already keeps its status: the next plan tells.
         """
         if found.status == REACHED:
-            return planned()
+            answer = planned()
+            warned = found.vain and answer.status == "ACTIVE"
+            return replace(answer, reason=vain(found.as_json())) if warned else answer
         reason = f"profile: {found.status}, {found.results[-1].reason}"[:1000]
         if found.status in (NOT_REACHED, RISK_ABOVE_TARGET):
             return Registration(
-                self.one.row.name, "REJECTED", reason=reason, nearest_target=_nearest(found)
+                self.one.row.name,
+                "REJECTED",
+                reason=reason,
+                nearest_target=_nearest(found, self._trainable),
             )
         if found.status == FAILED and found.results[-1].reason not in _UNLUCKY:
             return Registration(self.one.row.name, "REJECTED", reason=reason)
         # Too little data, no budget, or a crash: the next window may do.
         return Registration(self.one.row.name, "WAITING", reason=reason)
+
+    def _distrust(
+        self, tx: Transaction, fresh: rows.PtkRow, found: MeasuredProfile, now_ms: int
+    ) -> None:
+        """A profile of the older rule certified a witness only. Where it could not be renewed, its PTK
+        waits: nothing is published on it.
+        """
+        last = tx.profiles.latest(fresh.id, fresh.config_version, fresh.target)
+        if last is not None and not certified(last.samples):
+            reason = f"{OLDER} ({found.status}, {found.results[-1].reason})"[:1000]
+            tx.ptks.set_status(fresh.id, "WAITING", reason=reason, at_ms=now_ms)
 
     def _unreached(self, tx: Transaction, answered: Registration, now_ms: int) -> None:
         row, reason = self.one.row, answered.reason
@@ -348,10 +378,15 @@ class _Part:
         tx.events.add("ptk.rejected", row.name, {"reason": reason, **suggestion}, at_ms=now_ms)
 
 
-def _nearest(found: MeasuredProfile) -> float | None:
-    """The target, in thousandths, at which the best state seen would have passed: its risk is 3/4
-    of what is promised.
+def _nearest(found: MeasuredProfile, most: int) -> float | None:
+    """The target, in thousandths, at which the best states seen would have passed, with one more
+    margin for the noise; of sizes that a window with ``most`` records to train on can plan.
     """
-    risks = [look.risk for result in found.results for look in result.looks]
-    nearest = math.ceil(min(risks) * 4 / 3 * 1000) / 1000 if risks else 1.0
+    reach = [
+        look.risk + 2 * look.margin
+        for result in found.results
+        for look in result.looks
+        if lifted(look.samples, look.states) <= most
+    ]
+    nearest = math.ceil(min(reach) * 1000) / 1000 if reach else 1.0
     return nearest if nearest < 1 else None

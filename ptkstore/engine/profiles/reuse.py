@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 from profiler.cache import cache_key, reused
-from profiler.measuring.measure import LevelResult
-from profiler.measuring.schedule import ProfileTerms
+from profiler.measuring.results import NOT_REACHED, LevelResult
+from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MEASURED_SOURCE
 from profiler.staleness import Made, stale
 from ptklib.privacy.amounts import exact, show
@@ -26,12 +26,16 @@ from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import has_closed_form
+from ptkstore.engine.profiles.terms import certified
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
-__all__ = ["MAX_AGE_WINDOWS", "Earlier", "due", "earlier", "identity"]
+__all__ = ["MAX_AGE_WINDOWS", "Earlier", "due", "earlier", "identity", "look_again"]
 
 MAX_AGE_WINDOWS = 30
+# So many times the records are worth another look at a PTK that was not reached.
+_MORE = 2
+MORE_DATA = "not reached before: there is more data now, so it is profiled again"
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,45 @@ def due(parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int) -> dic
             found[row.id] = "NEW"
         elif row.status == "WAITING" or "renew_ms" in last.samples:
             found[row.id] = "ASKED"
+        elif last.source == MEASURED_SOURCE and not certified(last.samples):
+            found[row.id] = "PROMISE_CHANGED"
         elif why := _stale(parts, spec, last, counts):
             found[row.id] = why
+    return found
+
+
+def look_again(parts: Parts, spec: StreamSpec, dp_records: int) -> None:
+    """PTKs that were not reached wait again where there is much more data now, by DP counts."""
+    with parts.metadata.read() as tx:
+        again = _rejected_again(parts, tx, spec, dp_records)
+    if again:
+        with parts.metadata.write() as tx:
+            for row in again:
+                if tx.ptks.get(row.id).status == "REJECTED":
+                    tx.ptks.set_status(row.id, "WAITING", reason=MORE_DATA, at_ms=parts.public_ms())
+                    tx.events.add(
+                        "ptk.waiting", row.name, {"reason": MORE_DATA}, at_ms=parts.public_ms()
+                    )
+
+
+def _rejected_again(
+    parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int
+) -> list[rows.PtkRow]:
+    """PTKs that were REJECTED as not reached, though not by so much data as this window has: their
+    part of the profile slice would hold twice as many records.
+    """
+    share, living = Fraction(spec.profile_share), len(due(parts, tx, spec, dp_records))
+    found: list[rows.PtkRow] = []
+    for row in tx.ptks.list(spec.name):
+        last = tx.profiles.latest(row.id, row.config_version, row.target)
+        if row.status != "REJECTED" or last is None or last.source != MEASURED_SOURCE:
+            continue
+        expected = int(dp_records * share / (living + len(found) + 1))
+        before = int(last.samples.get("expected_records", 0))
+        status = last.samples.get("status")
+        older = not certified(last.samples)
+        if status == NOT_REACHED and (older or expected >= _MORE * before):
+            found.append(row)
     return found
 
 

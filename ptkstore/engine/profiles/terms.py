@@ -6,47 +6,29 @@ Reasons: STATE_UNKNOWN (no witness), PTK_RETIRED.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from profiler.analytic import ANALYTIC
 from profiler.analytic import profile as closed_form
 from profiler.levels import privacy_levels
-from profiler.measuring.schedule import Prices, ProfileTerms
+from profiler.profiles import CERTIFIES
 from profiler.sizing import needed_records
 from ptklib.errors import Refused
 from ptklib.privacy.amounts import epsilon_exact, show
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import ProfileView
-from ptkstore.engine.plans.planning import Candidate, charge_delta, records_per_unit
 from ptkstore.engine.plans.registrations import candidate
+from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
-__all__ = ["profile_view", "renew", "terms_of", "witness"]
+__all__ = ["OLDER", "certified", "profile_view", "renew", "vain", "witness"]
 
 RENEWING = "to be measured again when the next window closes"
-
-# The doublings that are told of when a PTK has no profile yet.
-_TOLD = 1 << 14
-
-
-def terms_of(spec: StreamSpec, one: Candidate) -> ProfileTerms:
-    """What is asked of a profile: the target itself as the promise, prices as shares of the
-    stream's epsilon.
-    """
-    epsilon = Fraction(spec.policy.epsilon)
-    return ProfileTerms.of(
-        repr(one.row.target),
-        epsilon,
-        promise="tau",
-        delta=charge_delta(spec, one.ptk),
-        records_per_unit=records_per_unit(spec),
-        n_max=spec.n_max,
-        prices=Prices.of(epsilon),
-    )
+# Of a profile that was measured by the rule before: for one witness, not for the state that trains.
+OLDER = "measured by an older rule: " + RENEWING
 
 
 def profile_view(
@@ -77,7 +59,7 @@ def profile_view(
             **told,
         )
     if one.measured is None:
-        needed = needed_records(one.ptk, replace(terms, n_max=min(terms.n_max, _TOLD)), grid)
+        needed = needed_records(one.ptk, terms, grid)
         return ProfileView(
             source="none",
             reason=row.reason,
@@ -105,9 +87,26 @@ def profile_view(
             for result in body["results"]
         ),
         made_ms=body.get("made_ms", stored.created_ms),
-        reason=RENEWING if "renew_ms" in body else "",
+        reason=RENEWING if "renew_ms" in body else vain(body) if certified(body) else OLDER,
         **told,
     )
+
+
+def vain(body: Mapping[str, Any]) -> str:
+    """What to say of a target that the best constant keeps; empty where there is nothing to say."""
+    constant, target = body.get("constant") or {}, Fraction(body["profile"]["promised"])
+    risk = constant.get("risk")
+    if risk is None or risk + constant["error"] > target:
+        return ""
+    return (
+        f"the best constant has a loss of about {risk:.3g}, so this target asks nothing of the inputs: "
+        "ask for less than that"
+    )
+
+
+def certified(body: Mapping[str, Any]) -> bool:
+    """Whether a stored profile is evidence for the state that trains, by the rule of today."""
+    return body.get("certifies") == CERTIFIES
 
 
 def renew(tx: Transaction, spec: StreamSpec, row: rows.PtkRow, *, now_ms: int) -> ProfileView:
@@ -141,7 +140,7 @@ def witness(tx: Transaction, row: rows.PtkRow) -> str:
     body: dict[str, Any] = profile.samples if profile is not None else {}
     witnesses = body.get("witnesses", {})
     risks = {
-        one["level"]: one["looks"][-1][1]
+        one["level"]: min(look[1] for look in one["looks"])
         for one in body.get("results", [])
         if one["level"] in witnesses
     }

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from profiler.measuring.measure import LevelResult
+from profiler.measuring.results import LevelResult
 from ptkstore.api.views import TrainedLine
 
 __all__ = ["LISTED", "ProfileList", "ProfiledLevel", "ProfiledPtk", "TrainedPtk"]

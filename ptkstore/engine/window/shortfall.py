@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from profiler.measuring.measure import CANCELLED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET
+from profiler.measuring.results import CANCELLED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.steps.of_window import Done
 
