@@ -46,9 +46,9 @@ def run(say: Say, data: Path | None = None) -> Report:
     rows: list[dict[str, Any]] = []
     for case in stream_cases(data):
         losses, beyond = _measured(case, say)
-        means = {use: np.mean([losses[use, name] for name in case.ptks]) for use in USES}
+        means = {use: float(np.mean([losses[use, name] for name in case.ptks])) for use in USES}
         relative = {
-            use: np.mean([losses[use, name] / ptk.target for name, ptk in case.ptks.items()])
+            use: float(np.mean([losses[use, name] / ptk.target for name, ptk in case.ptks.items()]))
             for use in USES
         }
         what = f"{case.name}: mean loss over PTKs, surplus / minimum"
