@@ -65,6 +65,9 @@ class Manifest:
     code_version: str
     previous: str | None  # digest of the state this one continues
     arrays_sha256: str
+    # What a validator found, on records that training did not touch: `ptkstore.engine.window`
+    # writes it. None where nothing was tested; such manifests are written without it.
+    validation: Mapping[str, Any] | None = None
 
     def to_bytes(self) -> bytes:
         """Canonical JSON."""
@@ -72,6 +75,11 @@ class Manifest:
         body["config"] = dict(self.config)
         body["cost"] = self.cost.as_json()
         body["windows"] = list(self.windows) if self.windows else None
+        # As before there were validators: the digests of such states stay what they were.
+        if self.validation is None:
+            del body["validation"]
+        else:
+            body["validation"] = dict(self.validation)
         return canonical({"format": FORMAT, **body})
 
     @property

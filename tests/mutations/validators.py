@@ -55,6 +55,12 @@ OF_VALIDATORS: list[Mutation] = [
             "test_the_price_covers_whatever_a_unit_adds[0.1-share0-4]",
         ),
         (
+            "validators: the scores of a user's records are not divided",
+            "bets / self.records_per_unit * UNIT",
+            "bets * UNIT",
+            "test_scores_are_rounded_down_and_stay_within_their_bounds[0.1-share0-3]",
+        ),
+        (
             "validators: what is no loss counts as the best",
             "np.copyto(known, float(self.bound), where",
             "np.copyto(known, 0.0, where",
@@ -69,12 +75,6 @@ OF_VALIDATORS: list[Mutation] = [
             "return least_threshold(self.release.scale, Fraction(1, UNIT), self.eta)",
             "return least_threshold(Fraction(1), Fraction(1, UNIT), self.eta)",
             "test_a_broken_promise_is_accepted_no_more_often_than_stated",
-        ),
-        (
-            "validators: the scores of a user's records are not divided",
-            "bets / self.records_per_unit * UNIT",
-            "bets * UNIT",
-            "test_records_of_one_user_count_as_one",
         ),
     ),
     *within(
