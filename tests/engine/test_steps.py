@@ -13,9 +13,9 @@ from profiler.measuring.measure import NOT_REACHED, LevelResult
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import (
-    ProfileList,
     ProfiledLevel,
     ProfiledPtk,
+    ProfileList,
     TrainedPtk,
     ValidatedPtk,
     ValidationList,
