@@ -117,6 +117,22 @@ class States:
             query = query.where(states.c.version > after)
         return tuple(StateRow(**row) for row in self._session.all(query, limit))
 
+    def standing(
+        self, ptk: int, *, limit: int | None = None, after: int | None = None
+    ) -> tuple[StateRow, ...]:
+        """The versions of a PTK that stand, oldest first: what followers are handed."""
+        query = _standing(ptk).order_by(states.c.version)
+        if after is not None:
+            query = query.where(states.c.version > after)
+        return tuple(StateRow(**row) for row in self._session.all(query, limit))
+
+    def not_shown(self, stream: str) -> int:
+        """The versions of all PTKs of a stream that do not stand."""
+        query = sa.select(sa.func.count()).select_from(states.join(ptks, states.c.ptk == ptks.c.id))
+        return self._session.number(
+            query.where(ptks.c.stream == stream, states.c.verdict == NOT_SHOWN)
+        )
+
     def count(self, stream: str) -> int:
         """The versions of all PTKs of a stream."""
         query = sa.select(sa.func.count()).select_from(states.join(ptks, states.c.ptk == ptks.c.id))
