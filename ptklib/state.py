@@ -67,6 +67,9 @@ class Manifest:
     arrays_sha256: str
     # The epsilon and the samples that the target needed, where it was trained with more.
     minimum: Mapping[str, Any] | None = None
+    # What a validator found, on records that training did not touch: `ptkstore.engine.window`
+    # writes it. None where nothing was tested; such manifests are written without it.
+    validation: Mapping[str, Any] | None = None
 
     def to_bytes(self) -> bytes:
         """Canonical JSON."""
@@ -77,6 +80,11 @@ class Manifest:
             # Nor is it in manifests from before there was one: they keep their digests.
             del body["minimum"]
         body["windows"] = list(self.windows) if self.windows else None
+        # As before there were validators: the digests of such states stay what they were.
+        if self.validation is None:
+            del body["validation"]
+        else:
+            body["validation"] = dict(self.validation)
         return canonical({"format": FORMAT, **body})
 
     @property

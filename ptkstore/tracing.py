@@ -22,7 +22,7 @@ from ptkstore.api.times import public_ms
 __all__ = ["QUIET_STEPS", "call_ended", "window"]
 
 # The steps of a cycle that open records, or whose work grows with them.
-QUIET_STEPS = frozenset(("sealed", "profiled", "trained", "expired"))
+QUIET_STEPS = frozenset(("sealed", "profiled", "trained", "validated", "expired"))
 _NANO = 1_000_000_000
 _NANO_OF_MS = 1_000_000
 

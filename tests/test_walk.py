@@ -23,6 +23,7 @@ STEPS = (
     "plan",
     "charge",
     "train",
+    "validate",
     "publish",
     "notify",
     "look up",

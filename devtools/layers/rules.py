@@ -60,7 +60,7 @@ LAYERS: tuple[tuple[Part, ...], ...] = (
             name="ptklib: the contract",
         ),
     ),
-    (_part("ptklib.ptks"),),
+    (_part("ptklib.ptks"), _part("ptklib.validators")),
     (_part("ptklib.export"), _part("ptklib.sklearn")),
     (_part("ptklib.testing"),),
     (_part("ptklib.auditing"),),

@@ -11,6 +11,7 @@ source), drawn by the code that production runs. Import from the modules:
 ``mechanisms``   the mechanisms of ``ptklib.privacy.mechanisms``, and those that kinds of PTK bring
 ``pairs``        the worst neighbouring pairs that can be found for a PTK
 ``kinds``        PTKs, through everything their training releases
+``validators``   the validators, at stakes of both kinds
 ``running``      the audit of many subjects: one confidence for all of them together
 ``report``       what was run, what was found, and in which words
 ``page``         the same as a page of HTML that needs nothing else

@@ -106,7 +106,7 @@ class Followers:
             if line.recent and line.recent[0].version <= follower.after + 1:
                 return [row for row in line.recent if row.version > follower.after]
         with self._metadata.read() as tx:
-            return tx.states.list(line.ptk, after=follower.after)
+            return tx.states.standing(line.ptk, after=follower.after)
 
     def leave(self, follower: Follower) -> None:
         """Follow no more."""
@@ -164,7 +164,7 @@ class Followers:
         with self._metadata.read() as tx:
             newest = tx.states.newest({ptk for ptk, _ in seen.values()})
             found = {
-                name: tx.states.list(ptk, after=version)
+                name: tx.states.standing(ptk, after=version)
                 for name, (ptk, version) in seen.items()
                 if ptk in newest and newest[ptk].version > version
             }

@@ -146,6 +146,8 @@ class StateRow:
     manifest: Any
     window: int
     created_ms: int
+    # VALIDATED, NOT_SHOWN or NOT_TESTED; empty where no validator was asked.
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,7 @@ states = Table(
     Column("manifest", _JsonText, nullable=False),
     Column("window", BigInteger, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
+    Column("verdict", _text(20), nullable=False, server_default=""),
     UniqueConstraint("ptk", "cycle"),
 )
 

@@ -101,7 +101,7 @@ class ApplyChangesResponse(_message.Message):
     def __init__(self, streams: _Optional[_Iterable[str]] = ..., registrations: _Optional[_Iterable[_Union[Registration, _Mapping]]] = ..., retired: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class State(_message.Message):
-    __slots__ = ("name", "version", "digest", "window", "epsilon", "delta", "samples", "create_time")
+    __slots__ = ("name", "version", "digest", "window", "epsilon", "delta", "samples", "create_time", "validation", "validation_reason")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +110,8 @@ class State(_message.Message):
     DELTA_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    VALIDATION_FIELD_NUMBER: _ClassVar[int]
+    VALIDATION_REASON_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: int
     digest: str
@@ -118,7 +120,9 @@ class State(_message.Message):
     delta: str
     samples: int
     create_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., window: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., samples: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    validation: str
+    validation_reason: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., window: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., samples: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., validation: _Optional[str] = ..., validation_reason: _Optional[str] = ...) -> None: ...
 
 class RegisterPtkRequest(_message.Message):
     __slots__ = ("request_id", "name", "stream", "kind", "config_json", "target", "train_every")

@@ -20,8 +20,11 @@ from ptkstore.workers.protocol import (
     ProfileOutcome,
     TrainJob,
     TrainOutcome,
+    ValidateJob,
+    ValidateOutcome,
 )
 from ptkstore.workers.train import train_each
+from ptkstore.workers.validate import validate_each
 
 __all__ = ["InlineWorkers"]
 
@@ -49,6 +52,17 @@ class InlineWorkers:
             yield (
                 next(outcomes) if open_still else TrainOutcome(job.name, None, PTK_FAILED, STOPPED)
             )
+
+    def validate(
+        self, jobs: Sequence[ValidateJob], keep_bytes: int = KEEP_BYTES
+    ) -> Iterator[ValidateOutcome]:
+        """See `Workers.validate`."""
+        closed, outcomes = self._closed, validate_each(jobs, keep_bytes)
+        for job in jobs:
+            if closed == self._closed:
+                yield next(outcomes)
+            else:
+                yield ValidateOutcome(job.name, None, PTK_FAILED, STOPPED)
 
     def profile(self, jobs: Iterable[ProfileJob]) -> Iterator[ProfileOutcome]:
         """See `Workers.profile`."""

@@ -22,8 +22,9 @@ from ptklib.errors import SageError
 from ptkstore.workers.confinement import confine, hush
 from ptkstore.workers.memory import hold_to
 from ptkstore.workers.profile import profile_each
-from ptkstore.workers.protocol import ProfileJob
+from ptkstore.workers.protocol import ProfileJob, ValidateJob
 from ptkstore.workers.train import train_each
+from ptkstore.workers.validate import validate_each
 
 __all__ = ["EXHAUSTED", "serve"]
 
@@ -46,10 +47,7 @@ def serve(descriptor: int, memory_bytes: int, store: str) -> None:
     while True:
         try:
             jobs, keep_bytes = pipe.recv()
-            profiles = bool(jobs) and isinstance(jobs[0], ProfileJob)
-            outcomes: Iterator[Any] = (
-                profile_each(jobs) if profiles else train_each(jobs, keep_bytes)
-            )
+            outcomes = _outcomes(jobs, keep_bytes)
             for outcome in outcomes:
                 pipe.send(outcome)
                 del outcome
@@ -61,6 +59,14 @@ def serve(descriptor: int, memory_bytes: int, store: str) -> None:
         except MemoryError:
             # Jobs that do not even fit have failed; what is left in the pipe is of no use.
             os._exit(EXHAUSTED)
+
+
+def _outcomes(jobs: Any, keep_bytes: int) -> Iterator[Any]:
+    if jobs and isinstance(jobs[0], ProfileJob):
+        return profile_each(jobs)
+    if jobs and isinstance(jobs[0], ValidateJob):
+        return validate_each(jobs, keep_bytes)
+    return train_each(jobs, keep_bytes)
 
 
 def _prepare() -> None:

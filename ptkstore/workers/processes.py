@@ -36,6 +36,8 @@ from ptkstore.workers.protocol import (
     ProfileOutcome,
     TrainJob,
     TrainOutcome,
+    ValidateJob,
+    ValidateOutcome,
 )
 
 __all__ = ["ProcessWorkers"]
@@ -48,8 +50,9 @@ _STOP_SECONDS = 10
 # For a process that has let its pipe go to be gone.
 _DYING_SECONDS = 2
 
-Job = TypeVar("Job", TrainJob, ProfileJob)
-Outcome = TrainOutcome | ProfileOutcome
+Job = TypeVar("Job", TrainJob, ValidateJob, ProfileJob)
+Opened = TypeVar("Opened", TrainJob, ValidateJob)
+Outcome = TrainOutcome | ValidateOutcome | ProfileOutcome
 
 
 class ProcessWorkers:
@@ -96,6 +99,18 @@ class ProcessWorkers:
             if isinstance(done, _Ended):
                 yield TrainOutcome(done.name, None, PTK_FAILED, STOPPED)
             elif isinstance(done, TrainOutcome):
+                yield done
+
+    def validate(
+        self, jobs: Sequence[ValidateJob], keep_bytes: int = KEEP_BYTES
+    ) -> Iterator[ValidateOutcome]:
+        """See `Workers.validate`."""
+        ready = _with_keys(jobs)
+        groups = (ready[k :: self.workers] for k in range(self.workers))
+        for done in self._spread((group for group in groups if group), keep_bytes):
+            if isinstance(done, _Ended):
+                yield ValidateOutcome(done.name, None, PTK_FAILED, STOPPED)
+            elif isinstance(done, ValidateOutcome):
                 yield done
 
     def profile(self, jobs: Iterable[ProfileJob]) -> Iterator[ProfileOutcome]:
@@ -171,10 +186,10 @@ class _Ended:
     exhausted: bool = False
 
 
-def _with_keys(jobs: Sequence[TrainJob]) -> list[TrainJob]:
+def _with_keys(jobs: Sequence[Opened]) -> list[Opened]:
     """The same for processes that cannot read keys. Jobs that share an opener still do."""
     openers: dict[int, Opener] = {}
-    ready = []
+    ready: list[Opened] = []
     for job in jobs:
         if job.opener is not None:
             if id(job.opener) not in openers:
@@ -207,7 +222,11 @@ class _Process:
             )
         self.alive = True
 
-    def send(self, jobs: Sequence[TrainJob] | Sequence[ProfileJob], keep_bytes: int) -> None:
+    def send(
+        self,
+        jobs: Sequence[TrainJob] | Sequence[ValidateJob] | Sequence[ProfileJob],
+        keep_bytes: int,
+    ) -> None:
         try:
             self._pipe.send((jobs, keep_bytes))
         except OSError:

@@ -16,7 +16,8 @@ What every kind of `Workers` promises (`tests/workers/suite.py`):
   was; type and place of it are for the log, never a text: texts may carry data.
 - A worker that dies (killed, or by itself) fails the jobs that it had. None is tried again: an
   outcome that was waited for until it is a success would be another distribution than the one that
-  was charged. A training that dies is told as `PTK_FAILED`. A task of a profile is told as
+  was charged. A training or a test that dies is told as
+  `PTK_FAILED`. A task of a profile is told as
   `PROFILE_LOST`: the end of a process is no verdict about the PTK.
 - A job that needs more than `memory_bytes` fails, and takes nothing else with it.
 - A worker gets an opener's `for_worker` and nothing else that opens anything.
@@ -32,6 +33,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from profiler.measuring.tasks import Answer, Task
+from ptklib.validators.verdict import LossVerdict
 from ptkstore.streams.reading.opened import Tagged
 
 __all__ = [
@@ -44,6 +46,8 @@ __all__ = [
     "ProfileOutcome",
     "TrainJob",
     "TrainOutcome",
+    "ValidateJob",
+    "ValidateOutcome",
     "Workers",
 ]
 
@@ -105,6 +109,31 @@ class TrainOutcome:
 
 
 @dataclass(frozen=True)
+class ValidateJob:
+    """One state to test on disjoint ranges of tags of what ``opener`` opens. ``state`` are its
+    arrays as safetensors, ``test`` is a `LossTest` as JSON.
+    """
+
+    name: str
+    kind: str
+    config: dict[str, Any]
+    state: bytes = field(repr=False)
+    test: dict[str, Any]
+    ranges: tuple[tuple[int, int], ...]
+    opener: Opener | None = None
+
+
+@dataclass(frozen=True)
+class ValidateOutcome:
+    """What a test released, or what may be told of a failure, and what is for the log."""
+
+    name: str
+    verdict: LossVerdict | None
+    failure: str = ""
+    logged: str = ""
+
+
+@dataclass(frozen=True)
 class ProfileJob:
     """One task of a profile and the records of its piece."""
 
@@ -142,6 +171,11 @@ class Workers(Protocol):
         """Train all, and give each back when it is done. Up to ``keep_bytes`` of opened records are
         kept in memory for the next job with the same opener; beyond that blocks are read again.
         """
+
+    def validate(
+        self, jobs: Sequence[ValidateJob], keep_bytes: int = KEEP_BYTES
+    ) -> Iterator[ValidateOutcome]:
+        """Test all, and give each verdict back when it is there; like `train`."""
 
     def profile(self, jobs: Iterable[ProfileJob]) -> Iterator[ProfileOutcome]:
         """Do all, and give each back when it is done. No more of them are made than there are

@@ -39,9 +39,10 @@ from ptkstore.workers.protocol import (
     Opener,
     TrainJob,
     TrainOutcome,
+    ValidateJob,
 )
 
-__all__ = ["train_each"]
+__all__ = ["JobRecords", "ptk_of_job", "train_each"]
 
 # Of a batch beyond its records.
 _BATCH_BYTES = 1 << 14
@@ -55,12 +56,12 @@ def train_each(jobs: Sequence[TrainJob], keep_bytes: int = KEEP_BYTES) -> Iterat
     """
     for _, together in groupby(jobs, key=lambda job: id(job.opener)):
         group = list(together)
-        records = _Records(group[0].opener, group, keep_bytes)
+        records = JobRecords(group[0].opener, group, keep_bytes)
         for job in group:
             yield _train(records, job)
 
 
-class _Records:
+class JobRecords:
     """The records of the opened blocks that some job may see, grouped by tag; kept while they
     fit.
 
@@ -69,7 +70,13 @@ class _Records:
     nothing.
     """
 
-    def __init__(self, opener: Opener | None, jobs: Sequence[TrainJob], keep_bytes: int) -> None:
+    def __init__(
+        self,
+        opener: Opener | None,
+        jobs: Sequence[TrainJob] | Sequence[ValidateJob],
+        keep_bytes: int,
+    ) -> None:
+        """Nothing is read yet."""
         self.opener = opener
         self.touched = False
         self._keep_bytes = keep_bytes
@@ -97,6 +104,7 @@ class _Records:
                     yield batch.slice(begin, end - begin)
 
     def __iter__(self) -> Iterator[_Grouped]:
+        """All batches, kept while they fit."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -140,10 +148,10 @@ class _Grouped(NamedTuple):
     begins: NDArray[np.intp]
 
 
-def _train(records: _Records, job: TrainJob) -> TrainOutcome:
+def _train(records: JobRecords, job: TrainJob) -> TrainOutcome:
     records.touched = False
     try:
-        ptk = _ptk(job.kind, canonical(job.config))
+        ptk = ptk_of_job(job.kind, canonical(job.config))
         if records.opener is not None:
             for start, stop in job.ranges:
                 records.opener.require(start, stop)
@@ -162,15 +170,17 @@ def _train(records: _Records, job: TrainJob) -> TrainOutcome:
         return TrainOutcome(job.name, None, PTK_FAILED if records.touched else detail, detail)
 
 
-def _wanted(job: TrainJob) -> tuple[str, ...]:
+def _wanted(job: TrainJob | ValidateJob) -> tuple[str, ...]:
     """The columns of a job; none of one that cannot be made, which fails when its turn comes."""
     try:
-        return _ptk(job.kind, canonical(job.config)).columns()
+        return ptk_of_job(job.kind, canonical(job.config)).columns()
     except Exception:  # told by `_train`, without its text
         return ()
 
 
 @lru_cache(maxsize=1024)
-def _ptk(kind: str, config: bytes) -> Ptk:
-    """The same PTKs come in every window, and checking a configuration takes a while."""
+def ptk_of_job(kind: str, config: bytes) -> Ptk:
+    """A configuration, as canonical JSON, as an object. The same come in every window, and checking
+    one takes a while.
+    """
     return registry.make(kind, json.loads(config))

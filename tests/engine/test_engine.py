@@ -45,6 +45,7 @@ def test_a_window_gives_states_and_leaves_no_raw_data(tmp_path: Path) -> None:
             "planned",
             "reserved",
             "trained",
+            "validated",
             "published",
             "notified",
             "expired",

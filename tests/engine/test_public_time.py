@@ -21,7 +21,7 @@ from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
 
 # Ten seconds into a minute, long after the records.
 START_SECONDS = (FIRST_MS + 30 * DAY_MS) / 1000 + 10
-QUIET = ("sealed", "profiled", "trained", "expired")
+QUIET = ("sealed", "profiled", "trained", "validated", "expired")
 # When callers called, and when their tokens end: times of theirs, in tables that readers do not
 # see.
 THEIRS = ("audit", "deliveries", "leases", "requests", "tokens")

@@ -12,7 +12,14 @@ import pytest
 from profiler.measuring.results import NOT_REACHED, LevelResult
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.steps.assigned import Assigned
-from ptkstore.engine.steps.of_ptks import ProfiledLevel, ProfiledPtk, ProfileList, TrainedPtk
+from ptkstore.engine.steps.of_ptks import (
+    ProfiledLevel,
+    ProfiledPtk,
+    ProfileList,
+    TrainedPtk,
+    ValidatedPtk,
+    ValidationList,
+)
 from ptkstore.engine.steps.of_window import (
     STEPS,
     Done,
@@ -24,6 +31,7 @@ from ptkstore.engine.steps.of_window import (
     Reserved,
     Sealed,
     Trained,
+    Validated,
 )
 from ptkstore.engine.steps.step import Step
 from ptkstore.metadata import rows
@@ -64,6 +72,8 @@ PLAN: dict[str, Any] = {
 }
 LEVEL = LevelResult(Fraction(1, 2), NOT_REACHED, charged=("0.5/train-1",), reason="no")
 
+VERDICT = {"ptk": "p", "verdict": "NOT_SHOWN", "digest": "a" * 64, "reason": ""}
+
 # What stores hold today.
 BODIES: list[tuple[type[Step], Any]] = [
     (Sealed, {"blocks": ["a", "b"], "dp_records": 40, "count_lost": True}),
@@ -79,6 +89,9 @@ BODIES: list[tuple[type[Step], Any]] = [
     (TrainedPtk, LINE | {"digest": "a" * 64}),
     (TrainedPtk, LINE | {"outcome": "SKIPPED", "version": None, "reason": "NOT_IN_PLAN"}),
     (Trained, {"p": LINE | {"digest": "a" * 64}}),
+    (ValidationList, {"trials": {"p": {"records": 4}}, "untested": {"q": "TEST_SLICE_USED"}}),
+    (ValidatedPtk, VERDICT),
+    (Validated, {"p": VERDICT}),
     (Published, {"p": 3}),
     (Notified, None),
     (Expired, {"expired": ["a", "b"]}),
@@ -119,7 +132,7 @@ def test_every_step_is_told_of_what_is_done() -> None:
     assert done.names == tuple(bodies)
     assert done.sealed == Sealed(("a", "b"), 40, count_lost=True)
     assert done.view == {"status": "ADOPTED"}
-    assert [line.ptk for line in done.lines()] == ["p"]
+    assert [(line.ptk, line.validation) for line in done.lines()] == [("p", "NOT_SHOWN")]
     assert Done.of(()) == Done()
 
 

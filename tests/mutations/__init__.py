@@ -18,6 +18,7 @@ from tests.mutations.mutation import Mutation
 from tests.mutations.profiler import OF_PROFILER
 from tests.mutations.streams import OF_STREAMS
 from tests.mutations.totals import OF_TOTALS
+from tests.mutations.validators import OF_VALIDATORS
 
 __all__ = ["MUTATIONS", "Mutation"]
 
@@ -27,6 +28,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *OF_TOTALS,
     *OF_MODELS,
     *OF_PROFILER,
+    *OF_VALIDATORS,
     *OF_LEDGER,
     *OF_STREAMS,
     *OF_ENGINE,

@@ -68,7 +68,9 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
         lambda one: messages.profile_view("a", one),
     ),
     (
-        views.StateView("a", 2, "d" * 64, 20454, "0.5", "1e-6", 100, 1_767_225_600_123),
+        views.StateView(
+            "a", 2, "d" * 64, 20454, "0.5", "1e-6", 100, 1_767_225_600_123, "NOT_TESTED", "X"
+        ),
         messages.state_message,
         messages.state_view,
     ),

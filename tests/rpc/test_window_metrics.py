@@ -34,6 +34,7 @@ def test_what_windows_publish_is_told_and_a_short_one_counts(tmp_path: Path) -> 
             )
         assert scraped(store) == {
             'sage_states_published_total{stream="rides"}': 0,
+            'sage_states_not_shown_total{stream="rides"}': 0,
             'sage_windows_total{stream="rides"}': 0,
             'sage_short_windows_total{stream="rides"}': 0,
         }
@@ -44,6 +45,7 @@ def test_what_windows_publish_is_told_and_a_short_one_counts(tmp_path: Path) -> 
         now[0] += 90.5
         assert scraped(store) == {
             'sage_states_published_total{stream="rides"}': 3,
+            'sage_states_not_shown_total{stream="rides"}': 0,
             'sage_windows_total{stream="rides"}': 2,
             'sage_short_windows_total{stream="rides"}': 1,
             'sage_state_age_minutes{ptk="large",stream="rides"}': 2,

@@ -13,7 +13,9 @@ __all__ = ["CycleView", "Finding", "OperationPage", "OperationView", "TrainedLin
 class TrainedLine(View):
     """What became of one PTK in a cycle.
 
-    ``outcome``: PUBLISHED, SKIPPED, NOT_PROFILED, TRAIN_LOST or TRAIN_FAILED.
+    ``outcome``: PUBLISHED, SKIPPED, NOT_PROFILED, TRAIN_LOST or TRAIN_FAILED. ``validation``, of
+    one that is published: VALIDATED, NOT_SHOWN or NOT_TESTED with the reason; empty where its
+    promise follows from public numbers.
     """
 
     ptk: str
@@ -22,6 +24,7 @@ class TrainedLine(View):
     epsilon: str | None = None
     samples: int | None = None
     reason: str = ""
+    validation: str = ""
 
 
 @dataclass(frozen=True)

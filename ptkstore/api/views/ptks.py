@@ -147,7 +147,10 @@ class ProfileView(View):
 
 @dataclass(frozen=True)
 class StateView(View):
-    """One version of a PTK in the lake."""
+    """One version of a PTK in the lake. ``validation``: VALIDATED, NOT_SHOWN (given only to those
+    who ask for it by its number) or NOT_TESTED with the reason; empty where its promise follows from
+    public numbers.
+    """
 
     name: str
     version: int
@@ -157,3 +160,5 @@ class StateView(View):
     delta: str
     samples: int | None
     created_ms: int
+    validation: str = ""
+    validation_reason: str = ""

@@ -119,7 +119,7 @@ def describe(session: Invocation, name: str, svg: Path | None) -> None:
 @shared_options
 @pass_session
 def versions(session: Invocation, name: str) -> None:
-    """List the trained versions of a PTK and their cost.
+    """List the trained versions of a PTK, their cost, and what a validator said of them.
 
     \b
     Example:
@@ -135,6 +135,7 @@ def versions(session: Invocation, name: str) -> None:
             state.epsilon,
             state.delta,
             state.samples,
+            state.validation or "-",
             moment(state.created_ms),
             state.digest[:12],
         )
@@ -143,7 +144,10 @@ def versions(session: Invocation, name: str) -> None:
     show(
         session,
         states,
-        Table(("version", "window", "epsilon", "delta", "samples", "created", "digest"), rows),
+        Table(
+            ("version", "window", "epsilon", "delta", "samples", "tested", "created", "digest"),
+            rows,
+        ),
         "" if states else f"{name} has no version yet: it gets one when a window runs",
     )
 

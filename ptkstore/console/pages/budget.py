@@ -36,6 +36,7 @@ _PURPOSES = {
     "count": "counts of blocks",
     "profile": "profiles",
     "training": "training",
+    "validation": "validation",
     "other": "other",
 }
 

@@ -51,6 +51,7 @@ STEPS = {
     "planned": "who trains, with which epsilon, on how many samples",
     "reserved": "the ledger holds the budget of the plan",
     "trained": "each PTK is trained on its slices; what was begun stays spent",
+    "validated": "new states without a closed form are tested on records that they were not trained on",
     "published": "the states are in the lake",
     "notified": "subscribers are told",
     "expired": "the keys of the blocks are destroyed: the raw records are gone",

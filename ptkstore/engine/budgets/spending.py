@@ -23,7 +23,12 @@ from ptkstore.metadata.work.charges import SpentRow, SpentSum
 __all__ = ["Share", "Spenders", "share_of", "sums_of"]
 
 Share = Callable[[tuple[int, ...]], float]
-_PURPOSES = {"door:count": "count", "door:profile": "profile", "door:ptk": "training"}
+_PURPOSES = {
+    "door:count": "count",
+    "door:profile": "profile",
+    "door:ptk": "training",
+    "door:validate": "validation",
+}
 _NANO = 10**9
 # Parts of a block's tags that areas are counted in: fine enough to see, and the sum of a long
 # history fits 63 bits.

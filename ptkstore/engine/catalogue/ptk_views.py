@@ -46,6 +46,8 @@ def state_view(name: str, row: rows.StateRow) -> StateView:
         delta=row.manifest["delta"],
         samples=row.manifest["samples"],
         created_ms=row.created_ms,
+        validation=row.verdict,
+        validation_reason=(row.manifest.get("validation") or {}).get("reason", ""),
     )
 
 
@@ -57,6 +59,13 @@ def chosen_state(
     if version is not None:
         return tx.states.get(known.ptk.id, version)
     state = known.state if as_of_ms is None else tx.states.as_of(known.ptk.id, as_of_ms)
+    if state is None and as_of_ms is None and tx.states.next_version(known.ptk.id) > 1:
+        raise Refused(
+            "STATE_NOT_SHOWN",
+            f"no version of PTK {name!r} was shown to keep its target: ask for one by its number, "
+            f"or see why: sage ptk versions {name}",
+            ptk=name,
+        )
     if state is None:
         raise Refused(
             "STATE_UNKNOWN", f"PTK {name!r} has no state yet: it trains when a window closes"

@@ -101,7 +101,7 @@ def next_due(
                 return None
             version, attempts = first.version, first.attempts
         else:
-            fresh = tx.states.list(subscription.ptk, limit=1, after=mark)
+            fresh = tx.states.standing(subscription.ptk, limit=1, after=mark)
             if not fresh:
                 return None
             version, attempts = fresh[0].version, 0

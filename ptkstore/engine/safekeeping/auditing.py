@@ -18,6 +18,7 @@ from ptklib.auditing.examples import example_ptks
 from ptklib.auditing.kinds import ptk_subject
 from ptklib.auditing.mechanisms import LEVEL, mechanism_subjects, release_subject
 from ptklib.auditing.subject import Subject
+from ptklib.auditing.validators import validator_subjects
 from ptkstore.api.columns import Column
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PtkView
@@ -29,11 +30,12 @@ _COUNTED = 100
 
 
 def shipped_subjects() -> list[Subject]:
-    """Everything that comes with Sage: mechanisms, kinds in small configurations, the profiler, a
-    block's count.
+    """Everything that comes with Sage: mechanisms, kinds in small configurations, the profiler, the
+    validators, a block's count.
     """
     kinds = [ptk_subject(name, ptk) for name, ptk in example_ptks().items()]
-    return [*mechanism_subjects(), *kinds, *profiler_subjects(), count_subject(_example_stream())]
+    checks = [*profiler_subjects(), *validator_subjects()]
+    return [*mechanism_subjects(), *kinds, *checks, count_subject(_example_stream())]
 
 
 def stored_subject(view: PtkView, spec: StreamSpec) -> Subject:

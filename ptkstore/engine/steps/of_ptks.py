@@ -6,6 +6,8 @@
     profiled:ID:LEVEL   `ProfiledLevel`   what one level gave
     profiled:ID         `ProfiledPtk`     what became of the PTK
     trained:NAME        `TrainedPtk`      what became of its training
+    validated:list      `ValidationList`  which states are tested, how and where
+    validated:ID        `ValidatedPtk`    what became of the test of its state
 """
 
 from __future__ import annotations
@@ -17,9 +19,17 @@ from typing import Any, ClassVar
 from profiler.measuring.results import LevelResult
 from ptkstore.api.views import TrainedLine
 
-__all__ = ["LISTED", "ProfileList", "ProfiledLevel", "ProfiledPtk", "TrainedPtk"]
+__all__ = [
+    "LISTED",
+    "ProfileList",
+    "ProfiledLevel",
+    "ProfiledPtk",
+    "TrainedPtk",
+    "ValidatedPtk",
+    "ValidationList",
+]
 
-# The part that `ProfileList` is written as.
+# The part that `ProfileList` and `ValidationList` are written as.
 LISTED = "list"
 _LINE = ("ptk", "outcome", "version", "epsilon", "samples", "reason")
 
@@ -96,7 +106,7 @@ class TrainedPtk:
 
     def as_json(self) -> dict[str, Any]:
         """The body."""
-        body = self.line.as_json()
+        body = {key: value for key, value in self.line.as_json().items() if key in _LINE}
         return body if self.digest is None else body | {"digest": self.digest}
 
     @classmethod
@@ -104,3 +114,53 @@ class TrainedPtk:
         """Read `as_json` back."""
         line = TrainedLine(**{key: body[key] for key in _LINE if key in body})
         return cls(line, body.get("digest"))
+
+
+@dataclass(frozen=True)
+class ValidationList:
+    """The tests of the states of a window, by PTK, as JSON; or why there is none."""
+
+    STEP: ClassVar[str] = "validated"
+
+    trials: Mapping[str, Mapping[str, Any]]
+    untested: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The body."""
+        return {
+            "trials": {name: dict(trial) for name, trial in self.trials.items()},
+            "untested": dict(self.untested),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ValidationList:
+        """Read `as_json` back."""
+        return cls(body["trials"], body["untested"])
+
+
+@dataclass(frozen=True)
+class ValidatedPtk:
+    """VALIDATED, NOT_SHOWN or NOT_TESTED with the reason; the digest of the state with what was
+    found in its certificate.
+    """
+
+    STEP: ClassVar[str] = "validated"
+
+    ptk: str
+    verdict: str
+    digest: str
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The body."""
+        return {
+            "ptk": self.ptk,
+            "verdict": self.verdict,
+            "digest": self.digest,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ValidatedPtk:
+        """Read `as_json` back."""
+        return cls(body["ptk"], body["verdict"], body["digest"], body.get("reason", ""))

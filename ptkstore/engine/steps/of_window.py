@@ -1,4 +1,4 @@
-"""The eight steps of a window, in their order, and those of them that are done.
+"""The nine steps of a window, in their order, and those of them that are done.
 
 Each holds what later steps need, so that a restart goes on after the last one with the same
 numbers. All of it is public or DP.
@@ -7,12 +7,12 @@ numbers. All of it is public or DP.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.steps.assigned import Assigned
-from ptkstore.engine.steps.of_ptks import ProfiledPtk, TrainedPtk
+from ptkstore.engine.steps.of_ptks import ProfiledPtk, TrainedPtk, ValidatedPtk
 from ptkstore.metadata import rows
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Reserved",
     "Sealed",
     "Trained",
+    "Validated",
 ]
 
 
@@ -157,6 +158,24 @@ class Trained:
 
 
 @dataclass(frozen=True)
+class Validated:
+    """What became of the tests of new states, by name. Who is not there needed none."""
+
+    STEP: ClassVar[str] = "validated"
+
+    ptks: Mapping[str, ValidatedPtk] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The body."""
+        return {name: ptk.as_json() for name, ptk in self.ptks.items()}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any] | None) -> Validated:
+        """Read `as_json` back."""
+        return cls({name: ValidatedPtk.from_json(ptk) for name, ptk in (body or {}).items()})
+
+
+@dataclass(frozen=True)
 class Published:
     """The new versions, by PTK."""
 
@@ -207,7 +226,7 @@ class Expired:
         return cls(tuple((body or {}).get("expired", ())))
 
 
-STEPS = (Sealed, Profiled, Planned, Reserved, Trained, Published, Notified, Expired)
+STEPS = (Sealed, Profiled, Planned, Reserved, Trained, Validated, Published, Notified, Expired)
 
 
 @dataclass(frozen=True)
@@ -223,6 +242,7 @@ class Done:
     view: Mapping[str, Any] = field(default_factory=dict)
     reserved: Reserved | None = None
     trained: Trained | None = None
+    validated: Validated | None = None
 
     @classmethod
     def of(cls, written: Iterable[rows.StepRow]) -> Done:
@@ -239,9 +259,17 @@ class Done:
             view=(bodies.get(Planned.STEP) or {}).get("view") or {},
             reserved=told(Reserved),
             trained=told(Trained),
+            validated=told(Validated),
         )
 
     def lines(self) -> tuple[TrainedLine, ...]:
         """What became of the training of every PTK that was due, by name."""
         trained = self.trained.ptks if self.trained is not None else {}
-        return tuple(ptk.line for _, ptk in sorted(trained.items()))
+        verdicts = self.validated.ptks if self.validated is not None else {}
+        return tuple(_judged(ptk.line, verdicts.get(name)) for name, ptk in sorted(trained.items()))
+
+
+def _judged(line: TrainedLine, found: ValidatedPtk | None) -> TrainedLine:
+    if found is None:
+        return line
+    return replace(line, validation=found.verdict, reason=line.reason or found.reason)

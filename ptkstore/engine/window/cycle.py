@@ -1,5 +1,5 @@
-"""The cycle of one window: profile, plan, charge, train, publish, notify, expire. Each step is
-written when it is done, with all that belongs to it, by the journal (`ptkstore.engine.journal`).
+"""The cycle of one window: profile, plan, charge, train, validate, publish, notify, expire. Each
+step is written when it is done, with all that belongs to it, by the journal (`ptkstore.engine.journal`).
 
 A step holds what later steps need (`ptkstore.engine.steps`), so a restart goes on after the last
 one, with the same numbers. The table in docs/internals/engine.md says what a kill between any two
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from allocator.admission.settling import Current
@@ -43,15 +43,18 @@ from ptkstore.engine.steps.of_window import (
     Reserved,
     Sealed,
     Trained,
+    Validated,
 )
 from ptkstore.engine.steps.step import Step
 from ptkstore.engine.window.counting import count_blocks
 from ptkstore.engine.window.plans import ADOPTED, Line, plan_window
 from ptkstore.engine.window.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, shortfall_of
 from ptkstore.engine.window.training import assign, requests_of, too_large, train
+from ptkstore.engine.window.validating import validate_new
 from ptkstore.engine.window.views import cycle_view
 from ptkstore.metadata import ResultsTransaction, Transaction
 from ptkstore.metadata.catalogue.cycles import RUNNING
+from ptkstore.metadata.catalogue.states import NOT_SHOWN
 
 __all__ = ["STEPS", "Cycle"]
 
@@ -100,7 +103,8 @@ class Cycle:
             planned = self._step(Planned, lambda: self._plan(sealed))
             reserved = self._step(Reserved, lambda: self._reserve(sealed, planned))
             trained = self._step(Trained, lambda: self._train(sealed, planned, reserved))
-            self._step(Published, lambda: self._publish(trained))
+            validated = self._step(Validated, lambda: self._validate(sealed, planned, trained))
+            self._step(Published, lambda: self._publish(trained, validated))
             self._step(Notified, self._notify)
             self._step(Expired, lambda: self._expire(sealed))
             with self.parts.journal.writing() as tx:
@@ -245,23 +249,50 @@ class Cycle:
             train(self.parts, self.spec, sealed.blocks, rest, self.id, str(self.window), done)
         return _Result(Trained(ptks))
 
-    def _publish(self, trained: Trained) -> _Result[Published]:
-        new = {name: ptk for name, ptk in trained.ptks.items() if ptk.line.outcome == PUBLISHED}
+    def _validate(self, sealed: Sealed, planned: Planned, trained: Trained) -> _Result[Validated]:
+        new = _new(trained)
+        validated = validate_new(
+            self.parts,
+            self.spec,
+            self.id,
+            sealed.blocks,
+            sealed.dp_records,
+            new,
+            planned.assigned,
+        )
+        return _Result(validated)
+
+    def _publish(self, trained: Trained, validated: Validated) -> _Result[Published]:
+        # A state that was tested is the one whose certificate says so.
+        new = {
+            name: replace(ptk, digest=validated.ptks[name].digest)
+            if name in validated.ptks
+            else ptk
+            for name, ptk in _new(trained).items()
+        }
         # What the lake says of the new states is asked before the transaction: nobody may wait for
         # the lake in one.
         manifests = {
             name: json.loads(self.parts.lake.get(str(ptk.digest))[1]) for name, ptk in new.items()
         }
         versions = {name: ptk.line.version or 0 for name, ptk in new.items()}
-        return _Result(Published(versions), lambda tx: self._release(tx, trained, manifests))
+        known = Trained({**trained.ptks, **new})
+        return _Result(
+            Published(versions), lambda tx: self._release(tx, known, validated, manifests)
+        )
 
     def _release(
-        self, tx: ResultsTransaction, trained: Trained, manifests: Mapping[str, Any]
+        self,
+        tx: ResultsTransaction,
+        trained: Trained,
+        validated: Validated,
+        manifests: Mapping[str, Any],
     ) -> None:
         """Versions, statuses and events, that of a short window among them."""
         now_ms = self.parts.public_ms()
         rows = {row.name: row for row in tx.ptks.list(self.spec.name)}
         states: dict[int, tuple[int | None, str, object]] = {}
+        verdicts: dict[int, str] = {}
         told: list[tuple[str, str, object]] = []
         for name, ptk in trained.ptks.items():
             row, line = rows[name], ptk.line
@@ -269,13 +300,19 @@ class Cycle:
                 states[row.id] = (line.version, str(ptk.digest), manifests[name])
                 if row.status == "FAILED":
                     tx.ptks.set_status(row.id, "ACTIVE", at_ms=now_ms)
-                body = {
+                body: dict[str, Any] = {
                     "ptk": name,
                     "version": line.version,
                     "digest": ptk.digest,
                     "window": self.window,
                 }
-                told.append(("ptk.state", name, body))
+                found = validated.ptks.get(name)
+                if found is not None:
+                    verdicts[row.id] = found.verdict
+                    body |= {"validation": found.verdict, "reason": found.reason}
+                # Nobody is handed a version that was not shown to keep its target.
+                hidden = found is not None and found.verdict == NOT_SHOWN
+                told.append(("ptk.not_shown" if hidden else "ptk.state", name, body))
             elif line.outcome in ("TRAIN_LOST", "TRAIN_FAILED"):
                 tx.ptks.set_status(
                     row.id, "FAILED", reason=line.reason or line.outcome, at_ms=now_ms
@@ -284,7 +321,7 @@ class Cycle:
         short = _shortfall(tx, self.id)
         if short is not None:
             told.append((EVENT, self.spec.name, short.event(self.window)))
-        tx.states.add_all(states, self.window, now_ms, cycle=self.id)
+        tx.states.add_all(states, self.window, now_ms, cycle=self.id, verdicts=verdicts)
         tx.events.add_all(told, at_ms=now_ms)
 
     def _notify(self) -> _Result[Notified]:
@@ -302,6 +339,10 @@ class Cycle:
             tx.blocks.set_statuses(self.spec.name, sealed.blocks, "expired")
 
         return _Result(Expired(sealed.blocks), also)
+
+
+def _new(trained: Trained) -> dict[str, TrainedPtk]:
+    return {name: ptk for name, ptk in trained.ptks.items() if ptk.line.outcome == PUBLISHED}
 
 
 def _skipped(name: str, reason: str) -> TrainedPtk:

@@ -27,20 +27,22 @@ _LOOKED_AT = 8
 
 @dataclass(frozen=True)
 class WindowCounts:
-    """Of one stream: windows that ended, those of them that published less than they should, and
-    versions published.
+    """Of one stream: windows that ended, those of them that published less than they should,
+    versions published, and those of them that were not shown to keep their target.
     """
 
     finished: int
     short: int
     published: int
+    not_shown: int
 
 
 def _counts(tx: Transaction, stream: str) -> WindowCounts:
     """Over all time."""
     by_status = tx.cycles.count(stream)
     finished = sum(count for status, count in by_status.items() if status != RUNNING)
-    return WindowCounts(finished, by_status.get(SHORT, 0), tx.states.count(stream))
+    known = tx.states.count(stream), tx.states.not_shown(stream)
+    return WindowCounts(finished, by_status.get(SHORT, 0), *known)
 
 
 def _newest_ages(tx: Transaction, stream: str, now_ms: int) -> dict[str, int | None]:

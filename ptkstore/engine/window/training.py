@@ -71,7 +71,8 @@ def assign(
     needed_by = {} if fewest is None else {one.id: one for one in fewest.assignments}
     found = []
     with parts.metadata.read() as tx:
-        newest = tx.states.newest(by_name[assignment.id].row.id for assignment in plan.assignments)
+        # The next version comes after all, those among them that were not shown to be good.
+        newest = tx.states.last(by_name[assignment.id].row.id for assignment in plan.assignments)
     for assignment in plan.assignments:
         row = by_name[assignment.id].row
         # Ends are multiples of 2^-48: whole tags.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import sqlalchemy as sa
 
 from ptklib.errors import Refused
+from ptkstore.metadata.catalogue.states import NOT_SHOWN
 from ptkstore.metadata.rows import PtkRow, StateRow
 from ptkstore.metadata.session import MetadataSession
 from ptkstore.metadata.tables import ptk_configs, ptks, states
@@ -18,7 +19,9 @@ _PTK_FIELDS = tuple(field.name for field in fields(PtkRow))
 _STATE_FIELDS = tuple(field.name for field in fields(StateRow))
 _others = states.alias()
 _highest = (
-    sa.select(sa.func.max(_others.c.version)).where(_others.c.ptk == ptks.c.id).scalar_subquery()
+    sa.select(sa.func.max(_others.c.version))
+    .where(_others.c.ptk == ptks.c.id, _others.c.verdict != NOT_SHOWN)
+    .scalar_subquery()
 )
 _QUERY = (
     sa.select(
@@ -37,7 +40,7 @@ _QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class PtkAndState:
-    """A PTK and its newest state, or None before the first."""
+    """A PTK and its newest state that stands, or None before the first."""
 
     ptk: PtkRow
     state: StateRow | None

@@ -1,4 +1,8 @@
-"""States: the versions of each PTK. Reasons: STATE_UNKNOWN, STATE_EXISTS, VERSION_STALE."""
+"""States: the versions of each PTK. A version *stands* unless it was tested and not shown to keep its
+target; the newest one that stands is what is given to those who name no version.
+
+Reasons: STATE_UNKNOWN, STATE_EXISTS, VERSION_STALE.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,11 @@ from ptkstore.metadata.rows import StateRow
 from ptkstore.metadata.session import MetadataSession
 from ptkstore.metadata.tables import ptks, states
 
-__all__ = ["StateResults", "States"]
+__all__ = ["NOT_SHOWN", "VALIDATED", "StateResults", "States"]
+
+# Verdicts that decide something here: who is given without being asked for by its number, and since
+# when attempts are counted.
+VALIDATED, NOT_SHOWN = "VALIDATED", "NOT_SHOWN"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -58,16 +66,36 @@ class States:
         return bool(known)
 
     def latest(self, ptk: int) -> StateRow | None:
-        """The newest version, or None when there is none yet."""
-        row = self._session.one(_of(ptk).order_by(states.c.version.desc()))
+        """The newest version that stands, or None when there is none yet."""
+        row = self._session.one(_standing(ptk).order_by(states.c.version.desc()))
         return None if row is None else StateRow(**row)
 
     def newest(self, ptks: Iterable[int]) -> dict[int, StateRow]:
         """`latest` of several PTKs at once, by PTK; those that have no version yet are left out."""
-        wanted = list(ptks)
+        return self._highest(ptks, states.c.verdict != NOT_SHOWN)
+
+    def last(self, ptks: Iterable[int]) -> dict[int, StateRow]:
+        """The version with the highest number of each PTK, whether it stands or not: what the next
+        one comes after.
+        """
+        return self._highest(ptks, sa.true())
+
+    def attempt(self, ptk: int) -> int:
+        """The number of the test of the next version: 1 and those that failed since one passed."""
+        passed = (
+            sa.select(sa.func.coalesce(sa.func.max(states.c.version), 0))
+            .where(states.c.ptk == ptk, states.c.verdict == VALIDATED)
+            .scalar_subquery()
+        )
+        failed = sa.select(sa.func.count()).where(
+            states.c.ptk == ptk, states.c.verdict == NOT_SHOWN, states.c.version > passed
+        )
+        return self._session.number(failed) + 1
+
+    def _highest(self, ptks: Iterable[int], which: sa.ColumnElement[bool]) -> dict[int, StateRow]:
         highest = (
             sa.select(states.c.ptk, sa.func.max(states.c.version).label("version"))
-            .where(states.c.ptk.in_(wanted))
+            .where(states.c.ptk.in_(list(ptks)), which)
             .group_by(states.c.ptk)
             .subquery()
         )
@@ -75,8 +103,8 @@ class States:
         return self._first_by_ptk(sa.select(states).join(highest, here))
 
     def as_of(self, ptk: int, time_ms: int) -> StateRow | None:
-        """The newest version created at or before that time, or None."""
-        query = _of(ptk).where(states.c.created_ms <= check_whole(time_ms, "time_ms"))
+        """The newest version that stands, created at or before that time, or None."""
+        query = _standing(ptk).where(states.c.created_ms <= check_whole(time_ms, "time_ms"))
         row = self._session.one(query.order_by(states.c.version.desc()))
         return None if row is None else StateRow(**row)
 
@@ -88,6 +116,22 @@ class States:
         if after is not None:
             query = query.where(states.c.version > after)
         return tuple(StateRow(**row) for row in self._session.all(query, limit))
+
+    def standing(
+        self, ptk: int, *, limit: int | None = None, after: int | None = None
+    ) -> tuple[StateRow, ...]:
+        """The versions of a PTK that stand, oldest first: what followers are handed."""
+        query = _standing(ptk).order_by(states.c.version)
+        if after is not None:
+            query = query.where(states.c.version > after)
+        return tuple(StateRow(**row) for row in self._session.all(query, limit))
+
+    def not_shown(self, stream: str) -> int:
+        """The versions of all PTKs of a stream that do not stand."""
+        query = sa.select(sa.func.count()).select_from(states.join(ptks, states.c.ptk == ptks.c.id))
+        return self._session.number(
+            query.where(ptks.c.stream == stream, states.c.verdict == NOT_SHOWN)
+        )
 
     def count(self, stream: str) -> int:
         """The versions of all PTKs of a stream."""
@@ -101,9 +145,8 @@ class States:
         query = sa.select(states.c.ptk, sa.func.max(states.c.created_ms)).join(
             ptks, states.c.ptk == ptks.c.id
         )
-        return dict(
-            self._session.tuples(query.where(ptks.c.stream == stream).group_by(states.c.ptk))
-        )
+        query = query.where(ptks.c.stream == stream, states.c.verdict != NOT_SHOWN)
+        return dict(self._session.tuples(query.group_by(states.c.ptk)))
 
     def digests(self) -> frozenset[str]:
         """The digests of all versions of all PTKs: what the lake must keep, with those of running
@@ -147,10 +190,12 @@ class StateResults(States):
         created_ms: int,
         *,
         cycle: int,
+        verdicts: Mapping[int, str] | None = None,
     ) -> tuple[StateRow, ...]:
         """`add` for several PTKs of a cycle at once: version, digest and manifest by PTK, in their
-        order.
+        order; with what validators said of them.
         """
+        told = verdicts or {}
         times = {
             "window": check_whole(window, "window"),
             "created_ms": check_whole(created_ms, "created_ms"),
@@ -164,7 +209,7 @@ class StateResults(States):
         given = self._first_by_ptk(
             sa.select(states).where(states.c.cycle == cycle, states.c.ptk.in_(list(trained)))
         )
-        newest = self.newest(trained)
+        newest = self.last(trained)
         rows = {}
         for ptk, (version, digest, _) in trained.items():
             state, due = given.get(ptk), newest[ptk].version + 1 if ptk in newest else 1
@@ -184,7 +229,15 @@ class StateResults(States):
                     ptk=ptk,
                     version=state.version,
                 )
-            rows[ptk] = state or StateRow(ptk, due, cycle, digest, json.loads(texts[ptk]), **times)
+            rows[ptk] = state or StateRow(
+                ptk,
+                due,
+                cycle,
+                digest,
+                json.loads(texts[ptk]),
+                **times,
+                verdict=told.get(ptk, ""),
+            )
         fresh = [
             {
                 "ptk": ptk,
@@ -192,6 +245,7 @@ class StateResults(States):
                 "cycle": cycle,
                 "digest": row.digest,
                 "manifest": texts[ptk],
+                "verdict": row.verdict,
                 **times,
             }
             for ptk, row in rows.items()
@@ -208,6 +262,10 @@ def _checked(version: int | None, digest: str, manifest: object) -> str:
     if version is not None:
         check_whole(version, "version", at_least=1)
     return check_json(manifest, "a manifest")
+
+
+def _standing(ptk: int) -> sa.Select[tuple[object, ...]]:
+    return _of(ptk).where(states.c.verdict != NOT_SHOWN)
 
 
 def _of(ptk: int) -> sa.Select[tuple[object, ...]]:

@@ -2,6 +2,7 @@
 
 ===============================  ===================================================================
 sage_states_published{stream}    versions that are published, over all time
+sage_states_not_shown{stream}    those of them that were not shown to keep their target
 sage_windows{stream}             windows that ended
 sage_short_windows{stream}       those of them that published less than they should (`ptkstore.engine.window.shortfall`)
 sage_state_age_minutes           whole minutes since the newest version, by stream and PTK; none before the first
@@ -47,7 +48,7 @@ class WindowMetrics(Collector):
 
     def collect(self) -> Iterator[Family]:
         """What is published now."""
-        states, windows, short, ages = families = _families()
+        states, hidden, windows, short, ages = families = _families()
         oldest: dict[tuple[str, str], int] = {}
         try:
             streams = published(self._metadata, sorted(self._specs), self._public_ms())
@@ -55,6 +56,7 @@ class WindowMetrics(Collector):
             return
         for name, (counts, known) in streams.items():
             states.add_metric([name], counts.published)
+            hidden.add_metric([name], counts.not_shown)
             windows.add_metric([name], counts.finished)
             short.add_metric([name], counts.short)
             oldest |= {(name, ptk): age for ptk, age in known.items() if age is not None}
@@ -67,6 +69,11 @@ def _families() -> list[Family]:
     return [
         CounterMetricFamily(
             "sage_states_published", "Versions of PTKs that are published.", labels=["stream"]
+        ),
+        CounterMetricFamily(
+            "sage_states_not_shown",
+            "Versions of PTKs that were not shown to keep their target.",
+            labels=["stream"],
         ),
         CounterMetricFamily("sage_windows", "Windows that ended.", labels=["stream"]),
         CounterMetricFamily(

@@ -31,6 +31,7 @@ def cycle_message(cycle: views.CycleView) -> operation_pb2.Cycle:
                 epsilon=line.epsilon or "",
                 samples=line.samples,
                 reason=line.reason,
+                validation=line.validation,
             )
             for line in cycle.trained
         ],
@@ -61,6 +62,7 @@ def _trained(line: operation_pb2.Trained) -> views.TrainedLine:
         epsilon=line.epsilon or None,
         samples=optional(line, "samples"),
         reason=line.reason,
+        validation=line.validation,
     )
 
 

@@ -175,6 +175,8 @@ def state_message(state: views.StateView) -> ptk_pb2.State:
         delta=state.delta,
         samples=state.samples,
         create_time=moment(state.created_ms),
+        validation=state.validation,
+        validation_reason=state.validation_reason,
     )
 
 
@@ -189,4 +191,6 @@ def state_view(message: ptk_pb2.State) -> views.StateView:
         delta=message.delta,
         samples=optional(message, "samples"),
         created_ms=millis(message, "create_time") or 0,
+        validation=message.validation,
+        validation_reason=message.validation_reason,
     )

@@ -1,0 +1,55 @@
+"""The loss validator: one state, one test, the records of its test slice.
+
+**Proof note.** *Unit, neighbours, sensitivity, cost:* those of `betting.LossTest`: `Ptk.loss` gives
+one number for each record by the state, which is DP already, and that record alone. *Validity:* the
+records must be fresh: drawn like those that the promise speaks of, and independent of the state,
+which holds where neither its training nor what chose its price and its number of samples touched
+them. What the promise speaks of is the loss as the PTK defines it, clipped to [0, bound].
+
+A PTK whose losses are not one for each record is refused; texts of what it raises may carry data
+and are for whoever runs it to keep back.
+
+Reason: LOSS_INVALID.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.noise.source import BitSource
+from ptklib.ptk import Arrays, Batches, Ptk
+from ptklib.validators.betting import LossTest
+from ptklib.validators.verdict import LossVerdict
+
+__all__ = ["validate_loss"]
+
+
+def validate_loss(
+    test: LossTest,
+    ptk: Ptk,
+    arrays: Arrays,
+    batches: Batches,
+    *,
+    source: BitSource | None = None,
+) -> LossVerdict:
+    """The verdict on a state by the records of its test slice, read once. Costs ``test.cost``."""
+    return test.verdict(_losses(ptk, arrays, batches), source=source)
+
+
+def _losses(ptk: Ptk, arrays: Arrays, batches: Batches) -> NDArray[np.float64]:
+    count = 0
+
+    def counted() -> Batches:
+        nonlocal count
+        for batch in batches:
+            count += batch.num_rows
+            yield batch
+
+    losses = np.asarray(ptk.loss(arrays, counted()), dtype=np.float64)
+    if losses.ndim != 1 or len(losses) != count:
+        raise InvalidInput(
+            "LOSS_INVALID", f"a PTK of kind {ptk.kind} must give one loss for each record"
+        )
+    return losses

@@ -1,0 +1,194 @@
+"""New states of measured kinds are tested before they are published: charged, opened once, judged.
+
+Order: what is tested, how and where is written first (`trials`), for a restart must not choose
+again; then the charges are reserved, each by itself, spent durably in one step, and only then are
+blocks opened. A verdict goes into the certificate of its state, which is put into the lake again
+with it, and is written. A test of which the charge was spent and nothing is written is lost
+(VALIDATION_LOST): its charge stays spent, nothing is tested twice on one charge, and the state is
+published as NOT_TESTED. So is one whose test failed: the failure says nothing of the state.
+
+=============  ==================================================================================
+VALIDATED      the mean loss is at most the target, but for a chance of `trials.ETA`
+NOT_SHOWN      the test did not accept: the version is there, and nobody gets it without asking
+NOT_TESTED     no test, and why: the promise is that of the profile
+=============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from profiler.levels import privacy_levels
+from ptklib.errors import GrantRefused, Refused
+from ptklib.ledger.commands import Reserve
+from ptklib.ledger.grants import Grant
+from ptklib.ledger.slices import Slice, TagRange
+from ptklib.state import State
+from ptklib.validators.verdict import ACCEPT
+from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.engine.parts import Parts
+from ptkstore.engine.plans.planning import charge_delta, closed_form, ptk_of, records_per_unit
+from ptkstore.engine.retry import patiently
+from ptkstore.engine.steps.assigned import Assigned
+from ptkstore.engine.steps.of_ptks import LISTED, TrainedPtk, ValidatedPtk, ValidationList
+from ptkstore.engine.steps.of_window import Published, Validated
+from ptkstore.engine.window.trials import ETA, Trial, plan_trials
+from ptkstore.metadata.catalogue.states import NOT_SHOWN, VALIDATED
+from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
+from ptkstore.workers.protocol import KEEP_BYTES, ValidateJob, ValidateOutcome
+
+__all__ = ["NOT_TESTED", "VALIDATION_LOST", "validate_new"]
+
+_LOG = logging.getLogger(__name__)
+NOT_TESTED = "NOT_TESTED"
+VALIDATION_LOST = "VALIDATION_LOST"
+
+
+def validate_new(
+    parts: Parts,
+    spec: StreamSpec,
+    cycle: int,
+    blocks: Sequence[str],
+    dp_records: int,
+    new: Mapping[str, TrainedPtk],
+    assigned: Sequence[Assigned],
+) -> Validated:
+    """What became of the tests of the new states that need one, by name."""
+    # A window that an earlier version published is not tested afterwards.
+    if not blocks or parts.journal.find(cycle, Published) is not None:
+        return Validated()
+    states = [one for one in assigned if one.name in new and _is_measured(parts, spec, one)]
+    if not states:
+        return Validated()
+    listed = parts.journal.find(cycle, ValidationList, LISTED)
+    if listed is None:
+        planned = plan_trials(parts, spec, blocks, dp_records, states)
+        listed = parts.journal.write(cycle, planned, part=LISTED)
+    tests = _Tests(parts, spec, cycle, blocks, new)
+    for one in states:
+        if one.name in listed.untested:
+            tests.told(one, None, None, listed.untested[one.name])
+    trials = {name: Trial.from_json(body) for name, body in listed.trials.items()}
+    tests.run([(one, trials[one.name]) for one in states if one.name in trials])
+    return Validated(tests.found)
+
+
+class _Tests:
+    """The tests of a window."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        spec: StreamSpec,
+        cycle: int,
+        blocks: Sequence[str],
+        new: Mapping[str, TrainedPtk],
+    ) -> None:
+        self.parts, self.spec, self.cycle = parts, spec, cycle
+        self.blocks, self.new = tuple(blocks), new
+        self.found: dict[str, ValidatedPtk] = {}
+
+    def run(self, wanted: Sequence[tuple[Assigned, Trial]]) -> None:
+        """All that are not done."""
+        ready: list[tuple[Assigned, Trial]] = []
+        grants: list[Grant] = []
+        for one, trial in wanted:
+            if self._known(one):
+                continue
+            try:
+                grants += self.parts.ledger.reserve_all([self._request(one, trial)])
+                ready.append((one, trial))
+            except Refused as refusal:
+                # After a crash it may be spent: what it paid for is lost.
+                lost = refusal.reason == "KEY_REUSED"
+                self.told(one, trial, None, VALIDATION_LOST if lost else refusal.reason)
+        if not ready:
+            return
+        jobs = [self._job(one, trial) for one, trial in ready]
+        try:
+            opener = spend_and_open(self.parts.path, self.spec, grants, self.parts.ledger)
+        except GrantRefused as refusal:
+            for one, trial in ready:
+                self.told(one, trial, None, refusal.reason)
+            return
+        self.parts.observers.tell("validate", "spent")
+        by_name = {one.name: (one, trial) for one, trial in ready}
+        opened = [replace(job, opener=opener) for job in jobs]
+        for outcome in self.parts.workers.validate(opened, self._keep_bytes(jobs)):
+            one, trial = by_name[outcome.name]
+            if outcome.logged:
+                _LOG.warning("the test of PTK %s failed: %s", one.name, outcome.logged)
+            self.told(one, trial, outcome, outcome.failure)
+
+    def told(
+        self, one: Assigned, trial: Trial | None, outcome: ValidateOutcome | None, reason: str
+    ) -> None:
+        """Write what became of one, with the certificate that says so."""
+        if self._known(one):
+            return
+        verdict = outcome.verdict if outcome is not None else None
+        name = NOT_TESTED
+        if verdict is not None:
+            name = VALIDATED if verdict.outcome == ACCEPT else NOT_SHOWN
+        body: dict[str, Any] = {"verdict": name} | ({"reason": reason} if reason else {})
+        if trial is not None:
+            body |= {
+                **trial.as_json(),
+                "eta": str(ETA),
+                "cost": trial.test.cost.as_json(),
+            }
+        if verdict is not None:
+            body |= {"evidence": verdict.evidence, "threshold": verdict.threshold}
+        digest = patiently(lambda: self._certify(one, body))
+        step = ValidatedPtk(one.name, name, digest, reason)
+        write = self.parts.journal.write
+        self.found[one.name] = patiently(lambda: write(self.cycle, step, part=_part(one)))
+        self.parts.observers.tell("validate", "stored")
+
+    def _known(self, one: Assigned) -> bool:
+        if one.name not in self.found:
+            written = self.parts.journal.find(self.cycle, ValidatedPtk, _part(one))
+            if written is not None:
+                self.found[one.name] = written
+        return one.name in self.found
+
+    def _request(self, one: Assigned, trial: Trial) -> Reserve:
+        return self.parts.ledger.request(
+            self.spec.name,
+            [Slice(self.blocks, TagRange(start, stop)) for start, stop in trial.ranges],
+            trial.test.cost,
+            contexts=("door:validate", f"ptk:{one.name}"),
+            key=f"cycle-{self.cycle}/validate-{one.ptk}",
+            ttl_seconds=GRANT_SECONDS,
+        )
+
+    def _job(self, one: Assigned, trial: Trial) -> ValidateJob:
+        arrays = self.parts.lake.get(str(self.new[one.name].digest))[0]
+        test = trial.test.as_json()
+        return ValidateJob(one.name, one.kind, one.config, arrays, test, trial.ranges)
+
+    def _keep_bytes(self, jobs: Sequence[ValidateJob]) -> int:
+        """What is left of a worker's memory beside half of it for work, and all states."""
+        spare = self.parts.workers.memory_bytes // 2 - sum(len(job.state) for job in jobs)
+        return max(0, min(KEEP_BYTES, spare))
+
+    def _certify(self, one: Assigned, body: Mapping[str, Any]) -> str:
+        """The state with what was found, in the lake. Everything in it is public or DP."""
+        state = State.from_bytes(*self.parts.lake.get(str(self.new[one.name].digest)))
+        manifest = replace(state.manifest, validation=json.loads(json.dumps(body)))
+        return self.parts.lake.put(*State(state.ptk, state.arrays, manifest).to_bytes())
+
+
+def _part(one: Assigned) -> str:
+    return str(one.ptk)
+
+
+def _is_measured(parts: Parts, spec: StreamSpec, one: Assigned) -> bool:
+    """Whether its promise rests on a profile that was measured: a closed form needs no test."""
+    ptk = ptk_of(one.kind, one.config)
+    levels = privacy_levels(parts.privacy_filter(spec.name).epsilon)[-1:]
+    return not closed_form(ptk, one.target, levels, charge_delta(spec, ptk), records_per_unit(spec))
