@@ -21,15 +21,17 @@ from allocator.strip.packing import Packed, pack
 from allocator.strip.rounding import in_records
 from allocator.table import Floats, Ints, OptionTable
 
-__all__ = ["PackedOptions", "Search", "search", "shortest"]
+__all__ = ["PackedOptions", "Search", "shortest"]
 
 # From so many PTKs on; tries begin 2^-10 above the bound.
 _MANY = 1000
 # A bound this much above a whole number is beyond it.
 _MORE = 2e-6
-# A relaxation is looked at after so many rounds, then twice as many, and so on: at its plan in
+# A relaxation is looked at after so many rounds, then half as many more, and so on: at its plan in
 # parts, for whole ones.
 _ROUNDS = 10
+# Beyond so many PTKs the options of a plan are not solved for to the end.
+_SHORT = 80
 _NEAR = 10
 
 
@@ -39,15 +41,6 @@ class PackedOptions:
 
     choice: Ints
     packed: Packed
-
-
-def search(
-    table: OptionTable, best: PackedOptions, bound: int, *, gap: float, effort: Effort
-) -> tuple[PackedOptions, int]:
-    """A better plan if there is one, and the best bound known: until they meet within ``gap`` or
-    nothing is left to spend.
-    """
-    return Search(table, best, bound, gap=gap).run(effort)
 
 
 class Search:
@@ -68,9 +61,8 @@ class Search:
         self.table, self.best, self.bound = table, best, bound
         self._gap, self._below = gap, below
         self._cut = best.packed.total if below is None else min(below, best.packed.total)
-        self._configurations = Configurations(table)
-        for column in _columns(best):
-            self._configurations.add(column)
+        self.configurations = Configurations(table)
+        self._add(best)
         self._open: list[tuple[float, int, NDArray[np.bool_]]] = [
             (float(bound), 0, table.allowed(self._cut - 1))
         ]
@@ -89,6 +81,22 @@ class Search:
             self._visit(*(heapq.heappop(self._open) if node is None else node), effort)
         return self.best, self._lowest()
 
+    def offer(self, better: PackedOptions) -> None:
+        """Take note of a plan that was found elsewhere."""
+        if better.packed.total < self.best.packed.total:
+            self.best = better
+            self._cut = min(self._cut, better.packed.total)
+            self._add(better)
+
+    def _add(self, found: PackedOptions) -> None:
+        for column in _columns(found):
+            self.configurations.add(column)
+
+    @property
+    def done(self) -> bool:
+        """True when there is nothing left to look at."""
+        return self._next is None and not self._open
+
     def _lowest(self) -> int:
         """No plan holds fewer records, or none of use does."""
         waiting = [*self._open[:1], *([self._next] if self._next is not None else [])]
@@ -96,7 +104,7 @@ class Search:
         return max(self.bound, min(self._settled, lowest, self._cut))
 
     def _visit(self, known: float, number: int, allowed: NDArray[np.bool_], effort: Effort) -> None:
-        table, configurations = self.table, self._configurations
+        table, configurations = self.table, self.configurations
         allowed = allowed & (table.samples <= self._cut - 1)
         if not allowed.any(axis=1).all():
             return
@@ -110,7 +118,7 @@ class Search:
                 rounds=rounds,
                 start=None if relaxed is None else relaxed.prices,
             )
-            known, rounds = max(known, relaxed.bound), 2 * rounds
+            known, rounds = max(known, relaxed.bound), rounds + rounds // 2
             if np.ceil(known - 1e-6) >= self._cut:
                 return
             if effort.over:
@@ -202,6 +210,14 @@ def _rounded(
     """The best, or one of fewer than ``cut`` records."""
     choice = np.where(allowed, relaxed.shares, -1.0).argmax(axis=1)
     key = choice.tobytes()
+    if (allowed.sum(axis=1) == 1).all():
+        # The relaxation is of these options alone already.
+        if relaxed.value < cut and key + bytes([relaxed.done]) not in tried:
+            tried.add(key + bytes([relaxed.done]) if relaxed.done else key)
+            packed = in_records(table, choice, configurations, relaxed, effort)
+            if packed is not None and packed.total < cut and not effort.over:
+                best = PackedOptions(choice, packed)
+        return best
     if key in tried:
         return best
     tried.add(key)
@@ -210,8 +226,10 @@ def _rounded(
         best, cut = PackedOptions(choice, packed), packed.total
     only = np.zeros_like(allowed)
     only[np.arange(len(table)), choice] = True
-    fixed = configurations.relax(only, enough=cut - 1 + _MORE, effort=effort)
-    if np.ceil(fixed.bound - 1e-6) < cut and not effort.over:
+    # With many PTKs the first rounds say most, and what they leave is a plan in parts as well.
+    rounds = 400 if len(table) <= _SHORT else _ROUNDS
+    fixed = configurations.relax(only, enough=cut - 1 + _MORE, effort=effort, rounds=rounds)
+    if fixed.value < cut and np.ceil(fixed.bound - 1e-6) < cut and not effort.over:
         packed = in_records(table, choice, configurations, fixed, effort)
         if packed is not None and packed.total < cut:
             best = PackedOptions(choice, packed)

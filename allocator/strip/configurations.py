@@ -33,10 +33,14 @@ _CONVERGED = 1e-6
 _SMOOTHING = 0.7
 # Configurations remembered for each PTK before the idle half is dropped.
 _KEPT = 8
+# Disjoint sets looked for in every round; of each a few variants, quickly.
+_DISJOINT = 6
+_SOME_SETS = 4
+_SOME_STATES = 200
 # Units in which probes count demands.
 _FINE = 8192
 # Partial sets kept at a time where fewer leave the bound open.
-_MOST_STATES = 16 * STATES
+_MOST_STATES = 64 * STATES
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,10 @@ class Configurations:
         self.table = table
         self.sets = Sets(table)
         self._fine = Sets(table, units=_FINE)
-        self._states = STATES
         self._least = table.samples.min(axis=1).astype(np.float64)
         self._ratios = self._least[:, None] / table.samples
+        # In records of full capacity.
+        self._areas = table.samples * (table.demands / max(1, table.capacity))
         self._columns: list[Ints] = []
         self._known: set[bytes] = set()
 
@@ -96,13 +101,16 @@ class Configurations:
         Stops when the bound reaches ``enough``, or after so many ``rounds``; ``start`` are the
         prices of a relaxation to go on from.
         """
-        ratios = np.where(allowed, self._ratios, 0.0)
+        ratios, states = np.where(allowed, self._ratios, 0.0), STATES
         # A PTK by itself is a configuration too: a price is at most the fewest samples that it may
         # have.
         own = (
             np.where(allowed, self.table.samples, np.iinfo(np.int64).max).min(axis=1) / self._least
         )
-        bound, best_prices, done = 0.0, own / len(own) if start is None else start, True
+        # Areas are feasible prices, and often nearly the best.
+        areas = np.where(allowed, self._areas, np.inf).min(axis=1)
+        best_prices, done = np.minimum(areas / self._least, own) if start is None else start, True
+        bound = float((best_prices * self._least).sum()) * (1 - _SAFE)
         while True:
             prices, widths, alone = self._master(ratios, own, effort)
             value = float((prices * self._least).sum())
@@ -114,19 +122,22 @@ class Configurations:
                 break
             found = False
             for at in (_SMOOTHING * best_prices + (1 - _SMOOTHING) * prices, prices):
-                worthy = self.sets.best(at[:, None] * ratios, 1.0, effort, states=self._states)
+                worthy = self.sets.best(at[:, None] * ratios, 1.0, effort, states=states)
                 certified = float((at * self._least).sum()) / worthy.most * (1 - _SAFE)
                 if certified > bound:
                     bound, best_prices = certified, at / worthy.most
                 for column in worthy.sets:
                     found |= self._cuts(column, prices[:, None] * ratios)
                 if found:
+                    self._others(
+                        worthy.sets[0], at[:, None] * ratios, prices[:, None] * ratios, effort
+                    )
                     break
             if not found:
-                if self._states >= _MOST_STATES or worthy.sets or worthy.most <= 1 + _CONVERGED:
+                if states >= _MOST_STATES or worthy.sets or worthy.most <= 1 + _CONVERGED:
                     break
                 # Nothing cuts, and too many partial sets were left out to say that nothing does.
-                self._states *= 4
+                states *= 4
         used, lengths = self._used(widths, alone, allowed)
         shares = np.zeros(self.table.samples.shape)
         for column, width in zip(used, lengths, strict=True):
@@ -158,6 +169,19 @@ class Configurations:
         held -= _SAFE * (relaxed.bound + self.table.samples[several])
         found[several] = np.where(allowed[several], np.maximum(relaxed.bound, held), np.inf)
         return found
+
+    def _others(self, first: Ints, worth: Floats, violated_at: Floats, effort: Effort) -> None:
+        """Add sets of PTKs that are in none of those before them: the plan needs sets for all."""
+        left = worth.copy()
+        column = first
+        for _ in range(_DISJOINT):
+            left[column >= 0] = 0.0
+            found = self.sets.best(left, 1.0, effort, most_sets=_SOME_SETS, states=_SOME_STATES)
+            if not found.sets:
+                break
+            column = found.sets[0]
+            for one in found.sets:
+                self._cuts(one, violated_at)
 
     def _cuts(self, column: Ints, violated_at: Floats) -> bool:
         """Remember a configuration if it cuts these prices off and is new."""

@@ -6,7 +6,8 @@ of the capacity that doubles what a record seems to carry. Here the table, fille
 to the first, is only a guide. Partial sets are built from the first PTK to the last with their exact
 demands, and one is dropped when
 
-- what it is worth and the table's promise for the rest come to no more than ``above``;
+- what it is worth and what is promised for the rest come to no more than ``above``: by the table,
+  and by what the rest is worth at most for each unit of demand;
 - another one is worth as much and demands no more;
 - there are too many: those of least promise go, and their promise is kept as part of the bound.
 
@@ -31,7 +32,7 @@ _SETS = 20
 # Products of units and amounts below this stay exact in 64 bits.
 _EXACT = 1 << 46
 # Partial sets kept at a time.
-STATES = 2000
+STATES = 250
 # Room for the rounding of sums of floats.
 _ULPS = 1e-12
 
@@ -56,8 +57,6 @@ class Sets:
         self.units = units
         self._down = self._rounded(table.demands)
         self._inside = np.arange(table.width)[None, :] < table.lengths[:, None]
-        tall = np.where(self._inside, table.demands, 0).max(axis=1)
-        self._order = np.argsort(-tall, kind="stable")
 
     def best(
         self,
@@ -70,7 +69,12 @@ class Sets:
     ) -> Found:
         """Sets worth more than ``above``, and what none is worth more than (at least ``above``)."""
         worth = np.where(self._inside, values, 0.0)
-        rows = self._order[(worth[self._order] > 0).any(axis=1)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = np.where(worth > 0, worth / self.table.demands, 0.0).max(axis=1)
+        rows = np.argsort(-rates, kind="stable")
+        rows = rows[rates[rows] > 0]
+        # Worth for each unit of demand that the PTKs from a place on give at most.
+        slopes = np.append(rates[rows], 0.0) * (1 + _ULPS)
         # An option that is worth no more than one of less demand never helps.
         so_far = np.maximum.accumulate(worth, axis=1)
         useful = worth > 0
@@ -83,7 +87,15 @@ class Sets:
         dropped = 0.0
         for k, i in enumerate(rows):
             weights, values_now, parents, picks, lost = self._extended(
-                weights, values_now, worth[i], useful[i], int(i), promise[k + 1], limit, states
+                weights,
+                values_now,
+                worth[i],
+                useful[i],
+                int(i),
+                promise[k + 1],
+                slopes[k + 1],
+                limit,
+                states,
             )
             dropped = max(dropped, lost)
             effort.spend(200.0 * len(weights) + 5e4)
@@ -156,6 +168,7 @@ class Sets:
         useful: NDArray[np.bool_],
         i: int,
         promise: Floats,
+        slope: float,
         limit: float,
         states: int,
     ) -> tuple[Ints, Floats, Ints, NDArray[np.int16], float]:
@@ -169,7 +182,8 @@ class Sets:
         new_values = (values[:, None] + gains).ravel()
         fits = np.flatnonzero(new_weights <= self._capacity)
         new_weights, new_values = new_weights[fits], new_values[fits]
-        promised = new_values + promise[self._room(new_weights)]
+        left = np.minimum(promise[self._room(new_weights)], (self._capacity - new_weights) * slope)
+        promised = new_values + left
         kept = np.flatnonzero(promised > limit)
         order = kept[np.lexsort((-new_values[kept], new_weights[kept]))]
         tops = np.maximum.accumulate(new_values[order])
