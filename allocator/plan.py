@@ -151,19 +151,19 @@ class Plan:
                 lower_bound=body["lower_bound"],
                 gap=body["gap"],
                 partitions=tuple(
-                    Partition(**{**one, "members": _texts(one["members"])})
-                    for one in body["partitions"]
+                    Partition(**{**partition, "members": _texts(partition["members"])})
+                    for partition in body["partitions"]
                 ),
                 assignments=tuple(
-                    Assignment(**{**one, "partitions": tuple(one["partitions"])})
-                    for one in body["assignments"]
+                    Assignment(**{**assignment, "partitions": tuple(assignment["partitions"])})
+                    for assignment in body["assignments"]
                 ),
                 solver=body["solver"],
                 seconds=body["seconds"],
                 explanation=None
                 if told is None
                 else Explanation(
-                    text=told["text"], changes=tuple(Change(**one) for one in told["changes"])
+                    text=told["text"], changes=tuple(Change(**change) for change in told["changes"])
                 ),
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -180,6 +180,6 @@ class Plan:
 
 def _texts(value: Iterable[Any]) -> tuple[str, ...]:
     texts = tuple(value)
-    if isinstance(value, str) or not all(isinstance(one, str) for one in texts):
+    if isinstance(value, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"members must be a list of ids, got {value!r:.60}")
     return texts

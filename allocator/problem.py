@@ -92,10 +92,10 @@ class PtkOptions:
     @classmethod
     def from_json(cls, body: Any) -> PtkOptions:
         """Read the form of ``as_json``."""
-        found = _fields("a PTK", body, ("id", "options"))
+        fields = _fields("a PTK", body, ("id", "options"))
         return cls(
-            id=found["id"],
-            options=tuple(map(Option.from_json, _listed("options", found["options"]))),
+            id=fields["id"],
+            options=tuple(map(Option.from_json, _listed("options", fields["options"]))),
         )
 
 
@@ -130,9 +130,9 @@ class Problem:
     @classmethod
     def from_json(cls, body: Any) -> Problem:
         """Read the form of ``as_json``."""
-        found = _fields("a problem", body, ("capacity", "n_max", "ptks"))
-        ptks = tuple(map(PtkOptions.from_json, _listed("ptks", found["ptks"])))
-        return cls(capacity=found["capacity"], n_max=found["n_max"], ptks=ptks)
+        fields = _fields("a problem", body, ("capacity", "n_max", "ptks"))
+        ptks = tuple(map(PtkOptions.from_json, _listed("ptks", fields["ptks"])))
+        return cls(capacity=fields["capacity"], n_max=fields["n_max"], ptks=ptks)
 
 
 def _invalid(message: str) -> InvalidInput:
@@ -152,7 +152,7 @@ def _whole(name: str, value: object, least: int, most: int) -> None:
 
 
 def _items(name: str, value: object, kind: type, most: int) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
+    if not isinstance(value, tuple) or not all(isinstance(item, kind) for item in value):
         raise _invalid(f"{name} must be a tuple of {kind.__name__}, got {value!r:.60}")
     if len(value) > most:
         raise InvalidInput(

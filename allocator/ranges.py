@@ -44,13 +44,13 @@ def partition_ranges(
         raise InvalidInput(
             "PLAN_MISSING", f"the plan must exist to be cut into ranges, got {plan.status}"
         )
-    found = []
+    ranges = []
     at = Fraction(ceil(start * grid), grid)
     for partition in plan.partitions:
         # Records from `start` on stand for the rest of the window.
         length = Fraction(partition.samples, max(1, available)) * grid
         stop = at + Fraction(ceil(length), grid)
-        found.append(Range(at, stop))
+        ranges.append(Range(at, stop))
         at = stop
     if at > 1:
         raise InvalidInput(
@@ -61,7 +61,7 @@ def partition_ranges(
             needed=plan.total_samples,
             available=available,
         )
-    return tuple(found)
+    return tuple(ranges)
 
 
 def ptk_ranges(
@@ -69,7 +69,7 @@ def ptk_ranges(
 ) -> Mapping[str, tuple[Range, ...]]:
     """For each PTK its disjoint ranges, by rising start."""
     cut = partition_ranges(plan, available, start=start, grid=grid)
-    found: dict[str, tuple[Range, ...]] = {}
+    ranges: dict[str, tuple[Range, ...]] = {}
     for assignment in plan.assignments:
         joined: list[Range] = []
         for place in sorted(assignment.partitions):
@@ -77,5 +77,5 @@ def ptk_ranges(
                 joined[-1] = Range(joined[-1].start, cut[place].stop)
             else:
                 joined.append(cut[place])
-        found[assignment.id] = tuple(joined)
-    return found
+        ranges[assignment.id] = tuple(joined)
+    return ranges

@@ -58,11 +58,11 @@ class OptionTable:
         return np.array([len(row) for row in self.rows], dtype=np.int64)
 
     def _filled(self, field: str) -> Ints:
-        found = np.zeros((len(self), self.width), dtype=np.int64)
+        filled = np.zeros((len(self), self.width), dtype=np.int64)
         for i, row in enumerate(self.rows):
             values = [getattr(option, field) for option in row]
-            found[i] = values + values[-1:] * (self.width - len(values))
-        return found
+            filled[i] = values + values[-1:] * (self.width - len(values))
+        return filled
 
     def allowed(self, most: int) -> NDArray[np.bool_]:
         """Which options train on at most so many samples."""
@@ -76,12 +76,12 @@ def table_of(problem: Problem) -> OptionTable | None:
     rows = []
     for ptk in ptks:
         kept: list[Option] = []
-        for one in sorted(ptk.options, key=lambda option: (option.demand, option.samples)):
-            usable = one.demand <= problem.capacity and (
-                problem.n_max is None or one.samples <= problem.n_max
+        for candidate in sorted(ptk.options, key=lambda option: (option.demand, option.samples)):
+            usable = candidate.demand <= problem.capacity and (
+                problem.n_max is None or candidate.samples <= problem.n_max
             )
-            if usable and (not kept or one.samples < kept[-1].samples):
-                kept.append(one)
+            if usable and (not kept or candidate.samples < kept[-1].samples):
+                kept.append(candidate)
         if not kept:
             return None
         rows.append(tuple(kept))

@@ -34,8 +34,8 @@ def faults_of_shelf(problem: Problem, plan: Plan) -> tuple[str, ...]:
     """What is wrong with a shelf plan: each PTK in exactly one partition, which is as large as its
     members need.
     """
-    found = list(faults(problem, plan))
-    found += [
+    all_faults = list(faults(problem, plan))
+    all_faults += [
         f"{assignment.id} is in {len(assignment.partitions)} partitions"
         for assignment in plan.assignments
         if len(assignment.partitions) > 1
@@ -50,11 +50,11 @@ def faults_of_shelf(problem: Problem, plan: Plan) -> tuple[str, ...]:
             default=0,
         )
         if needed < partition.samples:
-            found.append(
+            all_faults.append(
                 f"partition {index} holds {partition.samples} samples, and its members need "
                 f"{needed}"
             )
-    return tuple(found)
+    return tuple(all_faults)
 
 
 def least_possible(problem: Problem) -> int | None:
@@ -93,11 +93,11 @@ def faults_of_single(problem: Problem, plan: Plan) -> tuple[str, ...]:
     """What is wrong with a plan of at most one partition, its claim to be the smallest (or
     impossible) included.
     """
-    found = list(faults(problem, plan))
+    all_faults = list(faults(problem, plan))
     if len(plan.partitions) > 1:
-        found.append(f"the plan has {len(plan.partitions)} partitions, not one")
+        all_faults.append(f"the plan has {len(plan.partitions)} partitions, not one")
     if plan.status == "REJECTED":
-        return tuple(found)
+        return tuple(all_faults)
     # A smaller plan would use only options below the total (or, when none was found, any within
     # n_max).
     below = plan.total_samples if plan.status == "OPTIMAL" else None
@@ -115,12 +115,12 @@ def faults_of_single(problem: Problem, plan: Plan) -> tuple[str, ...]:
         and sum(demand for demand in cheapest if demand is not None) <= problem.capacity
     )
     if plan.status == "INFEASIBLE" and possible:
-        found.append("the plan says infeasible, and the cheapest options fit")
+        all_faults.append("the plan says infeasible, and the cheapest options fit")
     if plan.status == "OPTIMAL" and problem.ptks and possible:
-        found.append(
+        all_faults.append(
             f"the plan says {plan.total_samples} samples are the fewest, and fewer suffice"
         )
-    return tuple(found)
+    return tuple(all_faults)
 
 
 def _no_plan(plan: Plan) -> Iterator[str]:

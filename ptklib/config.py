@@ -50,8 +50,8 @@ def from_json(kind: type[Any], body: Any) -> Any:
     known = {field.name: field for field in fields(kind)}
     missing = [
         name
-        for name, one in known.items()
-        if name not in body and one.default is MISSING and one.default_factory is MISSING
+        for name, field in known.items()
+        if name not in body and field.default is MISSING and field.default_factory is MISSING
     ]
     unknown = sorted(set(map(str, body)) - set(known))
     if missing or unknown:
@@ -99,7 +99,7 @@ def _value(value: Any, kind: Any, where: str) -> Any:
             return value
         tag = getattr(kind, "kind", None)
         if isinstance(value, dict) and value.get("kind") == tag:
-            return from_json(kind, {name: one for name, one in value.items() if name != "kind"})  # type: ignore[arg-type]
+            return from_json(kind, {name: part for name, part in value.items() if name != "kind"})  # type: ignore[arg-type]
     elif (
         kind is float
         and isinstance(value, int | float)
@@ -172,7 +172,7 @@ def _words(kind: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         return {"kind": getattr(value, "kind", type(value).__name__), **to_json(value)}
     return value

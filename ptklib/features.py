@@ -73,10 +73,10 @@ def listed_states(states: States) -> list[tuple[str, State]]:
         pairs = [("", state) for state in states]
     for prefix, state in pairs:
         if not isinstance(state, State) or not isinstance(prefix, str):
-            found = type(state if isinstance(prefix, str) else prefix).__name__
+            type_name = type(state if isinstance(prefix, str) else prefix).__name__
             raise InvalidInput(
                 "STATES_INVALID",
-                f"states must be State objects, or a mapping of prefixes to such, got {found}",
+                f"states must be State objects, or a mapping of prefixes to such, got {type_name}",
             )
     return pairs
 
@@ -150,16 +150,16 @@ def _retyped(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """The column nearer to the wanted type, where that loses nothing; else itself."""
     if pt.is_dictionary(column.type) and not pt.is_dictionary(wanted):
         column = column.cast(column.type.value_type)
-    found = column.type
-    if pt.is_null(found):
+    column_type = column.type
+    if pt.is_null(column_type):
         return pa.chunked_array([pa.nulls(len(column), wanted)])
-    if pt.is_floating(found) and pt.is_integer(wanted):
+    if pt.is_floating(column_type) and pt.is_integer(wanted):
         return _whole(column)
     number = (pt.is_integer(wanted), pt.is_floating(wanted))
     if (
-        (pt.is_decimal(found) and pt.is_floating(wanted))
-        or (pt.is_boolean(found) and any(number))
-        or (_is_list(found) and _is_list(wanted))
+        (pt.is_decimal(column_type) and pt.is_floating(wanted))
+        or (pt.is_boolean(column_type) and any(number))
+        or (_is_list(column_type) and _is_list(wanted))
     ):
         try:
             return column.cast(wanted)

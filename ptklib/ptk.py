@@ -224,12 +224,13 @@ def batches_of(batches: Batches | pa.Table) -> Iterator[pa.RecordBatch]:
     Anything else is refused when it is met.
     """
     whole: Iterable[Any] = [batches] if isinstance(batches, pa.RecordBatch) else batches
-    for one in batches.to_batches() if isinstance(batches, pa.Table) else whole:
-        if not isinstance(one, pa.RecordBatch):
+    for batch in batches.to_batches() if isinstance(batches, pa.Table) else whole:
+        if not isinstance(batch, pa.RecordBatch):
             raise InvalidInput(
-                "BATCHES_INVALID", f"batches must be Arrow record batches, got {type(one).__name__}"
+                "BATCHES_INVALID",
+                f"batches must be Arrow record batches, got {type(batch).__name__}",
             )
-        yield one
+        yield batch
 
 
 def check_arrays(
@@ -250,14 +251,14 @@ def check_arrays(
             or array.dtype != np.dtype(dtype)
             or array.shape != shape
         ):
-            found = (
+            given = (
                 f"{array.dtype}{list(array.shape)}"
                 if isinstance(array, np.ndarray)
                 else type(array).__name__
             )
             raise InvalidInput(
                 "PTK_MISMATCH",
-                f"array {name!r} of a {kind} state must be {dtype}{list(shape)}, got {found}",
+                f"array {name!r} of a {kind} state must be {dtype}{list(shape)}, got {given}",
             )
         if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
             raise InvalidInput("PTK_MISMATCH", f"array {name!r} of a {kind} state must be finite")
@@ -270,10 +271,10 @@ def column_of(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
     """
     places = batch.schema.get_all_field_indices(name)
     if len(places) != 1:
-        found = "twice" if places else "missing"
+        fault = "twice" if places else "missing"
         raise InvalidInput(
             "COLUMN_MISSING",
-            f"column {name!r} must be there once, it is {found}; the frame has "
+            f"column {name!r} must be there once, it is {fault}; the frame has "
             f"{sorted(set(batch.schema.names))}",
             column=name,
         )

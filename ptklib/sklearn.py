@@ -147,7 +147,7 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             raise InvalidInput(
                 "CONFIG_INVALID", "columns must be a mapping of names to names or places, or None"
             )
-        names = [str(one) for one in getattr(self, "feature_names_in_", ())]
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
         sources = {}
         for _, state in listed_states(self._states()):
             for wanted in state.ptk.feature_columns():

@@ -199,11 +199,11 @@ class Server(Closing):
         certificates = {
             name: Caller(
                 f"certificate:{name}",
-                frozenset(one.roles),
-                frozenset(one.streams),
-                frozenset(one.ptks),
+                frozenset(certificate.roles),
+                frozenset(certificate.streams),
+                frozenset(certificate.ptks),
             )
-            for name, one in settings.auth.certificates.items()
+            for name, certificate in settings.auth.certificates.items()
         }
         vouching = Vouching(parts.ledger.derived_key(b"callers"), parts.clock)
         callers = Callers(
@@ -276,10 +276,10 @@ class Server(Closing):
         self._readiness = Readiness(parts, changed=self._tell_health, stuck=self._hand_over)
         self._forwarder: Forwarder | None = None
         self._election: Election | None = None
-        handlers = [dispatcher.handler(one, service) for one, service in services]
+        handlers = [dispatcher.handler(descriptor, service) for descriptor, service in services]
         self._doorway = self._opened(callers, dispatcher)
-        self._health = Health(one.full_name for one, _ in services)
-        self._grpc = self._made([one.full_name for one, _ in services])
+        self._health = Health(descriptor.full_name for descriptor, _ in services)
+        self._grpc = self._made([descriptor.full_name for descriptor, _ in services])
         self._stopped = threading.Event()
         self._notifier = parts.notifier
         try:

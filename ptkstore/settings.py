@@ -249,7 +249,7 @@ class Settings(BaseSettings):
                 else ""
             )
             if section and section not in known:
-                raise _unknown(name, [PREFIX + one.upper() for one in known])
+                raise _unknown(name, [PREFIX + field.upper() for field in known])
         sections = {name: value for name, value in body.items() if name not in DECLARATIONS}
         return cls.checked(sections, str(path) if path is not None else "the environment")
 
@@ -313,7 +313,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         ) from None
     if body is None and len(text) <= _MAX_FILE:
         return {}
-    if not isinstance(body, dict) or not all(isinstance(one, str) for one in body):
+    if not isinstance(body, dict) or not all(isinstance(key, str) for key in body):
         raise InvalidInput(
             "SETTINGS_UNREADABLE", f"{path}: it must have sections with keys", file=str(path)
         )
@@ -323,7 +323,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 def _told(error: ValidationError, where: str) -> InvalidInput:
     """The first thing that is wrong, by the name of its key."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    key = ".".join(str(one) for one in first["loc"])
+    key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return _unknown(key, _keys(Settings))
     return InvalidInput("SETTINGS_INVALID", f"{where}: {key}: {first['msg']}", key=key)
@@ -342,13 +342,13 @@ def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
     keys = []
     for name, field in model.model_fields.items():
         inner = [
-            one
-            for one in (field.annotation, *getattr(field.annotation, "__args__", ()))
-            if _is_section(one)
+            kind
+            for kind in (field.annotation, *getattr(field.annotation, "__args__", ()))
+            if _is_section(kind)
         ]
         keys.append(prefix + name)
-        for one in inner:
-            keys += _keys(one, f"{prefix}{name}.")
+        for section in inner:
+            keys += _keys(section, f"{prefix}{name}.")
     return keys
 
 

@@ -106,11 +106,11 @@ class _Search:
         """Whole shelves from all that are known; True when they are fewer."""
         before = self.total
         for exchanges in (True, False):
-            found = by_parts(self.columns, effort, exchanges=exchanges)
-            found = improved(self.levels, found, effort.part(0.05 * effort.limit))
-            held = sum(self.levels.cost(one) for one in found)
+            shelves = by_parts(self.columns, effort, exchanges=exchanges)
+            shelves = improved(self.levels, shelves, effort.part(0.05 * effort.limit))
+            held = sum(self.levels.cost(shelf) for shelf in shelves)
             if held < self.total:
-                self.shelves, self.total = found, held
+                self.shelves, self.total = shelves, held
         return self.total < before
 
     def solve(self, node: _Node, effort: Effort, *, exchanges: bool = True) -> _Solved:
@@ -131,7 +131,7 @@ class _Search:
                 or effort.over
             ):
                 break
-            found = 0
+            added = 0
             for smooth in (0.5, 0.0):
                 at, rate = prices, rates
                 if best is not None and smooth:
@@ -147,19 +147,19 @@ class _Search:
                 chosen = np.flatnonzero(ratios > 1 + _CONVERGED)
                 chosen = np.sort(chosen[np.argsort(-ratios[chosen], kind="stable")[:40]])
                 if len(chosen):
-                    found = self._add(
+                    added = self._add(
                         pricing.sets(at, chosen, effort), chosen, prices, self._room(node, rates)
                     )
-                if not found and not pricing.exact:
-                    found += self._exactly(pricing, at, ratios, room, effort)
+                if not added and not pricing.exact:
+                    added += self._exactly(pricing, at, ratios, room, effort)
                 most = max(float(ratios.max()), 1e-300)
                 certified = float(at.sum()) / most + self._fixed(node, rate)
                 certified -= _SAFE * (float(at.sum()) / most)
                 if certified > bound:
                     bound, best = certified, (at / most, rate)
-                if found:
+                if added:
                     break
-            if not found:
+            if not added:
                 break
         return _Solved(bound, parts)
 
@@ -187,13 +187,13 @@ class _Search:
 
     def _add(self, sets: NDArray[np.bool_], places: Ints, prices: Floats, room: Floats) -> int:
         """Remember those that cut the prices off; how many are new."""
-        found = 0
+        added = 0
         for members, place in zip(sets, places, strict=True):
             if not members.any() or float(prices[members].sum()) <= room[place] * (1 + _CONVERGED):
                 continue
             if self._raised(members, int(place)):
-                found += 1
-        return found
+                added += 1
+        return added
 
     def _raised(self, members: NDArray[np.bool_], place: int) -> bool:
         """Add a shelf at a level that may be above the smallest where it fits: a node may ask for

@@ -69,7 +69,7 @@ def dived(
         taken = _largest(here, relaxed)
         if not taken:
             break
-        shelves += [left[one] for one in taken]
+        shelves += [left[shelf] for shelf in taken]
         free = np.ones(len(left), dtype=bool)
         free[np.concatenate(taken)] = False
         stay = np.flatnonzero(free)

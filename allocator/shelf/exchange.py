@@ -66,8 +66,8 @@ def placed(fits: NDArray[np.bool_], slots: list[Ints]) -> list[Ints] | None:
             where[i] = k
     waiting = np.flatnonzero(where < 0)
     if len(waiting):
-        found = maximum_bipartite_matching(csr_array(fits[:, owners]), perm_type="column")
-        if (found < 0).any():
+        matching = maximum_bipartite_matching(csr_array(fits[:, owners]), perm_type="column")
+        if (matching < 0).any():
             return None
-        where = found.astype(np.int64)
+        where = matching.astype(np.int64)
     return [members for k in range(len(slots)) if len(members := np.flatnonzero(shelf[where] == k))]

@@ -160,13 +160,13 @@ def _by_pulp(
         )
         for k in range(count):
             model.addConstraint(
-                pulp.lpSum(one.samples * x[i, j, k] for j, one in enumerate(row)) - z[k] <= 0
+                pulp.lpSum(option.samples * x[i, j, k] for j, option in enumerate(row)) - z[k] <= 0
             )
     for k in range(count):
         demands = (
-            one.demand // unit * x[i, j, k]
+            option.demand // unit * x[i, j, k]
             for i, row in enumerate(table.rows)
-            for j, one in enumerate(row)
+            for j, option in enumerate(row)
         )
         model.addConstraint(pulp.lpSum(demands) <= table.capacity // unit)
     try:
@@ -178,8 +178,8 @@ def _by_pulp(
     if model.status != pulp.LpStatusOptimal:
         return None, infeasible
     values = np.zeros((len(table), table.width, count))
-    for place, one in x.items():
-        values[place] = one.value() or 0.0
+    for place, variable in x.items():
+        values[place] = variable.value() or 0.0
     return values, bool(model.sol_status == pulp.LpSolutionOptimal)
 
 
@@ -227,7 +227,7 @@ def _by_scipy(
     )
     if answer.x is None:
         return None, answer.status == 2
-    found = np.zeros((len(table), table.width, count))
+    solution = np.zeros((len(table), table.width, count))
     for p, (i, j) in enumerate(places):
-        found[i, j] = answer.x[p * count : (p + 1) * count]
-    return found, answer.status == 0
+        solution[i, j] = answer.x[p * count : (p + 1) * count]
+    return solution, answer.status == 0

@@ -41,7 +41,7 @@ class _State:
         self.costs[shelf] = self.cost(self.loads[shelf]) if members else 0
 
     def tidy(self) -> None:
-        kept = [k for k, one in enumerate(self.members) if one]
+        kept = [k for k, members in enumerate(self.members) if members]
         self.members = [self.members[k] for k in kept]
         self.loads, self.costs = self.loads[kept], self.costs[kept]
 
@@ -141,7 +141,7 @@ def _swap_all(state: _State, effort: Effort) -> None:
             without = state.loads[shelf] - needs[i]
             if int(state.cost(without)) == int(state.costs[shelf]):
                 continue
-            found: tuple[int, int, int] | None = None
+            swap: tuple[int, int, int] | None = None
             for other in range(len(state.members)):
                 if other == shelf:
                     continue
@@ -151,10 +151,10 @@ def _swap_all(state: _State, effort: Effort) -> None:
                 there = state.cost(state.loads[other] + needs[i] - needs[theirs])
                 change = here + there - state.costs[shelf] - state.costs[other]
                 best = int(change.argmin())
-                if change[best] < 0 and (found is None or int(change[best]) < found[0]):
-                    found = int(change[best]), other, theirs[best]
-            if found is not None:
-                _, other, j = found
+                if change[best] < 0 and (swap is None or int(change[best]) < swap[0]):
+                    swap = int(change[best]), other, theirs[best]
+            if swap is not None:
+                _, other, j = swap
                 state.change(
                     shelf, [*(member for member in state.members[shelf] if member != i), j]
                 )

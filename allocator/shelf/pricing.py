@@ -86,12 +86,12 @@ class Pricing:
         """Upper bounds on the value of a shelf at each of these groups."""
         active = np.flatnonzero(prices > 0)
         effort.spend(self.steps(len(places), len(active)))
-        found = np.zeros(len(places))
+        worth = np.zeros(len(places))
         rows = max(1, _CHUNK // (self.units + 1))
         for begin in range(0, len(places), rows):
             some = places[begin : begin + rows]
-            found[begin : begin + rows] = self._filled(prices, active, some, self.down, None)[:, -1]
-        return found * (1 + self._safe)
+            worth[begin : begin + rows] = self._filled(prices, active, some, self.down, None)[:, -1]
+        return worth * (1 + self._safe)
 
     def sets(
         self, prices: Floats, places: Ints, effort: Effort, *, loose: bool = False

@@ -110,14 +110,14 @@ def refilled(
     them.
     """
     fits, prices = columns.exchanges.fits, columns.prices
-    found = members & free
+    filled = members & free
     for c in np.flatnonzero((members & ~free).any(axis=1)):
         gone = np.flatnonzero(members[c] & ~free)
         for b in gone[np.argsort(-prices[gone], kind="stable")]:
-            able = np.flatnonzero(fits[:, b] & free & ~found[c])
+            able = np.flatnonzero(fits[:, b] & free & ~filled[c])
             if len(able):
-                found[c, able[int(prices[able].argmax())]] = True
-    return found
+                filled[c, able[int(prices[able].argmax())]] = True
+    return filled
 
 
 def _parts(

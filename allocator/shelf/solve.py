@@ -157,9 +157,9 @@ def _rounded(columns: Columns, shelves: Shelves, effort: Effort) -> Shelves:
         return shelves
     plans = [by_parts(columns, effort), by_parts(columns, effort, exchanges=False)]
     if len(columns.own) <= FEW:
-        plans += [found for found in [whole(columns, effort, below=below)] if found is not None]
+        plans += [plan for plan in [whole(columns, effort, below=below)] if plan is not None]
     better = [improved(levels, plan, effort.part(0.1 * effort.limit)) for plan in plans]
-    return min([shelves, *better], key=lambda one: total(levels, one))
+    return min([shelves, *better], key=lambda plan: total(levels, plan))
 
 
 def _many(
@@ -233,7 +233,7 @@ def _apart(table: OptionTable, levels: Levels, effort: Effort) -> Shelves:
         columns.add(_rows(start, len(part)))
         share = effort.part(effort.limit / count)
         columns.relax(enough=np.inf, effort=share.part(0.7 * share.limit), columns=100, gap=2e-3)
-        shelves += [inside[one] for one in _rounded(columns, start, share)]
+        shelves += [inside[shelf] for shelf in _rounded(columns, start, share)]
     return shelves
 
 
@@ -292,13 +292,13 @@ def _again(table: OptionTable, window: Shelves, effort: Effort) -> Shelves:
     part = rows_of(table, inside)
     small = levels_of(part)
     places = {int(i): k for k, i in enumerate(inside)}
-    old = [np.array([places[int(i)] for i in one], dtype=np.int64) for one in window]
+    old = [np.array([places[int(i)] for i in shelf], dtype=np.int64) for shelf in window]
     columns = Columns(small, Pricing(small, most_units=256))
     columns.add(_rows(old, len(inside)))
     share = effort.part(1e9)
     columns.relax(enough=float(total(small, old)), effort=share, gap=5e-4)
     new = _rounded(columns, old, share)
-    return [inside[one] for one in new]
+    return [inside[shelf] for shelf in new]
 
 
 def _done(levels: Levels, shelves: Shelves, bound: float, gap: float) -> bool:
@@ -307,8 +307,8 @@ def _done(levels: Levels, shelves: Shelves, bound: float, gap: float) -> bool:
 
 def _rows(shelves: Shelves, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     rows = np.zeros((len(shelves), count), dtype=bool)
-    for k, one in enumerate(shelves):
-        rows[k, one] = True
+    for k, shelf in enumerate(shelves):
+        rows[k, shelf] = True
     return rows
 
 
@@ -321,7 +321,7 @@ def _found(table: OptionTable, levels: Levels, shelves: Shelves) -> PackedOption
     """Every member takes its cheapest option at the level of its shelf."""
     choice = np.zeros(len(table), dtype=np.int64)
     widths = np.array([levels.cost(shelf) for shelf in shelves], dtype=np.int64)
-    for one, width in zip(shelves, widths, strict=True):
-        for i in one:
+    for shelf, width in zip(shelves, widths, strict=True):
+        for i in shelf:
             choice[i] = next(j for j, option in enumerate(table.rows[i]) if option.samples <= width)
     return PackedOptions(choice, Packed(widths, _rows(shelves, len(table))))

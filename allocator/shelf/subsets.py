@@ -31,9 +31,9 @@ def best_cover(levels: Levels, effort: Effort) -> Shelves:
     for whole in range(1, 1 << count):
         lowest = whole & -whole
         companions = _subsets(whole ^ lowest)
-        found = costs[companions | lowest] + best[whole ^ lowest ^ companions]
-        place = int(found.argmin())
-        best[whole], with_whom[whole] = found[place], companions[place] | lowest
+        totals = costs[companions | lowest] + best[whole ^ lowest ^ companions]
+        place = int(totals.argmin())
+        best[whole], with_whom[whole] = totals[place], companions[place] | lowest
     shelves, left = [], (1 << count) - 1
     while left:
         taken = int(with_whom[left])

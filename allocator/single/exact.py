@@ -116,9 +116,9 @@ def _restored(order: Sequence[int], options: Sequence[Option], *, proved: bool) 
 def _undominated(options: Sequence[Option], exposure: int) -> list[Option]:
     """By rising demand and falling samples; of equal options the one listed first."""
     kept: list[Option] = []
-    for one in sorted(options, key=lambda option: (option.demand, option.samples)):
-        if one.samples <= exposure and (not kept or one.samples < kept[-1].samples):
-            kept.append(one)
+    for candidate in sorted(options, key=lambda option: (option.demand, option.samples)):
+        if candidate.samples <= exposure and (not kept or candidate.samples < kept[-1].samples):
+            kept.append(candidate)
     return kept
 
 
@@ -139,13 +139,13 @@ def _gain(option: Option, other: Option) -> Fraction:
 
 def _steps(rows: Sequence[Sequence[Option]]) -> list[tuple[Fraction, int, Option, Option]]:
     """All moves along the hulls, best gain first."""
-    found = [
-        (_gain(one, other), i, one, other)
+    steps = [
+        (_gain(option, other), i, option, other)
         for i, options in enumerate(rows)
         for hull in [_hull(options)]
-        for one, other in pairwise(hull)
+        for option, other in pairwise(hull)
     ]
-    return sorted(found, key=lambda step: (-step[0], step[1], step[2].demand))
+    return sorted(steps, key=lambda step: (-step[0], step[1], step[2].demand))
 
 
 def _linear(rows: Sequence[Sequence[Option]], capacity: int) -> tuple[list[Option], Fraction]:
@@ -179,7 +179,7 @@ def _worthwhile(
     least = [min(row) for row in values]
     spare = best * scale - (sum(least) - capacity * weigh)
     return [
-        [one for one, value in zip(options, row, strict=True) if value - low <= spare]
+        [option for option, value in zip(options, row, strict=True) if value - low <= spare]
         for options, row, low in zip(rows, values, least, strict=True)
     ]
 

@@ -111,32 +111,33 @@ def _stage(
         for i, row in enumerate(rows)
     ]
     flat = [
-        (x, one)
+        (x, option)
         for xs, row in zip(chosen, rows, strict=True)
-        for x, one in zip(xs, row, strict=True)
+        for x, option in zip(xs, row, strict=True)
     ]
     # Small coefficients are kinder to floating point.
-    unit = gcd(*(one.demand for _, one in flat)) or 1
+    unit = gcd(*(option.demand for _, option in flat)) or 1
     if goal == "exposure":
-        top = model.add_variable("z", 0, max(one.samples for _, one in flat))
+        top = model.add_variable("z", 0, max(option.samples for _, option in flat))
         model.setObjective(top + 0)
         for xs, row in zip(chosen, rows, strict=True):
             model.addConstraint(
-                pulp.lpSum(one.samples * x for x, one in zip(xs, row, strict=True)) - top <= 0
+                pulp.lpSum(option.samples * x for x, option in zip(xs, row, strict=True)) - top <= 0
             )
     else:
         model.setObjective(
             pulp.lpSum(
-                (one.samples if goal == "samples" else one.demand // unit) * x for x, one in flat
+                (option.samples if goal == "samples" else option.demand // unit) * x
+                for x, option in flat
             )
         )
     for xs in chosen:
         model.addConstraint(pulp.lpSum(xs) == 1)
     model.addConstraint(
-        pulp.lpSum(one.demand // unit * x for x, one in flat) <= problem.capacity // unit
+        pulp.lpSum(option.demand // unit * x for x, option in flat) <= problem.capacity // unit
     )
     if most is not None:
-        model.addConstraint(pulp.lpSum(one.samples * x for x, one in flat) <= most)
+        model.addConstraint(pulp.lpSum(option.samples * x for x, option in flat) <= most)
     engine = solver_of(name, seconds)
     try:
         answer = model.solve(engine)
@@ -160,11 +161,11 @@ def solver_of(name: str, seconds: float) -> Any:
     try:
         pulp = importlib.import_module("pulp")
         kind = getattr(pulp, _NAMES[name])
-        found = kind(msg=False, timeLimit=seconds)
-        if name == "cbc" and not found.available():
+        solver = kind(msg=False, timeLimit=seconds)
+        if name == "cbc" and not solver.available():
             # PuLP 3 carries CBC inside; PuLP 4 finds the one of cbcbox by itself.
-            found = kind(msg=False, timeLimit=seconds, path=pulp.PULP_CBC_CMD.pulp_cbc_path)
-        return found if found.available() else None
+            solver = kind(msg=False, timeLimit=seconds, path=pulp.PULP_CBC_CMD.pulp_cbc_path)
+        return solver if solver.available() else None
     except (ImportError, AttributeError):
         return None
     except Exception:

@@ -110,9 +110,13 @@ def _plan(
         ),
         assignments=tuple(
             Assignment(
-                id=name, level=one.level, demand=one.demand, samples=one.samples, partitions=(0,)
+                id=name,
+                level=option.level,
+                demand=option.demand,
+                samples=option.samples,
+                partitions=(0,),
             )
-            for name, one in pairs
+            for name, option in pairs
         ),
         solver=solver,
         seconds=seconds,

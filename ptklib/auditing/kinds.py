@@ -77,10 +77,10 @@ def _audited(
 
     def sample(count: int) -> list[OutputView]:
         views = []
-        for place, (chain, found) in enumerate(zip(chains, steady, strict=True)):
+        for place, (chain, release) in enumerate(zip(chains, steady, strict=True)):
             # The second pair is there for its low bits, which fewer runs show.
             few = count if place == 0 else -(-count // 2)
-            seen = chain_views(chain, few) if found is None else _steady_views(*found, few)
+            seen = chain_views(chain, few) if release is None else _steady_views(*release, few)
             views += [
                 OutputView(f"{output.name}, pair {place + 1}", output.data, output.neighbour)
                 for output in seen
@@ -94,7 +94,7 @@ def _audited(
         "records per unit": str(records_per_unit),
     }
     pair = "; ".join(chain.words for chain in chains)
-    runs = min(_runs_of(found) for found in steady)
+    runs = min(_runs_of(release) for release in steady)
     return Subject(name, GROUP, Claim.of(cost, float(delta)), pair, sample, runs, about)
 
 
@@ -114,13 +114,13 @@ def chain_views(chain: Chain, count: int) -> list[OutputView]:
             links = chain.links(side)
             ratios[side].append(sum(ratio(entry, other) for entry, other in links))
             agreeing[side].append(np.sum([matches(*link) for link in links], axis=0))
-    views = [OutputView("likelihood", *(np.array(one) for one in ratios))]
-    counted = [np.array(one) for one in agreeing]
+    views = [OutputView("likelihood", *(np.array(of_side) for of_side in ratios))]
+    counted = [np.array(of_side) for of_side in agreeing]
     return [
         *views,
         *(
-            OutputView(f"residues mod {one}", *(each[:, k] for each in counted))
-            for k, one in enumerate(MODULI)
+            OutputView(f"residues mod {modulus}", *(each[:, k] for each in counted))
+            for k, modulus in enumerate(MODULI)
         ),
     ]
 
@@ -134,8 +134,8 @@ def _steady(chain: Chain) -> tuple[Any, Any, Any] | None:
         return None
     (entry, other), mechanism = seen[0][0], seen[0][0][0].mechanism
     same = all(
-        np.array_equal(one[0][0].given, entry.given) and np.array_equal(one[0][1], other)
-        for one in seen
+        np.array_equal(links[0][0].given, entry.given) and np.array_equal(links[0][1], other)
+        for links in seen
     )
     if not same or not isinstance(mechanism, _ROWS | WishartRelease):
         return None

@@ -44,13 +44,13 @@ def ratio(entry: TapeEntry, other: NDArray[Any]) -> float:
             ]
         )
     if isinstance(mechanism, CubeRelease):
-        far = [np.abs(told - one).max(axis=1) for one in (entry.given, other)]
+        far = [np.abs(told - side).max(axis=1) for side in (entry.given, other)]
         return float((far[1] - far[0]).sum() / float(mechanism.scale))
     if isinstance(mechanism, WishartRelease):
         return _projected(entry, other)
     chances = [
-        _chance(mechanism, np.asarray(one, dtype=np.float64), int(told[0]))
-        for one in (entry.given, other)
+        _chance(mechanism, np.asarray(side, dtype=np.float64), int(told[0]))
+        for side in (entry.given, other)
     ]
     return float(np.log(chances[0]) - np.log(chances[1]))
 
@@ -64,14 +64,14 @@ def ratio_of_rows(
     # Whole numbers first: a shift of one must not be lost in a large total.
     first, second = (told - given).astype(np.float64), (told - other).astype(np.float64)
     if isinstance(mechanism, GaussianRelease):
-        found: Floats = ((second - first) * (second + first)).sum(axis=1) / (
+        ratios: Floats = ((second - first) * (second + first)).sum(axis=1) / (
             2 * float(mechanism.sigma) ** 2
         )
     elif isinstance(mechanism, CubeRelease):
-        found = (np.abs(second).max(axis=1) - np.abs(first).max(axis=1)) / float(mechanism.scale)
+        ratios = (np.abs(second).max(axis=1) - np.abs(first).max(axis=1)) / float(mechanism.scale)
     else:
-        found = (np.abs(second) - np.abs(first)).sum(axis=1) / float(mechanism.scale)
-    return found
+        ratios = (np.abs(second) - np.abs(first)).sum(axis=1) / float(mechanism.scale)
+    return ratios
 
 
 def distance(entry: TapeEntry, other: NDArray[Any]) -> float:
@@ -100,9 +100,11 @@ def matches(entry: TapeEntry, other: NDArray[Any]) -> NDArray[np.int64]:
     given, told = np.asarray(entry.given), entry.told
     if isinstance(entry.mechanism, WishartRelease):
         grain = entry.mechanism.grain
-        given, other, told = ((2 * one + grain) // (2 * grain) for one in (given, other, told))
+        given, other, told = (
+            (2 * values + grain) // (2 * grain) for values in (given, other, told)
+        )
     first, second = (
-        np.count_nonzero(np.ravel(told - one) % _MODULI == 0, axis=1) for one in (given, other)
+        np.count_nonzero(np.ravel(told - side) % _MODULI == 0, axis=1) for side in (given, other)
     )
     return np.asarray(first - second, dtype=np.int64)
 

@@ -111,13 +111,17 @@ def row_views(
     mechanism: Any, first: NDArray[np.int64], second: NDArray[np.int64], count: int
 ) -> list[OutputView]:
     """``count`` releases of either row, by likelihood ratio and by remainders."""
-    told = [_values(mechanism.release(np.tile(one, (count, 1)))) for one in (first, second)]
+    told = [_values(mechanism.release(np.tile(side, (count, 1)))) for side in (first, second)]
     views = [
-        OutputView("likelihood", *(ratio_of_rows(mechanism, one, first, second) for one in told))
+        OutputView(
+            "likelihood", *(ratio_of_rows(mechanism, answers, first, second) for answers in told)
+        )
     ]
     views += [
-        OutputView(f"residues mod {one}", *(_agreeing(each, first, second, one) for each in told))
-        for one in MODULI
+        OutputView(
+            f"residues mod {modulus}", *(_agreeing(each, first, second, modulus) for each in told)
+        )
+        for modulus in MODULI
     ]
     return views
 
@@ -130,7 +134,7 @@ def _agreeing(
     told: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64], modulus: int
 ) -> NDArray[np.int64]:
     """`likelihood.matches` of every row."""
-    agree = [((told - one) % modulus == 0).sum(axis=1) for one in (first, second)]
+    agree = [((told - side) % modulus == 0).sum(axis=1) for side in (first, second)]
     return np.asarray(agree[0] - agree[1], dtype=np.int64)
 
 
@@ -164,8 +168,8 @@ def entry_views(
 ) -> list[OutputView]:
     """``count`` releases of either input, one at a time, by likelihood ratio and by remainders."""
     told = [
-        [TapeEntry(mechanism, first, mechanism.release(one)) for _ in range(count)]
-        for one in (first, second)
+        [TapeEntry(mechanism, first, mechanism.release(side)) for _ in range(count)]
+        for side in (first, second)
     ]
     views = [
         OutputView(
@@ -175,8 +179,8 @@ def entry_views(
     ]
     counted = [np.array([matches(tape_entry, second) for tape_entry in each]) for each in told]
     views += [
-        OutputView(f"residues mod {one}", *(each[:, k] for each in counted))
-        for k, one in enumerate(MODULI)
+        OutputView(f"residues mod {modulus}", *(each[:, k] for each in counted))
+        for k, modulus in enumerate(MODULI)
     ]
     return views
 
@@ -189,8 +193,8 @@ def _selection(name: str, mechanism: ExponentialMechanism | NoisyMax) -> Subject
             OutputView(
                 words,
                 *(
-                    np.array([mechanism.release(list(one)).index for _ in range(count)])
-                    for one in (first, second)
+                    np.array([mechanism.release(list(scores)).index for _ in range(count)])
+                    for scores in (first, second)
                 ),
             )
             for words, first, second in pairs
@@ -239,24 +243,24 @@ def _large_margin() -> Subject:
         """The log-likelihood ratio of (m, r, index)."""
         top, width, drawn = mechanism._steps(scores, None)
         scale = float(mechanism.top_scale)
-        found = (abs(top - int(sides[1][0])) - abs(top - int(sides[0][0]))) / scale
+        log_ratio = (abs(top - int(sides[1][0])) - abs(top - int(sides[0][0]))) / scale
         known = [stops(top - int(side[2])) for side in sides]
-        found += (
+        log_ratio += (
             np.log(known[0] / known[1]) if width == 2 else np.log((1 - known[0]) / (1 - known[1]))
         )
-        return float(found + np.log(chances[0][drawn] / chances[1][drawn]))
+        return float(log_ratio + np.log(chances[0][drawn] / chances[1][drawn]))
 
     def sample(count: int) -> list[OutputView]:
         # What this one shows, a few runs show.
         released = [
-            [mechanism.release(one).index for _ in range(-(-count // 10))]
-            for one in ([1, 0], [0, 1])
+            [mechanism.release(scores).index for _ in range(-(-count // 10))]
+            for scores in ([1, 0], [0, 1])
         ]
         return [
             OutputView(
                 "m, r and index", *(np.array([tell(side) for _ in range(count)]) for side in sides)
             ),
-            OutputView("index", *(np.array(one) for one in released)),
+            OutputView("index", *(np.array(indices) for indices in released)),
         ]
 
     pair = f"scores {sides[0].tolist()} and {sides[1].tolist()}; scores [1, 0] and [0, 1]"
@@ -276,8 +280,8 @@ def _stop_chances(mechanism: LargeMargin) -> Callable[[int], float]:
     """
     reach = np.arange(-600, 601)
     laws = [
-        np.exp(-np.abs(reach) / float(one))
-        for one in (mechanism.query_scale, mechanism.threshold_scale)
+        np.exp(-np.abs(reach) / float(scale))
+        for scale in (mechanism.query_scale, mechanism.threshold_scale)
     ]
     both = np.convolve(laws[0] / laws[0].sum(), laws[1] / laws[1].sum())
     above = np.clip(np.cumsum(both[::-1])[::-1], 1e-9, 1 - 1e-9)
@@ -290,8 +294,8 @@ def _stop_chances(mechanism: LargeMargin) -> Callable[[int], float]:
 
 
 def _weights(mechanism: LargeMargin, sides: list[NDArray[np.int64]]) -> list[NDArray[np.float64]]:
-    found = []
+    chances = []
     for side in sides:
         weights = np.exp((side - side.max()) * float(mechanism.rate))
-        found.append(np.maximum(weights / weights.sum(), 1e-300))
-    return found
+        chances.append(np.maximum(weights / weights.sum(), 1e-300))
+    return chances

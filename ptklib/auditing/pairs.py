@@ -92,8 +92,8 @@ class Chain:
             )
         # Noise may be drawn first and the data added to it: then the state is what was released.
         same = all(
-            np.array_equal(one.given, two.given)
-            for one, two in zip(tape.entries, other.entries, strict=True)
+            np.array_equal(mine.given, theirs.given)
+            for mine, theirs in zip(tape.entries, other.entries, strict=True)
         )
         told = _differ(arrays, changed)
         if told and not same:
@@ -137,11 +137,13 @@ class Chain:
         told = np.asarray(arrays[self._array or ""], dtype=np.int64).ravel()
         ends = np.cumsum([entry.given.size for entry in tape.entries])[:-1]
         parts = zip(
-            tape.entries, *(np.split(one, ends) for one in (told, *self._exact)), strict=True
+            tape.entries,
+            *(np.split(numbers, ends) for numbers in (told, *self._exact)),
+            strict=True,
         )
         return [
-            (TapeEntry(one.mechanism, first, _Plain(answer)), second)
-            for one, answer, first, second in parts
+            (TapeEntry(entry.mechanism, first, _Plain(answer)), second)
+            for entry, answer, first, second in parts
         ]
 
 
@@ -183,7 +185,7 @@ def worst_pairs(ptk: Ptk, terms: TrainingBudget, rows: pa.Table | None = None) -
         for place in order
         for records, words in _bases(rows)
     ]
-    scores = [_apart(one, runs=4) for one in every]
+    scores = [_apart(chain, runs=4) for chain in every]
     best = every[int(np.argmax(scores))]
     if _odd(best) == 1:
         return [best]
@@ -211,13 +213,13 @@ def _invented(ptk: Ptk, rows: pa.Table | None) -> pa.Table:
 
 def _bases(rows: pa.Table) -> list[tuple[pa.Table, str]]:
     """None, and single records many times."""
-    found = [(rows.slice(0, 0), "no records")]
+    bases = [(rows.slice(0, 0), "no records")]
     single = [rows.slice(place, 1) for place in (0, rows.num_rows // 2)]
     return [
-        *found,
+        *bases,
         *(
-            (pa.concat_tables([one] * _MANY), f"one invented record {_MANY} times")
-            for one in single
+            (pa.concat_tables([row] * _MANY), f"one invented record {_MANY} times")
+            for row in single
         ),
     ]
 
@@ -241,20 +243,20 @@ def _units(ptk: Ptk, rows: pa.Table, records: int) -> list[pa.Table]:
                 for far in (-_OUTLIER, _OUTLIER)
             ]
     single = [rows.slice(place, 1) for place in sorted(places)] + outliers
-    return [pa.concat_tables([one] * records) for one in single[: 2 * _CANDIDATES]]
+    return [pa.concat_tables([row] * records) for row in single[: 2 * _CANDIDATES]]
 
 
 def _apart(chain: Chain, runs: int = 1) -> float:
     """How far apart the inputs of all releases are, in the mean: epsilons add up, and squares of
     Gaussian ones.
     """
-    found = []
+    distances = []
     for _ in range(runs):
         links = chain.links(0)
         plain = sum(distance(entry, other) for entry, other in links if not _gaussian(entry))
         square = sum(distance(entry, other) ** 2 for entry, other in links if _gaussian(entry))
-        found.append(plain + square**0.5)
-    return float(np.mean(found))
+        distances.append(plain + square**0.5)
+    return float(np.mean(distances))
 
 
 def _gaussian(entry: TapeEntry) -> bool:

@@ -65,14 +65,21 @@ class AuditReport:
     @property
     def verdict(self) -> str:
         """In one sentence."""
-        wrong, failed, weak = (self.of(one) for one in (EXCEEDS, FAILED, WEAK))
+        wrong, failed, weak = (self.of(verdict) for verdict in (EXCEEDS, FAILED, WEAK))
         if wrong:
-            return f"{len(wrong)} of {len(self.findings)} claims are contradicted: {', '.join(one.name for one in wrong)}"
+            return (
+                f"{len(wrong)} of {len(self.findings)} claims are contradicted: "
+                f"{', '.join(finding.name for finding in wrong)}"
+            )
         if failed:
-            return f"{len(failed)} of {len(self.findings)} could not be audited: {', '.join(one.name for one in failed)}"
+            return (
+                f"{len(failed)} of {len(self.findings)} could not be audited: "
+                f"{', '.join(finding.name for finding in failed)}"
+            )
         told = f"no claim is contradicted, of {len(self.findings)}"
         return (
-            f"{told}; weak (more runs would say more): {', '.join(one.name for one in weak)}"
+            f"{told}; weak (more runs would say more): "
+            f"{', '.join(finding.name for finding in weak)}"
             if weak
             else told
         )

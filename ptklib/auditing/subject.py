@@ -84,8 +84,8 @@ def joined(parts: Sequence[Sequence[OutputView]]) -> list[OutputView]:
     return [
         OutputView(
             same[0].name,
-            np.concatenate([one.data for one in same]),
-            np.concatenate([one.neighbour for one in same]),
+            np.concatenate([view.data for view in same]),
+            np.concatenate([view.neighbour for view in same]),
         )
         for same in zip(*parts, strict=True)
     ]

@@ -122,12 +122,12 @@ class _Run:
         )
 
     def words(self, original: Callable[..., Any], source: Any, count: int) -> NDArray[np.uint64]:
-        place, found = len(self.made.words), original(source, count)
+        place, words = len(self.made.words), original(source, count)
         if self.heard is not None and place < len(self.heard.words):
             known = self.heard.words[place][:count]
-            found[: len(known)] = known
-        self.made.words.append(found.copy())
-        return np.asarray(found, dtype=np.uint64)
+            words[: len(known)] = known
+        self.made.words.append(words.copy())
+        return np.asarray(words, dtype=np.uint64)
 
 
 _running: ContextVar[_Run | None] = ContextVar("_running", default=None)
@@ -200,8 +200,8 @@ def _words_of(original: Callable[..., Any]) -> Callable[..., Any]:
     def words(self: Any, count: int) -> NDArray[np.uint64]:
         state = _running.get()
         if state is None or state.inside:
-            found: NDArray[np.uint64] = original(self, count)
-            return found
+            fresh_words: NDArray[np.uint64] = original(self, count)
+            return fresh_words
         return state.words(original, self, count)
 
     return words

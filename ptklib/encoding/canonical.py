@@ -93,7 +93,7 @@ def _field(name: str, value: Any) -> str:
     if name in ("cost", "demand"):
         return _remembered(value)
     if name == "slices":
-        return "[" + ",".join([_slice(*one) for one in value]) + "]"
+        return "[" + ",".join([_slice(*slice_) for slice_ in value]) + "]"
     return _ENCODER.encode(value)
 
 

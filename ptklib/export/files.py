@@ -132,17 +132,17 @@ def _check(state: State, plan: ServingPlan) -> None:
             place = table.column_names.index(column)
             kept = table.column(column).to_pylist()
             gapped = pa.array(
-                [None if gap else one for one, gap in zip(kept, gaps.to_pylist(), strict=True)],
+                [None if gap else value for value, gap in zip(kept, gaps.to_pylist(), strict=True)],
                 table.field(place).type,
             )
             table = table.set_column(place, column, gapped)
         wanted = feature_table(table, state)
-        found = runner.run(
+        features = runner.run(
             plan.as_json(), plan.arrays, {name: _plain(table.column(name)) for name in plan.inputs}
         )
-        same = list(found) == wanted.column_names and all(
-            found[name].dtype == column.dtype and found[name].tobytes() == column.tobytes()
-            for name, column in ((name, wanted.column(name).to_numpy()) for name in found)
+        same = list(features) == wanted.column_names and all(
+            features[name].dtype == column.dtype and features[name].tobytes() == column.tobytes()
+            for name, column in ((name, wanted.column(name).to_numpy()) for name in features)
         )
         if not same:
             raise InvalidInput(

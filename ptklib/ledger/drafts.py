@@ -95,7 +95,10 @@ def drafted(request: Reserve, state: LedgerState) -> Draft:
     _check_overlap(slices)
     row = stream.filter.demand_row(request.cost)
     runs = [runs_of(block.index for block in blocks) for blocks, _ in slices]
-    listed = [[one, tags.start, tags.stop] for one, (_, tags) in zip(runs, slices, strict=True)]
+    listed = [
+        [slice_runs, tags.start, tags.stop]
+        for slice_runs, (_, tags) in zip(runs, slices, strict=True)
+    ]
     fields: Entry = {
         "kind": "reserve",
         "stream": stream.name,
@@ -110,7 +113,9 @@ def drafted(request: Reserve, state: LedgerState) -> Draft:
         fields["spent_at_ms"] = request.spend_at_ms
     if request.key is not None:
         fields["key"] = request.key
-    tagged = tuple([(_tuples(one), tags) for one, (_, tags) in zip(runs, slices, strict=True)])
+    tagged = tuple(
+        [(_tuples(slice_runs), tags) for slice_runs, (_, tags) in zip(runs, slices, strict=True)]
+    )
     draft = Draft(stream, slices, tagged, row, fields, spelled_reserve(fields))
     request.__dict__[_KEPT] = draft
     return draft

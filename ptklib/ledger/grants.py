@@ -56,7 +56,7 @@ class Grant:
             parsed = tuple(
                 Slice(tuple(blocks), TagRange(start, stop)) for blocks, start, stop in slices
             )
-            for name in (stream, *(name for one in parsed for name in one.blocks)):
+            for name in (stream, *(name for slice_ in parsed for name in slice_.blocks)):
                 check_name(name, "name")
             if type(charge) is not int or charge < 0 or type(expires_at_ms) is not int:
                 raise ValueError

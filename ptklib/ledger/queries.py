@@ -45,25 +45,27 @@ class Rest:
     retired: str | None
 
 
-def left(state: LedgerState, stream: str, one: Slice) -> Fraction:
+def left(state: LedgerState, stream: str, slice_: Slice) -> Fraction:
     """The largest pure epsilon that one more charge on the whole slice could have; 0 where a block
     is retired.
     """
-    found = stream_of(state, stream)
-    return min(_left(found, _block(found, name), one.tags) for name in one.blocks)
+    stream_state = stream_of(state, stream)
+    return min(
+        _left(stream_state, _block(stream_state, name), slice_.tags) for name in slice_.blocks
+    )
 
 
 def affordable(state: LedgerState, stream: str, cost: Cost, tags: TagRange = WHOLE) -> list[str]:
     """The living blocks, in order, that could carry ``cost`` on all of ``tags`` (each by
     itself).
     """
-    found = stream_of(state, stream)
-    blocks = list(found.alive.values())
+    stream_state = stream_of(state, stream)
+    blocks = list(stream_state.alive.values())
     if not blocks:
         return []
     losses = [block.loss.within(tags) for block in blocks]
-    admitted = found.filter.admits(
-        np.concatenate(losses), np.array(found.filter.demand(cost), dtype=np.int64)
+    admitted = stream_state.filter.admits(
+        np.concatenate(losses), np.array(stream_state.filter.demand(cost), dtype=np.int64)
     )
     begins = np.concatenate(([0], np.cumsum([len(rows) for rows in losses])[:-1]))
     return [blocks[at].name for at in np.flatnonzero(np.logical_and.reduceat(admitted, begins))]
@@ -75,21 +77,23 @@ def peak(
     """The largest loss per component over the points of some blocks whose tags lie within a
     range.
     """
-    found = stream_of(state, stream)
-    rows = [_block(found, name).loss.within(tags).max(axis=0) for name in blocks]
+    stream_state = stream_of(state, stream)
+    rows = [_block(stream_state, name).loss.within(tags).max(axis=0) for name in blocks]
     highest = (
         np.array(rows, dtype=np.int64).max(axis=0)
         if rows
-        else np.zeros(found.filter.width, dtype=np.int64)
+        else np.zeros(stream_state.filter.width, dtype=np.int64)
     )
     return tuple(highest.tolist())
 
 
 def block_view(state: LedgerState, stream: str, name: str) -> BlockView:
     """One block with its losses range by range."""
-    found = stream_of(state, stream)
-    block = _block(found, name)
-    return BlockView(name, block.retired, _left(found, block, WHOLE), tuple(block.loss.segments()))
+    stream_state = stream_of(state, stream)
+    block = _block(stream_state, name)
+    return BlockView(
+        name, block.retired, _left(stream_state, block, WHOLE), tuple(block.loss.segments())
+    )
 
 
 def rests(
@@ -103,17 +107,17 @@ def rests(
     Equal losses are judged once: ``judged`` remembers them for the next time, for the filter of a
     stream never changes.
     """
-    found = stream_of(state, stream)
+    stream_state = stream_of(state, stream)
     judged = {} if judged is None else judged
     answer: dict[str, Rest] = {}
     for name in names:
-        block = found.by_name.get(name)
+        block = stream_state.by_name.get(name)
         if block is None:
             continue
         rows = block.loss.within(WHOLE)
         known = rows.tobytes()
         if block.retired is None and known not in judged:
-            judged[known] = _left(found, block, WHOLE)
+            judged[known] = _left(stream_state, block, WHOLE)
         answer[name] = Rest(judged[known] if block.retired is None else Fraction(0), block.retired)
     return answer
 

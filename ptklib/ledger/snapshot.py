@@ -59,9 +59,12 @@ def load(body: bytes) -> LedgerState:
         state.fates = bytearray(body[8 + length : begin])
         values = np.frombuffer(body, dtype="<i8", offset=begin).astype(np.int64)
         vectors = _Vectors(values)
-        for one in header["streams"]:
-            state.streams[one["stream"]] = _load_stream(one, vectors)
-        state.reserved = {one["charge"]: Charge.from_json(one) for one in header["reserved"]}
+        for stream_body in header["streams"]:
+            state.streams[stream_body["stream"]] = _load_stream(stream_body, vectors)
+        state.reserved = {
+            charge_body["charge"]: Charge.from_json(charge_body)
+            for charge_body in header["reserved"]
+        }
         if len(state.fates) != header["fates"] or vectors.at != len(values):
             raise ValueError
     except (ValueError, KeyError, TypeError, IndexError):

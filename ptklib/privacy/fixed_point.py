@@ -159,7 +159,7 @@ def _reals(values: ArrayLike) -> NDArray[np.float64]:
         )
     array: NDArray[Any] = np.asarray(values)
     if array.dtype.kind == "O":
-        array = np.array([_real(one) for one in array.reshape(-1)], dtype=np.float64).reshape(
+        array = np.array([_real(value) for value in array.reshape(-1)], dtype=np.float64).reshape(
             array.shape
         )
     if array.dtype.kind not in "iufb":

@@ -67,8 +67,8 @@ class InputColumn:
         if values.dtype.kind == "O":
             assert self.missing is not None
             kept = [
-                0 if gone else one
-                for one, gone in zip(values.tolist(), self.missing.tolist(), strict=True)
+                0 if gone else value
+                for value, gone in zip(values.tolist(), self.missing.tolist(), strict=True)
             ]
             values = np.array(kept)
         if values.dtype.kind not in "biuf":
@@ -98,18 +98,20 @@ def _categories(column: InputColumn, values: Sequence[str]) -> Array:
         raise column.refuse("text")
     table = {value: place for place, value in enumerate(values)}
     listed = column.values.tolist()
-    codes = np.fromiter((table.get(one, size) for one in listed), np.intp, len(listed))
+    codes = np.fromiter((table.get(value, size) for value in listed), np.intp, len(listed))
     if column.values.dtype.kind == "O":
-        other = (one for one, code in zip(listed, codes.tolist(), strict=True) if code == size)
-        if any(not isinstance(one, str) and one is not None and one == one for one in other):
+        other = (value for value, code in zip(listed, codes.tolist(), strict=True) if code == size)
+        if any(
+            not isinstance(value, str) and value is not None and value == value for value in other
+        ):
             raise column.refuse("text")
     return column.places(codes, size)
 
 
 def _listed_numbers(column: InputColumn, ordered: Array, order: Array) -> Array:
     values, none = column.whole()
-    found = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    codes = np.where(ordered[found] == values, order[found], len(ordered))
+    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    codes = np.where(ordered[places] == values, order[places], len(ordered))
     codes[none] = len(ordered)
     return codes.astype(np.intp, copy=False)
 
@@ -149,15 +151,15 @@ def _scaled(column: InputColumn, lower: float, upper: float, bins: int) -> Array
 def _measured(column: InputColumn, middle: float, half: float, top: float, missing: float) -> Array:
     values = column.numeric("numbers")
     with np.errstate(over="ignore", invalid="ignore"):
-        found: Array = np.subtract(
+        measures: Array = np.subtract(
             values.astype(np.uint8) if values.dtype.kind == "b" else values,
             middle,
             dtype=np.float64,
         )
-        found = np.divide(found, half)
-    nowhere = np.isnan(found) if column.missing is None else np.isnan(found) | column.missing
-    found[nowhere] = missing
-    return np.clip(found, -top, top)
+        measures = np.divide(measures, half)
+    nowhere = np.isnan(measures) if column.missing is None else np.isnan(measures) | column.missing
+    measures[nowhere] = missing
+    return np.clip(measures, -top, top)
 
 
 def _time_part(column: InputColumn, part: str) -> Array:
@@ -180,13 +182,13 @@ def _hashed(column: InputColumn, width: int, rows: int, salt: int) -> Array:
     values = column.values
     if (
         values.dtype.kind == "O"
-        and all(isinstance(one, int) for one in _present(column))
+        and all(isinstance(value, int) for value in _present(column))
         and len(_present(column))
     ):
         values = column.numeric("text or whole numbers")
     if values.dtype.kind in "UOT":
         present = _present(column)
-        if not all(isinstance(one, str) for one in present):
+        if not all(isinstance(value, str) for value in present):
             raise column.refuse("text or whole numbers")
         mixed = _text_hash([value if isinstance(value, str) else "" for value in values.tolist()])
     elif values.dtype.kind in "biu":
@@ -207,7 +209,7 @@ def _present(column: InputColumn) -> list[Any]:
     listed: list[Any] = column.values.tolist()
     if column.missing is None:
         return listed
-    return [one for one, gone in zip(listed, column.missing.tolist(), strict=True) if not gone]
+    return [value for value, gone in zip(listed, column.missing.tolist(), strict=True) if not gone]
 
 
 def _text_hash(texts: Sequence[str]) -> Array:

@@ -103,43 +103,45 @@ def run(plan: Mapping[str, Any], arrays: Mapping[str, Array], columns: Any) -> V
     for step in plan["steps"]:
         do, source, into = step["do"], step["from"], step["into"]
         options = {
-            name: arrays[one[1:]] if isinstance(one, str) and one.startswith("@") else one
-            for name, one in step.items()
+            name: arrays[option[1:]]
+            if isinstance(option, str) and option.startswith("@")
+            else option
+            for name, option in step.items()
             if name not in {"do", "from", "into"}
         }
         if do in COLUMN_STEPS:
             values[into] = COLUMN_STEPS[do](InputColumn(source, inputs[source]), **options)
         else:
-            values[into] = STEPS[do]([values[one] for one in source], **options)
+            values[into] = STEPS[do]([values[name] for name in source], **options)
     return {feature: values[value] for feature, value in plan["outputs"]}
 
 
 def _column(columns: Any, name: str) -> Array:
     try:
-        found = columns[name]
+        values = columns[name]
     except (KeyError, ValueError, IndexError):
         raise ServingError(f"column {name!r} must be in the input, it is missing") from None
-    column = found if isinstance(found, np.ndarray) else _listed(found)
+    column = values if isinstance(values, np.ndarray) else _listed(values)
     if column.ndim == 0:
         raise ServingError(f"column {name!r} must have a value for each row, got one value")
     return column
 
 
-def _listed(found: Any) -> Array:
+def _listed(values: Any) -> Array:
     """A list; what NumPy would turn into texts, or cut, stays as it is."""
     if (
-        isinstance(found, Sequence)
-        and not isinstance(found, str | bytes)
-        and len(found)
-        and not _nested(found)
+        isinstance(values, Sequence)
+        and not isinstance(values, str | bytes)
+        and len(values)
+        and not _nested(values)
     ):
-        kinds = {type(one) for one in found}
+        kinds = {type(value) for value in values}
         if len(kinds) > 1 or kinds & {str, type(None)}:
-            column = np.empty(len(found), dtype=object)
-            column[:] = found
+            column = np.empty(len(values), dtype=object)
+            column[:] = values
             return column
-    return np.asarray(found)
+    return np.asarray(values)
 
 
-def _nested(found: Sequence[Any]) -> bool:
-    return isinstance(found[0], list | tuple | np.ndarray)
+def _nested(values: Sequence[Any]) -> bool:
+    return isinstance(values[0], list | tuple | np.ndarray)

@@ -66,18 +66,18 @@ def _class_shares(parts: Sequence[Array], prior: Array, variance: float, spread:
 
 
 def _times(parts: Sequence[Array]) -> Array:
-    one, other = parts
-    made: Array = one * other
+    first, second = parts
+    made: Array = first * second
     return made
 
 
 def _row_product(parts: Sequence[Array], lower: float, upper: float) -> Array:
-    one, other = parts
+    first, second = parts
     # Number by number: other ways of summing may round by where a line stands.
-    found = np.zeros(len(one))
-    for left, right in zip(one.T, other.T, strict=True):
-        found += left * right
-    made: Array = np.clip(found, lower, upper)[:, None]
+    sums = np.zeros(len(first))
+    for left, right in zip(first.T, second.T, strict=True):
+        sums += left * right
+    made: Array = np.clip(sums, lower, upper)[:, None]
     return made
 
 
@@ -117,8 +117,8 @@ def _tree(parts: Sequence[Array], place: int) -> Array:
 
 
 def _is_leaf(parts: Sequence[Array], place: int, leaf: int) -> Array:
-    found: Array = (parts[0][place] == leaf).astype(np.uint8)
-    return found
+    flags: Array = (parts[0][place] == leaf).astype(np.uint8)
+    return flags
 
 
 def _along(parts: Sequence[Array], weights: Array, origin: Array, divisor: float | None) -> Array:

@@ -231,14 +231,14 @@ def most_telling_residue(
         for modulus in MODULI:
             left = np.mod(units, modulus)
             shares = [
-                np.bincount(one[:part], minlength=modulus) / part
-                for one in np.split(left, [len(data)])
+                np.bincount(residues[:part], minlength=modulus) / part
+                for residues in np.split(left, [len(data)])
             ]
             best = max(best, (float(np.abs(shares[0] - shares[1]).sum()), column, modulus))
     _, column, modulus = best
     units = whole_units(np.concatenate([data[:, column], neighbour[:, column]]))
     left = np.zeros(2 * len(data), dtype=np.int64) if units is None else np.mod(units, modulus)
-    rest = [one[part:] for one in np.split(left, [len(data)])]
+    rest = [residues[part:] for residues in np.split(left, [len(data)])]
     audit_result = audit_epsilon(
         lambda side, _: rest[side],
         0,
@@ -264,13 +264,13 @@ def _best_event(
     first = [np.bincount(codes[:part], minlength=outcomes) for codes in (data, neighbour)]
     hits = [np.bincount(codes[part:], minlength=outcomes) for codes in (data, neighbour)]
     best, best_bound = _Event(np.ones(outcomes, dtype=np.bool_), True, "any output"), -math.inf
-    for side, (one, other) in (("data", (0, 1)), ("neighbour", (1, 0))):
-        for family in _families(first[one], first[other], seen):
+    for side, (own, other) in (("data", (0, 1)), ("neighbour", (1, 0))):
+        for family in _families(first[own], first[other], seen):
             likely, rare = (
                 np.bincount(
                     family.classes, weights=hits[each].astype(np.float64), minlength=family.count
                 )
-                for each in (one, other)
+                for each in (own, other)
             )
             bounds = _lower_bounds(family.events(likely), family.events(rare), size, delta, tail)
             if bounds.max() > best_bound:
@@ -355,8 +355,8 @@ def _families(likely: Codes, rare: Codes, seen: _Outcomes) -> Iterator[_Family]:
         for modulus in MODULI:
             classes = np.mod(seen.units, modulus)
             counts = [
-                np.bincount(classes, weights=one, minlength=modulus).astype(np.int64)
-                for one in (likely, rare)
+                np.bincount(classes, weights=hits, minlength=modulus).astype(np.int64)
+                for hits in (likely, rare)
             ]
             order = _by_ratio(counts[0], counts[1], np.arange(modulus))
             yield _Family(classes, modulus, order, np.arange(modulus), _residue(order, modulus))

@@ -59,7 +59,7 @@ def check_filter(candidate: Filter, *, seed: int = 0) -> None:
     """Run every check; raise an AssertionError that names and explains each failure."""
     failed_checks = findings(candidate, seed=seed)
     if failed_checks:
-        lines = "\n".join(f"  {one.check}: {one.problem}" for one in failed_checks)
+        lines = "\n".join(f"  {failed.check}: {failed.problem}" for failed in failed_checks)
         raise AssertionError(
             f"{type(candidate).__name__} breaks the contract of a filter:\n{lines}"
         )
@@ -67,24 +67,26 @@ def check_filter(candidate: Filter, *, seed: int = 0) -> None:
 
 def findings(candidate: Filter, *, seed: int = 0) -> list[FailedCheck]:
     """What failed; empty when all is well. The same seed gives the same random cases."""
-    found = []
+    failed_checks = []
     for check in CHECKS:
         try:
             check(candidate, np.random.default_rng(seed))
         except _Broken as broken:
-            found.append(FailedCheck(check.__name__, str(broken)))
+            failed_checks.append(FailedCheck(check.__name__, str(broken)))
         except Exception as error:  # a filter that fails where it should answer is broken too
-            found.append(FailedCheck(check.__name__, f"raised {type(error).__name__}: {error}"))
-    return found
+            failed_checks.append(
+                FailedCheck(check.__name__, f"raised {type(error).__name__}: {error}")
+            )
+    return failed_checks
 
 
 def demand_is_whole(candidate: Filter, rng: np.random.Generator) -> None:
     """A demand is ``width`` ints, from 0 to the ceiling, and the same every time."""
     for cost in _usable(candidate, rng):
         demand = candidate.demand(cost)
-        if len(demand) != candidate.width or any(type(one) is not int for one in demand):
+        if len(demand) != candidate.width or any(type(units) is not int for units in demand):
             raise _Broken(f"demand of {cost} must be {candidate.width} ints, got {demand}")
-        if any(not 0 <= one <= top for one, top in zip(demand, candidate.ceiling, strict=True)):
+        if any(not 0 <= units <= top for units, top in zip(demand, candidate.ceiling, strict=True)):
             raise _Broken(f"demand of {cost} must be within 0 and the ceiling, got {demand}")
         if demand != candidate.demand(cost):
             raise _Broken(f"demand of {cost} must not change")
@@ -96,17 +98,17 @@ def demand_rounds_up(candidate: Filter, rng: np.random.Generator) -> None:
         candidate.demand(PureCost(epsilon=candidate.epsilon / 10)),
         candidate.demand(_TINY),
     )
-    if any(one > 0 and least == 0 for one, least in zip(large, tiny, strict=True)):
+    if any(units > 0 and least == 0 for units, least in zip(large, tiny, strict=True)):
         raise _Broken(
             "a cost of a third of a nano must demand at least one unit wherever a large one does, "
             f"got {tiny}"
         )
     for cost in _usable(candidate, rng):
-        one, two = candidate.demand(cost), candidate.demand(cost + cost)
-        whole = zip(one, two, candidate.ceiling, strict=True)
+        single, double = candidate.demand(cost), candidate.demand(cost + cost)
+        whole = zip(single, double, candidate.ceiling, strict=True)
         if any(min(2 * a, top) < b for a, b, top in whole):
             raise _Broken(
-                f"twice the demand of {cost} must cover the demand of two of it: {one}, {two}"
+                f"twice the demand of {cost} must cover the demand of two of it: {single}, {double}"
             )
 
 

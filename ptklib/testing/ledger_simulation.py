@@ -202,10 +202,10 @@ class _Run:
             self.disk.crash_after(self.rng.randrange(1, 12))
         self.start()
         entries = list(self.ledger.history())
-        found = [canonical(entry) for entry in entries]
-        if found[: len(self.history)] != self.history:
+        recovered = [canonical(entry) for entry in entries]
+        if recovered[: len(self.history)] != self.history:
             raise SimulationFailure("an acknowledged entry is lost or changed")
-        extra = len(found) - len(self.history)
+        extra = len(recovered) - len(self.history)
         if extra not in (0, self.asked):
             raise SimulationFailure(
                 f"{extra} entries of a command in flight survived, it was to write {self.asked}"

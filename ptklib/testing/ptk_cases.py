@@ -91,7 +91,7 @@ class Case:
     def empty(self) -> pa.RecordBatch:
         """A batch of the same columns and no records."""
         return pa.RecordBatch.from_arrays(
-            [pa.array([], one.type) for one in self.data.schema], schema=self.data.schema
+            [pa.array([], column.type) for column in self.data.schema], schema=self.data.schema
         )
 
     def train(
@@ -133,14 +133,14 @@ class Case:
             if _is_number(column.type):
                 values = column.to_numpy()
                 rows |= {int(np.nanargmin(values)), int(np.nanargmax(values))}
-                one = self.data.slice(0, 1)
+                record = self.data.slice(0, 1)
                 for sign in (-1, 1):
                     far = (
                         _OUTLIER * sign
                         if pa.types.is_floating(column.type)
                         else int(_OUTLIER) * sign
                     )
-                    outliers.append(with_value(one, name, far, every=1))
+                    outliers.append(with_value(record, name, far, every=1))
         return [*(self.data.slice(row, 1) for row in sorted(rows)), *outliers]
 
     def coordinates(self, batches: Any, count: int, **options: Any) -> NDArray[np.float64]:
@@ -193,11 +193,11 @@ def canary(kind: pa.DataType, column: pa.ChunkedArray | None) -> object:
     return None
 
 
-def same_arrays(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def same_arrays(arrays: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Equal names, dtypes and values."""
-    return set(one) == set(other) and all(
-        one[name].dtype == other[name].dtype and np.array_equal(one[name], other[name])
-        for name in one
+    return set(arrays) == set(other) and all(
+        arrays[name].dtype == other[name].dtype and np.array_equal(arrays[name], other[name])
+        for name in arrays
     )
 
 

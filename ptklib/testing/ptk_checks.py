@@ -84,7 +84,7 @@ class PtkCheckFailed(AssertionError):
         """List the problems."""
         super().__init__(
             f"{report.kind}: {len(report.failed)} of {len(report.outcomes)} checks failed\n"
-            + "\n".join(f"  {one}" for one in report.failed)
+            + "\n".join(f"  {outcome}" for outcome in report.failed)
         )
         self.report = report
 
@@ -114,7 +114,7 @@ def check_ptk(ptk: Ptk, *, data: Batches | pa.Table | None = None) -> CheckRepor
         )
     case = Case(ptk, table)
     outcomes: list[CheckOutcome] = []
-    for check in sorted(_chosen(ptk), key=lambda one: one.slow):
+    for check in sorted(_chosen(ptk), key=lambda chosen: chosen.slow):
         wrong = any(outcome.problem is not None for outcome in outcomes)
         outcomes.append(
             CheckOutcome(check.name, skipped=_LATER)

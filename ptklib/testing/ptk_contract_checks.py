@@ -196,20 +196,20 @@ def _loss(case: Case) -> None:
 def _features(case: Case) -> None:
     """The promised names, one row each, the same features for the same row wherever it stands."""
     arrays, ptk, table = case.train(), case.ptk, case.data
-    for words, one in (
+    for words, records in (
         ("the data", table),
         ("unseen keys", case.unseen()),
         ("one record", table.slice(0, 1)),
     ):
-        made = ptk.features(arrays, one)
+        made = ptk.features(arrays, records)
         names = tuple(made.column_names)
         demand(
             names == ptk.feature_names(),
             f"features of {words} must be named {ptk.feature_names()}, got {names}",
         )
         demand(
-            made.num_rows == one.num_rows,
-            f"features of {words} must have {one.num_rows} rows, got {made.num_rows}",
+            made.num_rows == records.num_rows,
+            f"features of {words} must have {records.num_rows} rows, got {made.num_rows}",
         )
         for name in names:
             values = made.column(name).to_numpy()
@@ -249,12 +249,12 @@ def _merge(case: Case) -> None:
             merged = case.train(second, epsilon=_SHARP, previous=previous)
             ptk.validate(merged)
             alone = ptk.eval(case.train(second, epsilon=_SHARP), batches)
-            found = ptk.eval(merged, batches)
+            loss = ptk.eval(merged, batches)
             demand(
-                found <= whole + max(0.01, (alone - whole) / 4),
+                loss <= whole + max(0.01, (alone - whole) / 4),
                 f"a state of two windows (split by {column!r}) must be as good as one of all data "
                 f"(loss {whole:.4f}), got "
-                f"{found:.4f}; the second window alone has {alone:.4f}",
+                f"{loss:.4f}; the second window alone has {alone:.4f}",
             )
 
 
@@ -282,10 +282,10 @@ def _exact_minimiser(case: Case) -> None:
             ptk.validate(other)
         except InvalidInput:
             continue
-        found = ptk.eval(other, batches)
+        loss = ptk.eval(other, batches)
         demand(
-            found >= least - 1e-9,
-            f"exact must minimise the mean loss, it has {least:.6f} and another has {found:.6f}",
+            loss >= least - 1e-9,
+            f"exact must minimise the mean loss, it has {least:.6f} and another has {loss:.6f}",
         )
 
 
@@ -295,18 +295,18 @@ def _analytic_profile(case: Case) -> None:
     """
     profiles = []
     for target, units in ((0.05, 1), (0.1, 1), (0.1, 4)):
-        found = case.ptk.analytic_profile(target, _LEVELS, case.delta, records_per_unit=units)
-        if found is None:
+        profile = case.ptk.analytic_profile(target, _LEVELS, case.delta, records_per_unit=units)
+        if profile is None:
             return
         demand(
-            len(found) == len(_LEVELS)
-            and all(one is None or (isinstance(one, int) and one > 0) for one in found),
-            f"analytic_profile must give a count or None for each of {_LEVELS}, got {found}",
+            len(profile) == len(_LEVELS)
+            and all(count is None or (isinstance(count, int) and count > 0) for count in profile),
+            f"analytic_profile must give a count or None for each of {_LEVELS}, got {profile}",
         )
-        counts = [math.inf if one is None else one for one in found]
+        counts = [math.inf if count is None else count for count in profile]
         demand(
             counts == sorted(counts, reverse=True),
-            f"more budget must not need more records, got {found} at {_LEVELS}",
+            f"more budget must not need more records, got {profile} at {_LEVELS}",
         )
         profiles.append(counts)
     strict, plain, users = profiles

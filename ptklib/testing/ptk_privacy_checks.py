@@ -49,18 +49,18 @@ def _cost_before_data(case: Case) -> None:
     """Priced without data, the same every time, more for more, never above what was asked."""
     spent = [_spent(case, level) for level in _LEVELS]
     demand(
-        all(0 < one < math.inf for one in spent),
+        all(0 < epsilon < math.inf for epsilon in spent),
         f"cost at {_LEVELS} must be positive and finite, got epsilons {spent}",
     )
     demand(
         all(a < b for a, b in pairwise(spent)),
         f"cost must rise with epsilon, got epsilons {spent} at {_LEVELS}",
     )
-    for level, one in zip(_LEVELS, spent, strict=True):
+    for level, epsilon in zip(_LEVELS, spent, strict=True):
         demand(
-            one <= float(level) * (1 + 1e-9),
-            f"cost({level}, {float(case.delta)}) must be at most that, got epsilon {one:.6g}: the "
-            "caller budgets what it asked",
+            epsilon <= float(level) * (1 + 1e-9),
+            f"cost({level}, {float(case.delta)}) must be at most that, got epsilon {epsilon:.6g}: "
+            "the caller budgets what it asked",
         )
     for units in (1, 5):
         again = case.ptk.cost(1, case.delta, records_per_unit=units).epsilon(case.delta)
@@ -87,10 +87,10 @@ def _cost_ignores_data(case: Case) -> None:
 
 def _noise_in_every_number(case: Case) -> None:
     """Two runs differ, and no number follows the data without following the noise."""
-    one, other = case.data.slice(0, case.data.num_rows // 3), case.data
+    third, whole = case.data.slice(0, case.data.num_rows // 3), case.data
     # Much noise and enough runs: a number with noise is the same in all of them once in a billion
     # times.
-    runs = [case.coordinates(data, 8, epsilon="0.1") for data in (one, other)]
+    runs = [case.coordinates(data, 8, epsilon="0.1") for data in (third, whole)]
     demand(
         any(np.any(np.ptp(each, axis=0) > 0) for each in runs),
         "two trainings on the same data must differ: the state has no noise",
@@ -143,22 +143,22 @@ def _audit_at(case: Case, units: int) -> None:
     moved = np.flatnonzero(shift)
 
     def runs(side: int, count: int) -> NDArray[np.float64]:
-        found = (
+        numbers = (
             case.coordinates(pair[side], count, epsilon=_LEVEL, records_per_unit=units)[:, moved]
             - middle[moved]
         )
         # The log-likelihood ratio, were the noise Laplace: one number that gathers what all moved
         # numbers tell.
         ratio: NDArray[np.float64] = (
-            (np.abs(found) - np.abs(found - shift[moved])) / spread[moved]
+            (np.abs(numbers) - np.abs(numbers - shift[moved])) / spread[moved]
         ).sum(axis=1)
         return ratio.round(9)
 
-    found = _audited(runs, float(claim), float(case.delta))
+    audit_result = _audited(runs, float(claim), float(case.delta))
     demand(
-        not found.contradicts(claim),
-        f"adding {units} record(s) can be told at epsilon {found.lower_bound:.3g} or more, the "
-        f"cost says {claim:.3g} "
+        not audit_result.contradicts(claim),
+        f"adding {units} record(s) can be told at epsilon {audit_result.lower_bound:.3g} or more, "
+        f"the cost says {claim:.3g} "
         f"(record {added.to_pylist()[0]}): too little noise, or a sensitivity that is too small",
     )
 
@@ -234,7 +234,9 @@ def _most_exposed(
         shift = np.median(case.coordinates(more, 5, epsilon=_LOUD, **options), axis=0) - middle
         shift[np.abs(shift) <= 4 * blur] = 0.0
         best = max(
-            best, (float((np.abs(shift) / spread).sum()), added, shift), key=lambda one: one[0]
+            best,
+            (float((np.abs(shift) / spread).sum()), added, shift),
+            key=lambda candidate: candidate[0],
         )
     return best[1], best[2], middle, spread
 
@@ -260,10 +262,10 @@ def _no_key_leak(case: Case) -> None:
         ("one record", case.data.slice(0, 1)),
         ("unseen keys", case.unseen()),
     ):
-        found = _shape(case.train(batches))
+        shapes = _shape(case.train(batches))
         demand(
-            found == wanted,
-            f"names, shapes and dtypes of the arrays must not depend on the data, got {found} on "
+            shapes == wanted,
+            f"names, shapes and dtypes of the arrays must not depend on the data, got {shapes} on "
             f"{name} and {wanted} on all",
         )
 
@@ -321,18 +323,18 @@ def _priced(case: Case) -> list[Cost]:
 
 def _shape(arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
     return {
-        name: f"{np.asarray(one).dtype}{list(np.shape(one))}"
-        for name, one in sorted(arrays.items())
+        name: f"{np.asarray(array).dtype}{list(np.shape(array))}"
+        for name, array in sorted(arrays.items())
     }
 
 
 def _where(case: Case, exposed: NDArray[np.bool_]) -> str:
-    found, start = [], 0
+    parts, start = [], 0
     for name, array in sorted(case.train().items()):
         here = int(exposed[start : start + array.size].sum())
-        found += [f"{here} of {array.size} in {name!r}"] if here else []
+        parts += [f"{here} of {array.size} in {name!r}"] if here else []
         start += array.size
-    return ", ".join(found)
+    return ", ".join(parts)
 
 
 def _holds(array: NDArray[Any], value: object) -> bool:

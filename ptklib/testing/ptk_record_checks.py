@@ -26,7 +26,9 @@ def _working_bytes(case: Case) -> None:
     """Training, exact and loss hold no more than is declared, nor grow faster with the records."""
     ptk = case.ptk
     declared = [ptk.working_bytes(count) for count in (0, _FEW, _MANY)]
-    whole = all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in declared)
+    whole = all(
+        isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in declared
+    )
     demand(
         whole and declared == sorted(declared),
         f"working_bytes must be whole numbers that rise, got {declared}",
@@ -63,8 +65,8 @@ def _losses_alone(case: Case) -> None:
     arrays, table = case.train(), case.data
     whole = _losses(case, arrays, table.to_batches())
     for size in _BATCHES:
-        found = _losses(case, arrays, table.to_batches(max_chunksize=size))
-        _demand_equal(whole, found, f"in batches of {size}")
+        losses = _losses(case, arrays, table.to_batches(max_chunksize=size))
+        _demand_equal(whole, losses, f"in batches of {size}")
     order = np.random.default_rng(7).permutation(table.num_rows)
     _demand_equal(
         whole[order],
@@ -85,8 +87,8 @@ def _losses(case: Case, arrays: Any, batches: list[pa.RecordBatch]) -> Any:
     return np.asarray(case.ptk.loss(arrays, batches), dtype=np.float64)
 
 
-def _demand_equal(wanted: Any, found: Any, words: str) -> None:
-    moved = np.flatnonzero(wanted != found) if wanted.shape == found.shape else np.arange(1)
+def _demand_equal(wanted: Any, losses: Any, words: str) -> None:
+    moved = np.flatnonzero(wanted != losses) if wanted.shape == losses.shape else np.arange(1)
     demand(
         len(moved) == 0,
         f"the loss of a record must not depend on other records, {words} {len(moved)} of "

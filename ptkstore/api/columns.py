@@ -34,8 +34,16 @@ MAX_DOMAIN = 1 << 20
 Bound = int | float | str | date
 
 _INTEGERS = {
-    str(one): one
-    for one in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
+    str(kind): kind
+    for kind in (
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.uint8(),
+        pa.uint16(),
+        pa.uint32(),
+    )
 }
 _FLOATS = {"float32": pa.float32(), "float64": pa.float64()}
 _ALIASES = {
@@ -107,7 +115,7 @@ class Column:
             or not 0 < len(domain) <= MAX_DOMAIN
         ):
             raise self._invalid("domain", f"must list 1 to {MAX_DOMAIN} values")
-        if any(type(one) is not kind for one in domain) or len(set(domain)) != len(domain):
+        if any(type(value) is not kind for value in domain) or len(set(domain)) != len(domain):
             raise self._invalid("domain", f"must list distinct values, each {kind.__name__}")
         if self.lower is not None or self.upper is not None:
             raise self._invalid("domain", "leaves no room for bounds: give one or the other")
@@ -128,7 +136,9 @@ class Column:
             return
         if self.is_timestamp:
             try:
-                lower, upper = (None if one is None else iso(millis(one)) for one in (lower, upper))
+                lower, upper = (
+                    None if bound is None else iso(millis(bound)) for bound in (lower, upper)
+                )
             except ValueError:
                 raise self._invalid(
                     "lower",
@@ -139,16 +149,16 @@ class Column:
             object.__setattr__(self, "upper", upper)
             lower, upper = self.bounds_ms
         elif self.is_integer:
-            if any(one is not None and type(one) is not int for one in (lower, upper)):
+            if any(bound is not None and type(bound) is not int for bound in (lower, upper)):
                 raise self._invalid("lower", what="lower, upper", must="must be integers")
-            self._in_range(*(one for one in (lower, upper) if isinstance(one, int)))
+            self._in_range(*(bound for bound in (lower, upper) if isinstance(bound, int)))
         elif self.is_float:
-            for field, one in (("lower", lower), ("upper", upper)):
-                if one is not None and (
-                    isinstance(one, bool | str | date) or not math.isfinite(one)
+            for field, value in (("lower", lower), ("upper", upper)):
+                if value is not None and (
+                    isinstance(value, bool | str | date) or not math.isfinite(value)
                 ):
                     raise self._invalid(field, "must be a finite number")
-                object.__setattr__(self, field, None if one is None else float(one))
+                object.__setattr__(self, field, None if value is None else float(value))
         if (lower is None) != (upper is None) and not (self.is_timestamp and upper is None):
             raise self._invalid("lower", what="lower, upper", must="must be given together")
         if lower is not None and upper is not None and not lower <= upper:  # type: ignore[operator]
@@ -203,7 +213,7 @@ class Column:
     @property
     def bounds_ms(self) -> tuple[int | None, int | None]:
         """The bounds of a timestamp column in milliseconds."""
-        return tuple(None if one is None else millis(one) for one in (self.lower, self.upper))  # type: ignore[return-value]
+        return tuple(None if bound is None else millis(bound) for bound in (self.lower, self.upper))  # type: ignore[return-value]
 
     @property
     def ticks_per_second(self) -> int:
@@ -212,10 +222,10 @@ class Column:
 
     def as_json(self) -> dict[str, object]:
         """The fields that are set."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        found["domain"] = None if self.domain is None else list(self.domain)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["domain"] = None if self.domain is None else list(self.domain)
         return {
-            key: value for key, value in found.items() if value is not None and value is not False
+            key: value for key, value in values.items() if value is not None and value is not False
         }
 
     @classmethod

@@ -44,12 +44,12 @@ class PageRequest:
         return base64.urlsafe_b64encode(self._check(body) + body).decode()
 
     def cut(
-        self, found: Sequence[One], place: Callable[[One], int | str]
+        self, items: Sequence[One], place: Callable[[One], int | str]
     ) -> tuple[Sequence[One], str]:
         """The page and the next token, from up to ``size + 1`` items that were found."""
-        if len(found) <= self.size:
-            return found, ""
-        return found[: self.size], self.token(place(found[self.size - 1]))
+        if len(items) <= self.size:
+            return items, ""
+        return items[: self.size], self.token(place(items[self.size - 1]))
 
     def _read(self, token: str, kind: type[int] | type[str]) -> int | str:
         try:

@@ -137,7 +137,7 @@ PERMISSIONS: Mapping[str, Permission] = {
 }
 
 # RPCs that change something.
-CHANGING = tuple(name for name, one in PERMISSIONS.items() if one.mutates)
+CHANGING = tuple(name for name, permission in PERMISSIONS.items() if permission.mutates)
 
 
 def is_counted(method: str) -> bool:

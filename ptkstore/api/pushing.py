@@ -130,7 +130,7 @@ def _places(table: pa.Table, spec: StreamSpec, rows: int) -> list[tuple[int, int
     if known["min"] is None or known["max"] // ticks - known["min"] // ticks < MAX_BLOCKS:
         return whole
     spans = times.fill_null(known["min"]).to_numpy() // ticks
-    return [piece for one in whole for piece in _narrow(spans, *one)]
+    return [piece for batch in whole for piece in _narrow(spans, *batch)]
 
 
 def _narrow(spans: NDArray[np.int64], place: int, rows: int) -> list[tuple[int, int]]:
@@ -149,9 +149,9 @@ def _cut(table: pa.Table, place: int, rows: int) -> pa.RecordBatch:
     return cut
 
 
-def _same_dictionary(found: pa.DataType, wanted: pa.DataType) -> bool:
-    both = pa.types.is_dictionary(found) and pa.types.is_dictionary(wanted)
-    return bool(both and found.value_type == wanted.value_type)
+def _same_dictionary(column_type: pa.DataType, wanted: pa.DataType) -> bool:
+    both = pa.types.is_dictionary(column_type) and pa.types.is_dictionary(wanted)
+    return bool(both and column_type.value_type == wanted.value_type)
 
 
 def _width(column: Column) -> int:

@@ -54,16 +54,16 @@ class RefusedTally:
         """
         if not self._found:
             return
-        found = sorted(self._found.values(), key=lambda one: one.first_row)
+        refusals = sorted(self._found.values(), key=lambda refusal: refusal.first_row)
         told = "; ".join(
-            f"{one.records} for column {one.column!r} ({one.reason}), the first in row "
-            f"{one.first_row}"
-            for one in found
+            f"{refusal.records} for column {refusal.column!r} ({refusal.reason}), the first in row "
+            f"{refusal.first_row}"
+            for refusal in refusals
         )
         raise Refused(
             "RECORDS_REFUSED",
-            f"{sum(one.records for one in found)} records were refused and are not in the stream: "
-            f"{told}. All others of the "
+            f"{sum(refusal.records for refusal in refusals)} records were refused and are not in "
+            f"the stream: {told}. All others of the "
             "push are durable: mend the refused ones and push them by themselves",
-            refused=[refused_records._asdict() for refused_records in found],
+            refused=[refused_records._asdict() for refused_records in refusals],
         )

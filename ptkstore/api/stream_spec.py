@@ -195,8 +195,8 @@ class StreamSpec:
         # Contexts may have dots in their names, so an error is about all of them.
         with inside("quotas"):
             quotas = {
-                check_name(name, "context"): exact(one, name="share")
-                for name, one in self.quotas.items()
+                check_name(name, "context"): exact(quota, name="share")
+                for name, quota in self.quotas.items()
             }
         _require(
             all(0 < quota <= 1 for quota in quotas.values()),
@@ -249,10 +249,12 @@ class StreamSpec:
 
     def as_json(self) -> dict[str, object]:
         """All fields as plain JSON values."""
-        body: dict[str, object] = {one.name: getattr(self, one.name) for one in fields(self)}
+        body: dict[str, object] = {
+            spec_field.name: getattr(self, spec_field.name) for spec_field in fields(self)
+        }
         body["columns"] = [column.as_json() for column in self.columns]
         body["policy"] = self.policy.as_json()
-        body["quotas"] = {name: show(Fraction(one)) for name, one in self.quotas.items()}
+        body["quotas"] = {name: show(Fraction(quota)) for name, quota in self.quotas.items()}
         for name in ("profile_share", "count_epsilon"):
             body[name] = show(Fraction(getattr(self, name)))
         return body
@@ -330,7 +332,7 @@ def _require(holds: object, name: str, must: str, *, field: str = "") -> None:
 
 
 def _known(body: Mapping[str, object], kind: type, what: str) -> None:
-    known = {one.name for one in fields(kind)}
+    known = {known_field.name for known_field in fields(kind)}
     unknown = sorted(str(key)[:40] for key in body.keys() - known)
     if unknown:
         raise InvalidInput(

@@ -77,7 +77,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
             f"a pattern has * and ? but no brackets or backslashes, got {pattern!r:.60}",
         )
     parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(one, re.escape(one)) for one in pattern))
+    return re.compile("".join(parts.get(character, re.escape(character)) for character in pattern))
 
 
 def encode(message: object) -> bytes:

@@ -97,7 +97,7 @@ def write_table(table: pa.Table, path: str | Path) -> None:
 def _read_csv(path: Path, schema: pa.Schema | None) -> pa.Table:
     import pyarrow.csv as pc
 
-    types = {} if schema is None else {one.name: one.type for one in schema}
+    types = {} if schema is None else {field.name: field.type for field in schema}
     return pc.read_csv(
         path, convert_options=pc.ConvertOptions(column_types=types, strings_can_be_null=True)
     )

@@ -106,13 +106,13 @@ class Table:
 
     def texts(self) -> list[list[str]]:
         """The cells as text, without the headings."""
-        return [[_cell(one) for one in row] for row in self.rows]
+        return [[_cell(value) for value in row] for row in self.rows]
 
     def is_number(self, place: int) -> bool:
         """True when the column holds numbers only."""
-        found = [row[place] for row in self.rows if row[place] is not None]
-        return bool(found) and all(
-            isinstance(one, int | float) and not isinstance(one, bool) for one in found
+        values = [row[place] for row in self.rows if row[place] is not None]
+        return bool(values) and all(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in values
         )
 
 
@@ -149,9 +149,9 @@ def plain(body: Any) -> Any:
     if hasattr(body, "as_json"):
         return plain(body.as_json())
     if isinstance(body, Mapping):
-        return {str(name): plain(one) for name, one in body.items()}
+        return {str(name): plain(value) for name, value in body.items()}
     if isinstance(body, list | tuple | set | frozenset):
-        return [plain(one) for one in body]
+        return [plain(value) for value in body]
     if isinstance(body, float) and not math.isfinite(body):
         return None
     return body if body is None or isinstance(body, str | int | float) else str(body)

@@ -72,7 +72,9 @@ class Connection:
         if ca_file is None:
             self.channel = grpc.insecure_channel(address, options=options)
         else:
-            files = [None if one is None else _read(one) for one in (ca_file, key_file, cert_file)]
+            files = [
+                None if file is None else _read(file) for file in (ca_file, key_file, cert_file)
+            ]
             self.channel = grpc.secure_channel(
                 address, grpc.ssl_channel_credentials(*files), options=options
             )

@@ -67,7 +67,7 @@ class History:
             size = min(PAGE, limit - len(event_views))
             request = operation_pb2.ListEventsRequest(after=after, page_size=size)
             page = self._call(self._events.ListEvents, request).events
-            event_views += [messages.event_view(one) for one in page]
+            event_views += [messages.event_view(event) for event in page]
             if len(page) < size:
                 break
             after = page[-1].id
@@ -136,17 +136,21 @@ class History:
     def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
         """Check the store, and search every file for canaries that were planted in its streams."""
         texts = [canary.encode() if isinstance(canary, str) else canary for canary in canaries]
-        found = self._call(
+        response = self._call(
             self._operations.RunDoctor,
             operation_pb2.RunDoctorRequest(canaries=texts),
             LONG_SECONDS,
         )
-        return [Finding(finding.level, finding.what, finding.detail) for finding in found.findings]
+        return [
+            Finding(finding.level, finding.what, finding.detail) for finding in response.findings
+        ]
 
     def caller(self) -> CallerView:
         """Who the server takes you for."""
-        found = self._call(self._events.GetCaller, operation_pb2.GetCallerRequest()).caller
-        return CallerView(found.name, tuple(found.roles), tuple(found.streams), tuple(found.ptks))
+        caller = self._call(self._events.GetCaller, operation_pb2.GetCallerRequest()).caller
+        return CallerView(
+            caller.name, tuple(caller.roles), tuple(caller.streams), tuple(caller.ptks)
+        )
 
     def _call(self, method: Any, request: Any, timeout_seconds: float | None = None) -> Any:
         return self._connection.call(method, request, timeout_seconds=timeout_seconds)

@@ -32,9 +32,9 @@ def finished(
     told, attempt = "", 0
     while True:
         try:
-            for one in connection.streaming(stub.WatchOperation, request):
+            for response in connection.streaming(stub.WatchOperation, request):
                 attempt = 0
-                now = one.operation
+                now = response.operation
                 if now.progress and now.progress != told:
                     told = now.progress
                     progress(told)

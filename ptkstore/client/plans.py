@@ -25,17 +25,17 @@ class RemotePlans:
 
     def plan(self, stream: str, *, window: int | None = None) -> PlanView | None:
         """The newest plan of a stream, or of one of its windows; None where there is none (yet)."""
-        found = self._call(
+        response = self._call(
             self._plans.GetPlan, plan_pb2.GetPlanRequest(stream=stream, window=window)
         )
-        return messages.plan_view(found.plan) if found.HasField("plan") else None
+        return messages.plan_view(response.plan) if response.HasField("plan") else None
 
     def plan_picture(self, stream: str) -> str | None:
         """The newest plan of a stream as an SVG document, or None before its first window."""
-        found = self._call(
+        response = self._call(
             self._plans.GetPlan, plan_pb2.GetPlanRequest(stream=stream, with_picture=True)
         )
-        return found.picture_svg if found.HasField("plan") else None
+        return response.picture_svg if response.HasField("plan") else None
 
     def plan_now(self, stream: str) -> PlanView:
         """What the plan of a fresh window would be with the PTKs as they are; touches nothing."""
@@ -55,9 +55,9 @@ class RemotePlans:
             composition=asked.composition or "",
             n_max=asked.n_max,
         )
-        found = self._call(self._plans.WhatIf, request, LONG_SECONDS)
-        plans = messages.plan_view(found.current), messages.plan_view(found.proposed)
-        return WhatIfView(*plans, unprofiled=tuple(found.unprofiled), token=found.token)
+        response = self._call(self._plans.WhatIf, request, LONG_SECONDS)
+        plans = messages.plan_view(response.current), messages.plan_view(response.proposed)
+        return WhatIfView(*plans, unprofiled=tuple(response.unprofiled), token=response.token)
 
     def approve(self, stream: str, token: str, *, request_id: str = "") -> PlanView:
         """Carry out the changes of a what-if that gave this token, all of them or none; returns the

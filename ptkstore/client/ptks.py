@@ -145,23 +145,23 @@ class RemotePtks:
         )
         if status is not None:
             request.status = ptk_status(status)
-        found = self._call(self._ptks.SearchPtks, request)
+        response = self._call(self._ptks.SearchPtks, request)
         return PtkPage(
-            tuple(messages.ptk_view(ptk) for ptk in found.ptks),
-            found.found,
-            found.total,
-            found.page,
+            tuple(messages.ptk_view(ptk) for ptk in response.ptks),
+            response.found,
+            response.total,
+            response.page,
         )
 
     def ptk_configs(self, name: str, *, limit: int = 20) -> list[PtkConfig]:
         """The configurations that a PTK has and had, newest first, at most 100."""
         size = min(limit, MAX_CONFIGS + 1) if limit > 0 else -1
-        found = self._call(
+        response = self._call(
             self._ptks.ListPtkConfigs, ptk_pb2.ListPtkConfigsRequest(name=name, page_size=size)
         )
         return [
             PtkConfig(config.config_version, json.loads(config.config_json))
-            for config in found.configs
+            for config in response.configs
         ]
 
     def subscriptions(self, ptk: str) -> list[SubscriptionView]:
@@ -182,8 +182,8 @@ class RemotePtks:
 
     def count_ptks(self, stream: str | None = None) -> dict[str, int]:
         """How many PTKs there are with each status."""
-        found = self._call(self._ptks.CountPtks, ptk_pb2.CountPtksRequest(stream=stream or ""))
-        return {messages.status_word(count.status): count.count for count in found.counts}
+        response = self._call(self._ptks.CountPtks, ptk_pb2.CountPtksRequest(stream=stream or ""))
+        return {messages.status_word(count.status): count.count for count in response.counts}
 
     def ptk(self, name: str) -> PtkView:
         """One PTK. Refused: PTK_UNKNOWN."""

@@ -96,8 +96,10 @@ class Push:
                 assert first == ack.seq, "acknowledgements come in order"
                 self.watermark_ms = millis(ack, "watermark")
                 refused = (
-                    RefusedRecords(one.column, one.reason, one.records, one.first_row)
-                    for one in ack.refused
+                    RefusedRecords(
+                        refusal.column, refusal.reason, refusal.records, refusal.first_row
+                    )
+                    for refusal in ack.refused
                 )
                 self._tally.add(refused, self._acknowledged_rows)
                 self._acknowledged_rows += self._rows.popleft()

@@ -63,9 +63,9 @@ def plan_changes(asked: Changes) -> list[plan_pb2.PlanChange]:
     """The PTKs that a what-if adds, removes and retargets."""
     added = [
         plan_pb2.AddPtk(
-            name=one.name, kind=one.kind, config_json=config_json(one.config), target=one.target
+            name=ptk.name, kind=ptk.kind, config_json=config_json(ptk.config), target=ptk.target
         )
-        for one in asked.add
+        for ptk in asked.add
     ]
     retargeted = [
         plan_pb2.RetargetPtk(name=name, target=target) for name, target in asked.retarget.items()

@@ -28,17 +28,17 @@ def read_state(
 
     name, version = parse_reference(reference, as_of_ms)
     request = ptk_pb2.GetStateRequest(name=name, version=version, as_of=moment(as_of_ms))
-    found = connection.call(stub.GetState, request)
-    arrays = found.arrays
-    if found.arrays_bytes != len(arrays):
+    response = connection.call(stub.GetState, request)
+    arrays = response.arrays
+    if response.arrays_bytes != len(arrays):
         arrays = _pieces(
-            connection, stub, ptk_pb2.ReadStateRequest(name=name, digest=found.state.digest)
+            connection, stub, ptk_pb2.ReadStateRequest(name=name, digest=response.state.digest)
         )
-    if digest_of(arrays, found.manifest) != found.state.digest:
+    if digest_of(arrays, response.manifest) != response.state.digest:
         raise StateDamaged(
             "STATE_DAMAGED", f"the bytes of {reference!r:.80} are not those of its digest"
         )
-    return State.from_bytes(arrays, found.manifest)
+    return State.from_bytes(arrays, response.manifest)
 
 
 def _pieces(

@@ -87,16 +87,16 @@ def burn_down(book: LedgerMap) -> Markup:
     area = f"M{_LEFT:g} {bottom:g}" + line(worst).replace("M", "L", 1) + f"V{bottom:g}Z"
     parts = [
         *(
-            f'<path class="grid" d="M{_LEFT:g} {bottom - _LOW * one:.1f}H{right:.1f}"/>'
-            for one in (0.25, 0.5, 0.75, 1.0)
+            f'<path class="grid" d="M{_LEFT:g} {bottom - _LOW * left:.1f}H{right:.1f}"/>'
+            for left in (0.25, 0.5, 0.75, 1.0)
         ),
         f'<path class="band" d="{area}"/>',
         f'<path class="curve mean" d="{line(mean)}"/>',
         f'<path class="curve" d="{line(worst)}"/>',
         f'<path class="axis" d="M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:.1f}"/>',
         *(
-            _text(_LEFT - 8, bottom - _LOW * one + 4, f"{one:.0%}", "end")
-            for one in (0.0, 0.5, 1.0)
+            _text(_LEFT - 8, bottom - _LOW * left + 4, f"{left:.0%}", "end")
+            for left in (0.0, 0.5, 1.0)
         ),
         *_names(book.columns, wide, bottom + 20),
     ]

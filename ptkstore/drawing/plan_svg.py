@@ -185,17 +185,17 @@ def _bars(picture: PlanPicture, scale: _Scale, hues: Mapping[str, int]) -> list[
 
 def _stack(picture: PlanPicture, members: list[int]) -> list[_Bar]:
     """The bars of one partition, from the ground up; -1 is all that are too flat."""
-    low, flat, found = 0.0, 0.0, []
+    low, flat, bars = 0.0, 0.0, []
     for k in members:
         tall = picture.bars[k].used * _HEIGHT * (1 - picture.spent_before)
         if tall < _FLAT:
             flat += tall
             continue
-        found.append((k, round(low, 1), round(tall, 1)))
+        bars.append((k, round(low, 1), round(tall, 1)))
         low += tall
     if flat >= 0.2:
-        found.append((-1, round(low, 1), round(flat, 1)))
-    return found
+        bars.append((-1, round(low, 1), round(flat, 1)))
+    return bars
 
 
 def _shapes(
@@ -209,7 +209,7 @@ def _shapes(
             paths[name].append(f"M{begin:.1f} {top:.1f}H{end:.1f}v{tall:.1f}H{begin:.1f}Z")
         return [f'<path class="bar {name}" d="{"".join(paths[name])}"/>' for name in sorted(paths)]
     shapes = []
-    for (k, low, tall), begin, end in sorted(done, key=lambda one: (one[1], one[0][1])):
+    for (k, low, tall), begin, end in sorted(done, key=lambda placed: (placed[1], placed[0][1])):
         top, wide = _TOP + _HEIGHT - low - tall, end - begin
         where = f'x="{begin:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
         if k < 0:

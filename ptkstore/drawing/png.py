@@ -59,9 +59,9 @@ def _family() -> str | None:
     """A sans-serif that the machine has."""
     return next(
         (
-            one
-            for one in _FAMILIES
-            if _drawn(_EMPTY.format(_LETTER), one) != _drawn(_EMPTY.format(""), one)
+            family
+            for family in _FAMILIES
+            if _drawn(_EMPTY.format(_LETTER), family) != _drawn(_EMPTY.format(""), family)
         ),
         None,
     )

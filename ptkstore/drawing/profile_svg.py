@@ -61,9 +61,13 @@ def _parts(profile: ProfileView, chosen: tuple[str, int] | None) -> list[str]:
     if not points:
         return []
     band = [
-        (float(one["level"]), max(1.0, float(one["band"][0])), float(one["band"][1]))
-        for one in profile.measured
-        if one.get("band")
+        (
+            float(measurement["level"]),
+            max(1.0, float(measurement["band"][0])),
+            float(measurement["band"][1]),
+        )
+        for measurement in profile.measured
+        if measurement.get("band")
     ]
     at = (float(chosen[0]), float(chosen[1])) if chosen is not None and chosen[1] > 0 else None
     every = [

@@ -1,7 +1,9 @@
 """The notifier: carries events from the outbox to a bus, in order, at least once.
 
 The high-water mark in the metadata says up to where everything was handed over; after a crash the
-notifier starts there, and some events above it come again with the same ``id``. When the bus
+notifier starts there, and some events above it come again with the same ``id``. The thread hands
+events over at once and moves the mark once in a while: a durable write for each event would hold up
+those who write for somebody. When the bus
 refuses an event, its subject waits (longer each time) and the later events of that subject wait
 behind it, while other subjects go on, at most ``batch`` events ahead of the mark.
 """
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger(__name__)
+# How far the thread lets the mark fall behind what it has handed over.
+_MARK_SECONDS = 1.0
 
 
 class OutboxEvent(Protocol):
@@ -157,6 +161,9 @@ class Notifier(Closing):
         self._now_ms = now_ms
         self._draining = threading.Lock()
         self._ahead: set[int] = set()
+        # Up to where all was handed over, and when that was last written.
+        self._reached = 0
+        self._marked = clock()
         self._stuck: dict[str, _Stuck] = {}
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -166,17 +173,10 @@ class Notifier(Closing):
         """Hand over what can be handed over now. Raises only what the metadata store raises; what
         was handed over but not marked then comes again.
         """
-        delivered = 0
         with self._draining:
-            while True:
-                with self._metadata.read() as tx:
-                    mark = tx.events.delivered(self._subscriber)
-                    events = tx.events.after(mark, self._batch)
-                delivered += self._deliver(events)
-                waiting = sum(event.id not in self._ahead for event in events)
-                self._move_mark(events)
-                if waiting or len(events) < self._batch:
-                    return Drained(delivered, waiting, self._retry_seconds() if waiting else None)
+            drained = self._hand_over()
+            self._move_mark()
+            return drained
 
     def wake(self) -> None:
         """Tell the thread that there are events. Never waits."""
@@ -208,6 +208,19 @@ class Notifier(Closing):
         """Start."""
         self.start()
         return super().__enter__()
+
+    def _hand_over(self) -> Drained:
+        delivered = 0
+        while True:
+            with self._metadata.read() as tx:
+                mark = max(self._reached, tx.events.delivered(self._subscriber))
+                events = tx.events.after(mark, self._batch)
+            delivered += self._deliver(events)
+            waiting = sum(event.id not in self._ahead for event in events)
+            self._reach(events, mark)
+            if waiting or len(events) < self._batch:
+                return Drained(delivered, waiting, self._retry_seconds() if waiting else None)
+            self._move_mark()
 
     def _deliver(self, events: Sequence[OutboxEvent]) -> int:
         delivered = 0
@@ -243,16 +256,22 @@ class Notifier(Closing):
             return False
         return True
 
-    def _move_mark(self, events: Sequence[OutboxEvent]) -> None:
-        mark = 0
+    def _reach(self, events: Sequence[OutboxEvent], mark: int) -> None:
+        self._reached = mark
         for event in events:
             if event.id not in self._ahead:
                 break
-            mark = event.id
-        if mark:
+            self._reached = event.id
+        self._ahead = {event for event in self._ahead if event > self._reached}
+
+    def _move_mark(self) -> None:
+        """Write up to where all was handed over, unless it is written."""
+        reached, self._marked = self._reached, self._clock()
+        with self._metadata.read() as tx:
+            written = tx.events.delivered(self._subscriber)
+        if written < reached:
             with self._metadata.write() as tx:
-                tx.events.mark_delivered(self._subscriber, mark, at_ms=self._now_ms())
-            self._ahead = {event for event in self._ahead if event > mark}
+                tx.events.mark_delivered(self._subscriber, reached, at_ms=self._now_ms())
 
     def _retry_seconds(self) -> float:
         return max(
@@ -264,7 +283,7 @@ class Notifier(Closing):
         while not self._stopping.is_set():
             self._woken.clear()
             try:
-                retry = self.drain().retry_seconds
+                retry = self._drain_now()
                 failures = 0
             except (
                 Exception
@@ -273,3 +292,19 @@ class Notifier(Closing):
                 retry = self._backoff.seconds(failures)
                 _LOG.warning("the outbox cannot be read now: %s", kind_of(error))
             self._woken.wait(self._poll if retry is None else min(self._poll, retry))
+        try:
+            self._move_mark()
+        except Exception as error:  # what was handed over comes again
+            _LOG.warning("the outbox cannot be marked now: %s", kind_of(error))
+
+    def _drain_now(self) -> float | None:
+        """As `drain`, but the mark may stay behind for a moment. When to come again at the
+        latest; None for whenever there is something.
+        """
+        with self._draining:
+            retry = self._hand_over().retry_seconds
+            behind = self._marked + _MARK_SECONDS - self._clock()
+            if behind <= 0:
+                self._move_mark()
+                return retry
+        return behind if retry is None else min(behind, retry)

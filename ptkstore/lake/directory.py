@@ -85,16 +85,16 @@ class DirectoryLake:
                 "PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}"
             )
         first = "" if after is None else check_digest(after)
-        found = []
+        states = []
         with _translated():
             for directory in sorted(self._states.iterdir()):
                 if directory.name < first[:2]:
                     continue
                 digests = {digest for digest in _digests(directory, MANIFEST) if digest > first}
-                found.extend(sorted(digests & _digests(directory, ARRAYS)))
-                if limit is not None and len(found) >= limit:
-                    return tuple(found[:limit])
-        return tuple(found)
+                states.extend(sorted(digests & _digests(directory, ARRAYS)))
+                if limit is not None and len(states) >= limit:
+                    return tuple(states[:limit])
+        return tuple(states)
 
     def delete_unreferenced(
         self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS

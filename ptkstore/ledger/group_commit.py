@@ -64,10 +64,10 @@ class Ticket(Generic[Item, Result]):
         """The result, or raise what became of the item."""
         assert self.group is not None
         assert self.group.outcomes is not None
-        found = self.group.outcomes[self.place]
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        outcome = self.group.outcomes[self.place]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
     def sleep(self) -> None:
         """Until woken, or for a while."""

@@ -340,10 +340,10 @@ class Ledger(Closing):
         asked.
         """
         with self._writer.quiet() as state:
-            found = stream_of(state, stream)
+            stream_state = stream_of(state, stream)
             return [
                 block.name
-                for block in found.blocks
+                for block in stream_state.blocks
                 if retired is None or (block.retired is not None) == retired
             ]
 
@@ -373,18 +373,18 @@ class Ledger(Closing):
         (0, 0) for none.
         """
         with self._writer.quiet() as state:
-            found = [
+            places = [
                 block.index
                 for block in stream_of(state, stream).blocks
                 if block.name.startswith(prefix)
             ]
-        return (found[0], found[-1] + 1) if found else (0, 0)
+        return (places[0], places[-1] + 1) if places else (0, 0)
 
     def count_retired(self, stream: str) -> int:
         """How many blocks were closed."""
         with self._writer.quiet() as state:
-            found = stream_of(state, stream)
-            return len(found.blocks) - len(found.alive)
+            stream_state = stream_of(state, stream)
+            return len(stream_state.blocks) - len(stream_state.alive)
 
     def streams(self) -> dict[str, Policy]:
         """The streams with their promises."""

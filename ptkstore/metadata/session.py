@@ -87,7 +87,9 @@ class MetadataSession:
         for begin in range(0, len(rows), most):
             some = rows[begin : begin + most]
             text = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES {', '.join([row] * len(some))}"  # noqa: S608
-            self._connection.exec_driver_sql(text, tuple(value for one in some for value in one))
+            self._connection.exec_driver_sql(
+                text, tuple(value for values in some for value in values)
+            )
 
     def execute(self, statement: sa.Update | sa.Delete) -> None:
         """Change rows."""

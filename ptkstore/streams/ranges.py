@@ -78,6 +78,6 @@ class Ranges:
     def as_json(self) -> dict[str, Any]:
         """The ranges, and what was forgotten if anything was."""
         body: dict[str, Any] = {
-            "ranges": [list(one) for one in zip(self._starts, self._stops, strict=True)]
+            "ranges": [list(pair) for pair in zip(self._starts, self._stops, strict=True)]
         }
         return body if self._forgotten is None else {**body, "forgotten": list(self._forgotten)}

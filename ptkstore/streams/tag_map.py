@@ -22,11 +22,11 @@ class TagMap:
 
     def find(self, tags: Tags) -> Numbers:
         """The number of each tag."""
-        found = np.full(len(tags), self._default, dtype=np.int64)
+        answer = np.full(len(tags), self._default, dtype=np.int64)
         for known, numbers in self._runs:
             place, hit = _places(known, tags)
-            found[hit] = numbers[place[hit]]
-        return found
+            answer[hit] = numbers[place[hit]]
+        return answer
 
     def put(self, tags: Tags, numbers: Numbers) -> None:
         """Set the numbers of distinct tags, known or new."""

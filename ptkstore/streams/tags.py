@@ -43,8 +43,8 @@ def user_tags(users: pa.Array, key: bytes) -> Tags:
         ].astype(np.uint64)
     encoded = pc.dictionary_encode(users)
     hashed = [
-        hashlib.blake2b(one.encode(), digest_size=8, key=key, person=_PERSON).digest()
-        for one in encoded.dictionary.to_pylist()
+        hashlib.blake2b(user.encode(), digest_size=8, key=key, person=_PERSON).digest()
+        for user in encoded.dictionary.to_pylist()
     ]
     tags = np.frombuffer(b"".join(hashed), dtype="<u8").astype(np.uint64)
     result: Tags = tags[encoded.indices.to_numpy(zero_copy_only=False)]

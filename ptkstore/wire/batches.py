@@ -39,12 +39,12 @@ def unframed(data: bytes) -> tuple[int, memoryview] | None:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    varint = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        varint.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    varint.append(value)
+    return bytes(varint)
 
 
 def _read(data: bytes, at: int) -> tuple[int, int]:

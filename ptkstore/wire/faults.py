@@ -174,7 +174,7 @@ def error_of(failure: Any) -> SageError:
 
 
 def _kind(error: SageError) -> type[SageError]:
-    return next(one for one in type(error).__mro__ if one in KINDS)
+    return next(kind for kind in type(error).__mro__ if kind in KINDS)
 
 
 def _info(failure: Any) -> Any:
@@ -183,10 +183,10 @@ def _info(failure: Any) -> Any:
         status = rpc_status.from_call(failure)
     except (ValueError, AttributeError, TypeError, DecodeError):
         return None
-    for one in status.details if status is not None else ():
+    for detail in status.details if status is not None else ():
         info = error_details_pb2.ErrorInfo()
         try:
-            if one.Unpack(info) and info.domain == DOMAIN:
+            if detail.Unpack(info) and info.domain == DOMAIN:
                 return info
         except DecodeError:
             return None

@@ -126,10 +126,10 @@ def _allowed(store: Path) -> Iterator[tuple[Path, int]]:
 
     Never the store's directory, but for its block files.
     """
-    code = [one or os.getcwd() for one in sys.path]
+    code = [entry or os.getcwd() for entry in sys.path]
     roots = {
-        Path(one).resolve()
-        for one in (*code, sys.prefix, sys.base_prefix, sys.exec_prefix, *_SYSTEM)
+        Path(path).resolve()
+        for path in (*code, sys.prefix, sys.base_prefix, sys.exec_prefix, *_SYSTEM)
     }
     whole = _EXECUTE | _READ_FILE | _READ_DIR
     for root in sorted(roots):

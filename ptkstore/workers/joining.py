@@ -36,8 +36,8 @@ def joined_tagged(batches: Iterable[Tagged]) -> Iterator[Tagged]:
             yield group[0]
         else:
             yield Tagged(
-                pa.concat_batches([one.batch for one in group]),
-                np.concatenate([one.tags for one in group]),
+                pa.concat_batches([tagged.batch for tagged in group]),
+                np.concatenate([tagged.tags for tagged in group]),
             )
 
 

@@ -37,7 +37,7 @@ def default_bytes(workers: int) -> int:
     """Three quarters of the memory of the machine, or of its container, in equal parts for the
     workers and the engine.
     """
-    whole = min([_physical_bytes(), *(_limit_in(Path(one)) for one in _CGROUP_FILES)])
+    whole = min([_physical_bytes(), *(_limit_in(Path(file)) for file in _CGROUP_FILES)])
     return max(_LEAST_BYTES, whole * 3 // 4 // (workers + 1) - _IDLE_BYTES)
 
 
@@ -62,8 +62,8 @@ def _data_bytes() -> int | None:
     if not sys.platform.startswith("linux"):
         return None
     with open("/proc/self/status", encoding="ascii") as lines:
-        found = next((line for line in lines if line.startswith("VmData:")), None)
-    return None if found is None else int(found.split()[1]) * 1024
+        data_line = next((line for line in lines if line.startswith("VmData:")), None)
+    return None if data_line is None else int(data_line.split()[1]) * 1024
 
 
 def _physical_bytes() -> int:

@@ -89,10 +89,10 @@ class _Records:
     def _slices(self, columns: Sequence[str], ranges: Sequence[tuple[int, int]]) -> Batches:
         places = [(self._place[start], self._place[stop]) for start, stop in ranges]
         self.touched = True
-        for one in self:
-            batch = one.batch.select(list(columns))
+        for grouped in self:
+            batch = grouped.batch.select(list(columns))
             for first, last in places:
-                begin, end = int(one.begins[first]), int(one.begins[last])
+                begin, end = int(grouped.begins[first]), int(grouped.begins[last])
                 if begin < end:
                     yield batch.slice(begin, end - begin)
 
@@ -103,14 +103,14 @@ class _Records:
         kept: list[_Grouped] | None = []
         size = 0
         for tagged in joined_tagged(self.opener.read()) if self.opener is not None else ():
-            one = self._grouped(tagged)
+            grouped = self._grouped(tagged)
             # Columns that are not asked for may lie in the same buffer, and live as long.
-            size += tagged.batch.nbytes + one.batch.nbytes + tagged.tags.nbytes + _BATCH_BYTES
+            size += tagged.batch.nbytes + grouped.batch.nbytes + tagged.tags.nbytes + _BATCH_BYTES
             if size > self._keep_bytes:
                 kept = None
             if kept is not None:
-                kept.append(one)
-            yield one
+                kept.append(grouped)
+            yield grouped
         self._kept = kept
 
     def _grouped(self, tagged: Tagged) -> _Grouped:

@@ -234,6 +234,30 @@ def test_the_thread_hears_of_commits_and_outlives_a_store_that_is_away(metadata:
     assert not [thread for thread in threading.enumerate() if thread.name == "sage-notifier"]
 
 
+def test_the_thread_writes_one_mark_for_many_events_and_the_last_one_when_it_stops(
+    metadata: Metadata,
+) -> None:
+    clock, writes = Clock(), []
+
+    class Counted:
+        def read(self) -> Any:
+            return metadata.read()
+
+        def write(self) -> Any:
+            writes.append(1)
+            return metadata.write()
+
+    with LocalBus() as bus:
+        inbox = listen(bus, "*")
+        with Notifier(Counted(), bus, clock=clock, poll_seconds=60) as notifier:
+            for _ in range(20):
+                (event,) = add(metadata, "p")
+                notifier.wake()
+                assert take(inbox, 1)[0][1]["id"] == event
+            assert (mark(metadata), writes) == (0, [])
+        assert (mark(metadata), writes) == (event, [1])
+
+
 def test_commits_of_others_are_found_without_waking(metadata: Metadata) -> None:
     with LocalBus() as bus:
         inbox = listen(bus, "*")

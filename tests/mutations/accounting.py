@@ -188,8 +188,8 @@ OF_ACCOUNTING: list[Mutation] = [
         "tests/auditing/test_kinds.py",
         (
             "audits: remainders of trainings are not looked at",
-            "for k, one in enumerate(MODULI))]",
-            "for k, one in enumerate(MODULI[:0]))]",
+            "for k, modulus in enumerate(MODULI))]",
+            "for k, modulus in enumerate(MODULI[:0]))]",
             "test_an_unnoised_lowest_bit_is_caught[profiler look]",
         ),
     ),
@@ -198,8 +198,8 @@ OF_ACCOUNTING: list[Mutation] = [
         "tests/auditing/test_kinds.py",
         (
             "audits: remainders of releases are not looked at",
-            "for each in told)) for one in MODULI]",
-            "for each in told)) for one in MODULI[:0]]",
+            "for each in told)) for modulus in MODULI]",
+            "for each in told)) for modulus in MODULI[:0]]",
             "test_an_unnoised_lowest_bit_is_caught[statistics, laplace]",
         ),
     ),

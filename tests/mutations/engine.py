@@ -22,8 +22,8 @@ OF_ENGINE: list[Mutation] = [
         "tests/engine/test_workers.py",
         (
             "workers: every PTK sees all records",
-            "int(one.begins[first]), int(one.begins[last])",
-            "0, one.batch.num_rows",
+            "int(grouped.begins[first]), int(grouped.begins[last])",
+            "0, grouped.batch.num_rows",
             "test_every_job_sees_its_range_and_nothing_else",
         ),
         (

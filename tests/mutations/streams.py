@@ -88,7 +88,7 @@ OF_STREAMS: list[Mutation] = [
         ),
         (
             "vault: what cannot be opened stays",
-            "not self.holds(one) or not",
+            "not self.holds(block) or not",
             "not",
             "test_only_what_cannot_be_opened_is_collected",
         ),
@@ -302,7 +302,7 @@ OF_STREAMS: list[Mutation] = [
         "tests/streams/test_reach.py",
         (
             "reach: a batch of any width",
-            "blocks_of(found, oldest_open) > MAX_BLOCKS",
+            "blocks_of(numbers, oldest_open) > MAX_BLOCKS",
             "last < 0",
             "test_neither_members_nor_open_blocks_have_a_say",
         ),
@@ -344,8 +344,8 @@ OF_STREAMS: list[Mutation] = [
         "tests/streams/test_binding.py",
         (
             "binding: any ledger opens",
-            "not hmac.compare_digest(found, ledger.identity.encode())",
-            "not found",
+            "not hmac.compare_digest(identity, ledger.identity.encode())",
+            "not identity",
             "test_a_second_ledger_opens_nothing",
         ),
     ),

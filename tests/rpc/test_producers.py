@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ptklib.errors import Refused
+from ptklib.errors import InvalidInput, Refused
 from ptklib.ledger.slices import Slice
 from ptklib.privacy.costs import PureCost
 from ptkstore import Store
+from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.client.push import Push
+from ptkstore.client.streams import RemoteStreams
 from ptkstore.engine.access.tokens import make_token
 from ptkstore.server import Server
 from ptkstore.streams import StreamReader
@@ -302,3 +305,34 @@ def test_an_older_client_that_numbers_by_its_clock_is_refused_and_loses_nothing(
             with pytest.raises(Refused, match="SEQ_FORGOTTEN"):
                 remote.push("rides", rows(f"n{seq}"), producer="default", seq=seq)
         assert stored(store) == Counter(f"n{seq}" for seq in ahead)
+
+
+def test_a_stream_is_asked_for_once_and_again_when_another_took_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = RemoteStreams.stream
+
+    def counted(self: RemoteStreams, name: str) -> StreamSpec:
+        asked.append(name)
+        return real(self, name)
+
+    monkeypatch.setattr(RemoteStreams, "stream", counted)
+    with serving(tmp_path / "first") as (server, store):
+        address = server.address
+        store.create_stream(spec())
+        remote = Store(address)
+        for number in range(5):
+            remote.push("rides", rows(f"n{number}"))
+        with pytest.raises(InvalidInput):
+            remote.push("rides", pa.table({"at": [1]}))
+        # What was wrong with the frame was asked about once more, and the answer was the same.
+        assert asked == ["rides"] * 2
+    other = spec()
+    other = replace(other, columns=tuple(c for c in other.columns if c.name != "hour"))
+    with serving(tmp_path / "second", server={"address": address}) as (_, store), remote:
+        store.create_stream(other)
+        remote.push("rides", rows("here").drop_columns(["hour"]))
+        remote.push("rides", rows("there"))
+        assert asked == ["rides"] * 3
+        assert stored(store) == Counter(["here", "there"])

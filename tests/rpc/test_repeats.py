@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from ptklib.errors import Refused
 from ptkstore import Store
@@ -116,6 +117,60 @@ class TestRepeats:
             assert slow.once("ann", "m", again, refused) == told
             with metadata.read() as tx:
                 assert [one.subject for one in tx.events.after(0)] == ["fast", "fast"]
+
+    def test_a_request_that_another_server_took_for_something_else_is_refused(
+        self, tmp_path: Path
+    ) -> None:
+        asked, other = (
+            ptk_pb2.DeregisterPtkRequest(request_id="r", name=name) for name in ("a", "b")
+        )
+        with Metadata.open(tmp_path / "meta.db") as metadata:
+            slow, fast = (Repeats(metadata, lambda: 1_000_000_000_000) for _ in range(2))
+
+            def change(once: Once, who: str) -> bytes:
+                with metadata.write() as tx:
+                    tx.events.add("changed", who, {})
+                    stamp = operation_pb2.Finding(what=who)
+                    return once.keep(tx, stamp).SerializeToString()
+
+            def overtaken(once: Once) -> bytes:
+                fast.once("ann", "m", other, lambda others: change(others, "fast"))
+                return change(once, "slow")
+
+            with pytest.raises(Refused, match="REQUEST_ID_REUSED"):
+                slow.once("ann", "m", asked, overtaken)
+            with metadata.read() as tx:
+                assert [event.subject for event in tx.events.after(0)] == ["fast"]
+
+    def test_a_request_costs_no_transaction_beside_that_of_its_change(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with Metadata.open(tmp_path / "meta.db") as metadata:
+            repeats = Repeats(metadata, lambda: 1_000_000_000_000)
+            writes = []
+            write = metadata.write
+
+            def counted() -> Any:
+                writes.append(1)
+                return write()
+
+            monkeypatch.setattr(metadata, "write", counted)
+
+            def change(once: Once) -> bytes:
+                with metadata.write() as tx:
+                    return once.keep(tx, operation_pb2.Finding(what="done")).SerializeToString()
+
+            def refused(once: Once) -> bytes:
+                raise Refused("ETAG_STALE", "read it again")
+
+            asked = ptk_pb2.DeregisterPtkRequest(request_id="r", name="a")
+            assert repeats.once("ann", "m", asked, change) == repeats.once(
+                "ann", "m", asked, refused
+            )
+            other = ptk_pb2.DeregisterPtkRequest(request_id="s", name="a")
+            with pytest.raises(Refused, match="ETAG_STALE"):
+                repeats.once("ann", "m", other, refused)
+            assert len(writes) == 1
 
 
 class TestPages:

@@ -193,9 +193,9 @@ def cost_from_json(body: dict[str, Any]) -> Cost:
         or not isinstance(body.get("kind"), str)
         or body["kind"] not in KINDS
     ):
-        found = body.get("kind") if isinstance(body, dict) else type(body).__name__
+        given = body.get("kind") if isinstance(body, dict) else type(body).__name__
         raise InvalidInput(
-            "COST_UNKNOWN", f"cost must be an object of a kind in {sorted(KINDS)}, got {found!r}"
+            "COST_UNKNOWN", f"cost must be an object of a kind in {sorted(KINDS)}, got {given!r}"
         )
     kind = KINDS[body["kind"]]
     values = {name: value for name, value in body.items() if name != "kind"}
@@ -215,7 +215,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Cost):
         return value.as_json()
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value
 
 
@@ -223,7 +223,7 @@ def _parsed(value: object) -> object:
     if isinstance(value, dict):
         return cost_from_json(value)
     if isinstance(value, list):
-        return tuple(_parsed(one) for one in value)
+        return tuple(_parsed(item) for item in value)
     return value
 
 

@@ -166,8 +166,8 @@ class SampledGaussianCost(Cost):
 
     def renyi(self, orders: Floats) -> Floats:
         """Exact at integer orders; see `curves.sampled_gaussian_renyi`."""
-        one = curves.sampled_gaussian_renyi(orders, float(self.rate), float(self.sigma))
-        return np.asarray(one * self.steps, dtype=np.float64)
+        per_step = curves.sampled_gaussian_renyi(orders, float(self.rate), float(self.sigma))
+        return np.asarray(per_step * self.steps, dtype=np.float64)
 
     def merged(self, other: Cost) -> Cost | None:
         """Steps of the same kind add up."""

@@ -111,10 +111,10 @@ class DiscreteLaplaceCost(Cost):
         chance = delta_exact(delta)
         if chance == 0:
             return curves.up(float(self.basic()[0]))
-        found = curves.epsilon_of_delta(
+        epsilon = curves.epsilon_of_delta(
             lambda level: self._profile(Fraction(level)), curves.precise(chance)
         )
-        return min(curves.up(found), curves.up(float(self.basic()[0])))
+        return min(curves.up(epsilon), curves.up(float(self.basic()[0])))
 
     def delta(self, epsilon: Number) -> float:
         """P(k <= m) - exp(epsilon) P(k <= m - sensitivity) at the m where the log ratio falls below

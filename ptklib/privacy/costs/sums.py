@@ -126,11 +126,11 @@ class Composed(Cost):
         total = Fraction(0)
         is_exact = True
         for part, times in Counter(self.parts).items():
-            one = part.mu_squared()
-            if one is None:
+            mu_squared = part.mu_squared()
+            if mu_squared is None:
                 return None
-            is_exact = is_exact and isinstance(one, Fraction)
-            total += times * Fraction(one)
+            is_exact = is_exact and isinstance(mu_squared, Fraction)
+            total += times * Fraction(mu_squared)
         return total if is_exact else curves.up(float(total))
 
     def grid(self) -> Floats:

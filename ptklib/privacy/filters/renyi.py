@@ -188,9 +188,9 @@ def shares(epsilon: Fraction, delta: Fraction) -> dict[Fraction, Fraction]:
     """The finite orders for a promise, each with its share of delta."""
     best = _best_excess(epsilon, delta)
     upper = np.geomspace(best, _REACH * best, _UPPER + 1)[1:].tolist()
-    found = {_tidy(one): UPPER_SHARES / _UPPER for one in upper}
-    found |= {_tidy(part * best): LOWER_SHARE for part in _LOWER}
-    return found | {_tidy(best): BEST_SHARE}
+    by_order = {_tidy(order): UPPER_SHARES / _UPPER for order in upper}
+    by_order |= {_tidy(part * best): LOWER_SHARE for part in _LOWER}
+    return by_order | {_tidy(best): BEST_SHARE}
 
 
 def _best_excess(epsilon: Fraction, delta: Fraction) -> float:

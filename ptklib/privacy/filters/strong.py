@@ -92,7 +92,7 @@ class StrongFilter(Filter):
             epsilon=epsilon,
             delta=delta,
             capacity=capacity,
-            ceiling=tuple(one + 1 for one in capacity),
+            ceiling=tuple(amount + 1 for amount in capacity),
             squares=squares,
             linears=linears,
         )
@@ -109,7 +109,7 @@ class StrongFilter(Filter):
                     "choose a delta d and charge ApproxCost(epsilon=cost.epsilon(d), delta=d)",
                 )
             total = [a + b for a, b in zip(total, self._terms(*known), strict=True)]
-        return tuple(min(one, top) for one, top in zip(total, self.ceiling, strict=True))
+        return tuple(min(amount, top) for amount, top in zip(total, self.ceiling, strict=True))
 
     def _terms(self, epsilon: Fraction, delta: Fraction) -> Demand:
         linear = self.ceiling[0]
@@ -139,7 +139,7 @@ class StrongFilter(Filter):
         return {
             **super()._parts(share),
             "squares": tuple(math.floor(square * share) for square in self.squares),
-            "linears": tuple(math.floor(one * share) for one in self.linears),
+            "linears": tuple(math.floor(linear * share) for linear in self.linears),
         }
 
     def spent(self, loss: Sequence[int]) -> tuple[float, float]:

@@ -46,8 +46,8 @@ def ndtri(p: _Floats) -> _Floats:
     """
     from scipy import special
 
-    found: _Floats = special.ndtri(p)
-    return found
+    quantiles: _Floats = special.ndtri(p)
+    return quantiles
 
 
 class Probit:

@@ -86,14 +86,14 @@ class PlanView(View):
         lines = (
             PlanLine(**(line | {"partitions": tuple(line["partitions"])})) for line in body["lines"]
         )
-        partitions = tuple(PartitionLine(**one) for one in body["partitions"])
+        partitions = tuple(PartitionLine(**partition) for partition in body["partitions"])
         rest: dict[str, Any] = {
             "lines": tuple(lines),
             "partitions": partitions,
             "changes": tuple(body["changes"]),
         }
         # Plans of earlier versions have none.
-        rest["left_out"] = tuple(LeftOutLine(**one) for one in body.get("left_out", ()))
+        rest["left_out"] = tuple(LeftOutLine(**line) for line in body.get("left_out", ()))
         rest["remedies"] = known_remedies(
             map(Remedy.from_json, body.get("remedies", ())), rest["changes"]
         )

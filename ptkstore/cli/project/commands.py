@@ -47,7 +47,7 @@ def init(session: Invocation, directory: Path, template: str) -> None:
     show(
         session,
         {"template": template, "files": [str(path) for path in written]},
-        *(f"wrote {one}" for one in written),
+        *(f"wrote {path}" for path in written),
         f"next: {enter}sage apply",
     )
 
@@ -136,9 +136,9 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
     begins = [window_begins(cycle.window, lengths[cycle.stream]) for cycle in cycles]
     rows = [
         (
-            one.stream,
+            cycle.stream,
             begin,
-            one.dp_records,
+            cycle.dp_records,
             line.ptk,
             line.outcome,
             line.version,
@@ -146,10 +146,12 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
             line.samples,
             line.reason,
         )
-        for one, begin in zip(cycles, begins, strict=True)
-        for line in one.trained
+        for cycle, begin in zip(cycles, begins, strict=True)
+        for line in cycle.trained
     ]
-    notes = [line for one, begin in zip(cycles, begins, strict=True) for line in _notes(one, begin)]
+    notes = [
+        line for cycle, begin in zip(cycles, begins, strict=True) for line in _notes(cycle, begin)
+    ]
     show(
         session,
         cycles,
@@ -250,5 +252,5 @@ def version(session: Invocation) -> None:
     import platform
     from importlib.metadata import version as version_of
 
-    found = {"sage": version_of("ptkstore"), "python": platform.python_version()}
-    show(session, found, f"sage {found['sage']} (Python {found['python']})")
+    versions = {"sage": version_of("ptkstore"), "python": platform.python_version()}
+    show(session, versions, f"sage {versions['sage']} (Python {versions['python']})")

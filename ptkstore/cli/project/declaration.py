@@ -178,8 +178,13 @@ def _items(document: Document, name: str) -> list[Place]:
 
 
 def _named_once(document: Document, name: str, names: list[str]) -> None:
-    for number, one in enumerate(names):
-        _demand(one not in names[:number], document, (name, number), f"{one!r} is declared twice")
+    for number, declared in enumerate(names):
+        _demand(
+            declared not in names[:number],
+            document,
+            (name, number),
+            f"{declared!r} is declared twice",
+        )
 
 
 def _demand(holds: bool, document: Document, place: Place, words: str) -> None:

@@ -82,8 +82,8 @@ class Document:
     def at(self, place: Place) -> Any:
         """The value there."""
         value = self.body
-        for one in place:
-            value = value[one]
+        for key in place:
+            value = value[key]
         return value
 
     def only(self, place: Place, known: Iterable[str], what: str) -> None:
@@ -113,7 +113,8 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, place: Place, lines: dict[P
         )
     if isinstance(node, yaml.SequenceNode):
         return [
-            _value(loader, one, (*place, number), lines) for number, one in enumerate(node.value)
+            _value(loader, item_node, (*place, number), lines)
+            for number, item_node in enumerate(node.value)
         ]
     if not isinstance(node, yaml.MappingNode):
         return loader.construct_object(node)

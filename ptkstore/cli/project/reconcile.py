@@ -126,9 +126,9 @@ def _ptk(wanted: DeclaredPtk, there: PtkView | None) -> Reconciled:
     """What is to become of a PTK."""
     if there is not None:
         fixed = [
-            one
-            for one in ("stream", "kind", "train_every")
-            if getattr(there, one) != getattr(wanted, one)
+            field
+            for field in ("stream", "kind", "train_every")
+            if getattr(there, field) != getattr(wanted, field)
         ]
         if fixed or there.status == "RETIRED":
             why = f"{' and '.join(fixed)} of a PTK never change" if fixed else "it is retired"

@@ -19,7 +19,9 @@ _RENAMED = {"gitignore": ".gitignore"}
 
 def templates() -> list[str]:
     """The names of all templates."""
-    return sorted(one.name for one in _root().iterdir() if one.joinpath("sage.yaml").is_file())
+    return sorted(
+        template.name for template in _root().iterdir() if template.joinpath("sage.yaml").is_file()
+    )
 
 
 def begin(template: str, directory: Path) -> list[Path]:
@@ -34,9 +36,9 @@ def begin(template: str, directory: Path) -> list[Path]:
         )
     source = _root().joinpath(template)
     contents = {
-        directory / _RENAMED.get(one.name, one.name): one.read_bytes()
-        for one in sorted(source.iterdir(), key=lambda one: one.name)
-        if one.is_file()
+        directory / _RENAMED.get(entry.name, entry.name): entry.read_bytes()
+        for entry in sorted(source.iterdir(), key=lambda entry: entry.name)
+        if entry.is_file()
     }
     taken = [str(path) for path in contents if path.exists()]
     if taken:

@@ -154,7 +154,7 @@ def _versions() -> dict[str, str]:
     import platform
     from importlib.metadata import version
 
-    named = {one: version(one) for one in ("numpy", "scipy", "pyarrow")}
+    named = {package: version(package) for package in ("numpy", "scipy", "pyarrow")}
     return {
         "sage": version("ptkstore"),
         "python": platform.python_version(),

@@ -147,12 +147,12 @@ def _parts(problem: Problem, plan: Plan) -> list[Table | str]:
     rows = [
         (
             k,
-            one.samples,
-            one.demand,
-            f"{100 * one.demand / max(1, problem.capacity):.1f}%",
-            len(one.members),
+            partition.samples,
+            partition.demand,
+            f"{100 * partition.demand / max(1, problem.capacity):.1f}%",
+            len(partition.members),
         )
-        for k, one in enumerate(plan.partitions[:_ROWS])
+        for k, partition in enumerate(plan.partitions[:_ROWS])
     ]
     parts.append(Table(("partition", "samples", "demand", "used", "members"), rows))
     lines = [

@@ -59,14 +59,14 @@ def profile(
         draw(view, svg)
     rows = [
         (
-            one["level"],
-            one["status"],
-            one["samples"],
-            one["estimate"],
-            _ends(one.get("band")),
-            one.get("trainings", sum("/train-" in each for each in one["charged"])),
+            measurement["level"],
+            measurement["status"],
+            measurement["samples"],
+            measurement["estimate"],
+            _ends(measurement.get("band")),
+            measurement.get("trainings", sum("/train-" in each for each in measurement["charged"])),
         )
-        for one in view.measured
+        for measurement in view.measured
     ]
     made = (
         f"measured {moment(view.made_ms)}, {view.trainings} DP trainings" if view.measured else ""
@@ -213,12 +213,12 @@ def _profile(view: ProfileView) -> Profile:
 
 
 def _list(text: str | None) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()] if text else []
+    return [part.strip() for part in text.split(",") if part.strip()] if text else []
 
 
 def _numbers(text: str) -> list[str]:
     numbers = _list(text)
-    if not numbers or not all(one.isdecimal() and int(one) > 0 for one in numbers):
+    if not numbers or not all(number.isdecimal() and int(number) > 0 for number in numbers):
         raise click.UsageError(
             f"--samples must be positive whole numbers with commas between, got {text!r:.60}"
         )

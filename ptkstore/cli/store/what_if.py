@@ -84,25 +84,25 @@ def what_if(
     changes = Changes(
         add=tuple(_declared(name, stream, declared_in(session, file)) for name in add),
         remove=drop,
-        retarget=dict(_retarget(one) for one in retarget),
+        retarget=dict(_retarget(text) for text in retarget),
         epsilon=epsilon,
         delta=delta,
         composition=composition,
         n_max=n_max,
     )
     with opened(session) as store:
-        found = store.what_if(stream, changes)
-    named = sorted({line.ptk for view in (found.current, found.proposed) for line in view.lines})
-    rows = [(name, *_cells(found.current, name), *_cells(found.proposed, name)) for name in named]
+        answer = store.what_if(stream, changes)
+    named = sorted({line.ptk for view in (answer.current, answer.proposed) for line in view.lines})
+    rows = [(name, *_cells(answer.current, name), *_cells(answer.proposed, name)) for name in named]
     show(
         session,
-        found,
-        f"now: {_total(found.current)}",
-        f"then: {_total(found.proposed)}",
+        answer,
+        f"now: {_total(answer.current)}",
+        f"then: {_total(answer.proposed)}",
         Table(("ptk", "epsilon", "samples", "epsilon then", "samples then"), rows),
-        found.proposed.explanation,
-        *(f"  or: {remedy.text}" for remedy in found.proposed.remedies),
-        f"not profiled yet, left out: {', '.join(found.unprofiled)}" if found.unprofiled else "",
+        answer.proposed.explanation,
+        *(f"  or: {remedy.text}" for remedy in answer.proposed.remedies),
+        f"not profiled yet, left out: {', '.join(answer.unprofiled)}" if answer.unprofiled else "",
     )
 
 

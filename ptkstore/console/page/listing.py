@@ -62,7 +62,7 @@ def listed(
     """
     find = visit.asked("find")[:_MOST_TEXT].strip()
     words = find.lower().split()
-    found = (
+    matches = (
         [row for row in rows if all(word in text(row).lower() for word in words)]
         if words
         else list(rows)
@@ -70,8 +70,8 @@ def listed(
     sort = visit.asked("sort")
     if sort.removeprefix("-") not in orders:
         sort = next(iter(orders))
-    found.sort(key=orders[sort.removeprefix("-")], reverse=sort.startswith("-"))
-    pages = max(1, -(-len(found) // size))
+    matches.sort(key=orders[sort.removeprefix("-")], reverse=sort.startswith("-"))
+    pages = max(1, -(-len(matches) // size))
     asked = visit.asked("page", "1")
     page = (
         min(pages, max(1, int(asked)))
@@ -80,13 +80,13 @@ def listed(
     )
     begin = (page - 1) * size
     query = {name: visit.asked(name) for name in keep if visit.asked(name)}
-    part = tuple(found[begin : begin + size])
+    part = tuple(matches[begin : begin + size])
     return Listing(
         visit.page.path,
         anchor,
         part,
         len(rows),
-        len(found),
+        len(matches),
         page,
         pages,
         find,

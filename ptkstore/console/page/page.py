@@ -101,8 +101,8 @@ class Visit:
 
 def theme_of(request: Request) -> str:
     """The theme that the visitor chose."""
-    found = request.cookies.get(THEME_COOKIE, "auto")
-    return found if found in THEMES else "auto"
+    theme = request.cookies.get(THEME_COOKIE, "auto")
+    return theme if theme in THEMES else "auto"
 
 
 def safe_way_back(text: str, otherwise: str) -> str:

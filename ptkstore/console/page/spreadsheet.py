@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"-?[0-9.]+([eE][+-]?[0-9]+)?")
 
 def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
     """A download."""
-    text = _lines([columns, *([_cell(one) for one in row] for row in rows)])
+    text = _lines([columns, *([_cell(value) for value in row] for row in rows)])
     return Response(text, media_type="text/csv; charset=utf-8", headers=attachment(f"{name}.csv"))
 
 
@@ -41,7 +41,7 @@ def csv_stream(name: str, columns: Sequence[str], rows: Iterable[Sequence[object
     def lines() -> Iterator[str]:
         source = iter(rows)
         yield _lines([columns])
-        while some := [[_cell(one) for one in row] for row in islice(source, _AT_ONCE)]:
+        while some := [[_cell(value) for value in row] for row in islice(source, _AT_ONCE)]:
             yield _lines(some)
 
     return StreamingResponse(

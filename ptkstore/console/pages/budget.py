@@ -191,17 +191,19 @@ def forecasts(
     windows = (
         sorted(alive) if newest is None else sorted({*alive, *range(newest, newest + 1 + _TO_COME)})
     )
-    found = []
+    outlook = []
     for window in windows[:_FEW]:
         left = (
-            1 - max((max(one.shares) for one in alive[window]), default=0.0)
+            1 - max((max(alive_column.shares) for alive_column in alive[window]), default=0.0)
             if window in alive
             else 1.0
         )
-        found.append(
+        outlook.append(
             Forecast(
                 begins_ms=window * spans_ms,
-                blocks=sum(one.blocks - one.retired for one in alive[window])
+                blocks=sum(
+                    alive_column.blocks - alive_column.retired for alive_column in alive[window]
+                )
                 if window in alive
                 else None,
                 left=left,
@@ -209,7 +211,7 @@ def forecasts(
                 closes_ms=(window + 1) * spans_ms + spec.lateness_seconds * 1000,
             )
         )
-    return found
+    return outlook
 
 
 def entry_line(charge: ChargeLine) -> LedgerLine:

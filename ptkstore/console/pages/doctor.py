@@ -77,7 +77,7 @@ def examine(visit: Visit) -> Response:
 def _canaries(text: str) -> list[str]:
     """Texts, one on each line. They may be raw values, so that no error repeats them."""
     canaries = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(canaries) > _MOST_CANARIES or any(len(one) < _SHORTEST_CANARY for one in canaries):
+    if len(canaries) > _MOST_CANARIES or any(len(canary) < _SHORTEST_CANARY for canary in canaries):
         raise InvalidInput(
             "VALUE_INVALID",
             f"at most {_MOST_CANARIES} texts, each of at least {_SHORTEST_CANARY} characters",
@@ -102,9 +102,9 @@ def _page(visit: Visit, error: InvalidInput | None = None) -> Response:
     )
 
 
-def _sorted(found: list[Finding]) -> list[Finding]:
+def _sorted(findings: list[Finding]) -> list[Finding]:
     """What needs somebody first."""
-    return sorted(found, key=lambda one: ("ERROR", "WARNING", "OK").index(one.level))
+    return sorted(findings, key=lambda finding: ("ERROR", "WARNING", "OK").index(finding.level))
 
 
 PAGES = (

@@ -245,17 +245,17 @@ def _begin(store: Store, stream: str, until_ms: int | None) -> Future[None]:
     """In a thread of its own: a window takes as long as it takes, and is taken up again if this
     process ends.
     """
-    found: Future[None] = Future()
+    future: Future[None] = Future()
 
     def work() -> None:
         try:
             store.run(stream, until_ms=until_ms)
-            found.set_result(None)
+            future.set_result(None)
         except BaseException as error:
-            found.set_exception(error)
+            future.set_exception(error)
 
     threading.Thread(target=work, name="sage-console-windows", daemon=True).start()
-    return found
+    return future
 
 
 def _log(work: Future[None]) -> None:

@@ -133,10 +133,10 @@ def plan_png(visit: Visit) -> Response:
 
 def _picture(visit: Visit) -> tuple[str, str]:
     stream = visit.asked("stream")
-    found = visit.store.plan_picture(stream)
-    if found is None:
+    picture = visit.store.plan_picture(stream)
+    if picture is None:
         raise _no_plan()
-    return stream, found
+    return stream, picture
 
 
 def _no_plan() -> Refused:

@@ -30,9 +30,9 @@ _ROWS = 15
 _MOST_WINDOWS = 40
 _MOST_SUBSCRIBERS = 50
 _ORDERS: dict[str, Any] = {
-    "newest": lambda one: -one.version,
-    "epsilon": lambda one: (float(one.epsilon), one.version),
-    "samples": lambda one: (one.samples or 0, one.version),
+    "newest": lambda state: -state.version,
+    "epsilon": lambda state: (float(state.epsilon), state.version),
+    "samples": lambda state: (state.samples or 0, state.version),
 }
 
 
@@ -62,8 +62,8 @@ def ptk(visit: Visit) -> Response:
         visit,
         states,
         anchor="versions",
-        text=lambda one: (
-            f"v{one.version} {one.digest} {window_begins(one.window, spec.window_seconds)}"
+        text=lambda state: (
+            f"v{state.version} {state.digest} {window_begins(state.window, spec.window_seconds)}"
         ),
         orders=_ORDERS,
         size=_ROWS,
@@ -115,26 +115,26 @@ def retire(visit: Visit) -> Response:
 def difference(before: object, now: object) -> list[tuple[str, str]]:
     """Two configurations line by line as (kind, line), where kind is same, gone or new."""
     old, new = (
-        json.dumps(one, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
-        for one in (before, now)
+        json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+        for config in (before, now)
     )
     kinds = {"  ": "same", "- ": "gone", "+ ": "new"}
-    return [(kinds[one[:2]], one[2:]) for one in difflib.ndiff(old, new) if one[:2] in kinds]
+    return [(kinds[line[:2]], line[2:]) for line in difflib.ndiff(old, new) if line[:2] in kinds]
 
 
-def _profile(visit: Visit, found: PtkView) -> ProfileView | None:
+def _profile(visit: Visit, ptk_view: PtkView) -> ProfileView | None:
     try:
         return visit.session.remember(
             (
                 "profile",
-                found.name,
-                found.config_version,
-                found.target,
-                found.status,
-                found.latest_version,
+                ptk_view.name,
+                ptk_view.config_version,
+                ptk_view.target,
+                ptk_view.status,
+                ptk_view.latest_version,
             ),
             _FRESH_SECONDS,
-            lambda: visit.store.profile(found.name),
+            lambda: visit.store.profile(ptk_view.name),
         )
     except SageError:
         # A kind that is not installed here any more has no profile; the rest of the page is worth
@@ -149,7 +149,7 @@ def _windows(visit: Visit, newest: StateView | None, window_seconds: int) -> lis
 
     def read() -> list[str]:
         told = visit.store.get_state(f"{newest.name}@v{newest.version}").manifest.windows or ()
-        numbers = sorted((int(one) for one in told if one.isdigit()), reverse=True)
+        numbers = sorted((int(window) for window in told if window.isdigit()), reverse=True)
         return [window_begins(number, window_seconds) for number in numbers]
 
     try:

@@ -160,7 +160,7 @@ class Question:
 
     def of_kind(self, kind: str) -> list[tuple[int, TypedChange]]:
         """The changes of one kind, with their places."""
-        return [(place, one) for place, one in enumerate(self.changes) if one.kind == kind]
+        return [(place, change) for place, change in enumerate(self.changes) if change.kind == kind]
 
     def checked(self, spec: StreamSpec, find: Callable[[str], PtkView]) -> Question:
         """With what is wrong about each field, as far as that is known here.
@@ -326,15 +326,15 @@ def _field(change: TypedChange, error: SageError) -> str:
 def _number(text: str) -> float | None:
     """A target, or None for what is none."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) and 0 < found < 1 else None
+    return number if math.isfinite(number) and 0 < number < 1 else None
 
 
 def _object(text: str) -> dict[str, object] | None:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

@@ -63,11 +63,11 @@ def what_if(visit: Visit) -> Response:
     number = visit.asked("told")
     if question.is_right and given and _tidy(given) != _tidy(question.pairs()):
         return _go(question, number)
-    found: WhatIfView | None = None
+    answer: WhatIfView | None = None
     working = False
     if question.asks and question.is_right:
         try:
-            found, question = _answer(visit, question)
+            answer, question = _answer(visit, question)
         except TimeoutError:
             working = True
     # A script shows what it gets; a browser without one is told the truth.
@@ -93,8 +93,8 @@ def what_if(visit: Visit) -> Response:
         most=_MOST_TOLD,
         whole_store=visit.may("operator")
         and not (visit.session.caller.streams or visit.session.caller.ptks),
-        window=_window(spec, question, found, in_force),
-        **_shown(visit, spec, question, found),
+        window=_window(spec, question, answer, in_force),
+        **_shown(visit, spec, question, answer),
     )
 
 
@@ -168,25 +168,25 @@ def _answer(visit: Visit, question: Question) -> tuple[WhatIfView | None, Questi
 
 
 def _shown(
-    visit: Visit, spec: StreamSpec, question: Question, found: WhatIfView | None
+    visit: Visit, spec: StreamSpec, question: Question, answer: WhatIfView | None
 ) -> dict[str, Any]:
     """What a page shows of an answer."""
-    if found is None:
+    if answer is None:
         return {"found": None}
-    now, then = found.current, found.proposed
+    now, then = answer.current, answer.proposed
     old, new = str(spec.policy.as_json()["epsilon"]), question.terms.get("epsilon")
     samples = max(now.total_samples or 0, then.total_samples or 0)
     hues = hues_of(now, then)
     planned = then.total_samples is not None
     return {
-        "found": found,
+        "found": answer,
         "planned": planned,
         "pictures": (
             draw(now, old, width=NARROW, samples=samples, name="hatch-now", hues=hues),
             draw(then, new or old, width=NARROW, samples=samples, name="hatch-then", hues=hues),
         ),
         "rows": _rows(now, then),
-        "words": _words(spec, question, found) if planned else (),
+        "words": _words(spec, question, answer) if planned else (),
         "remedies": [(remedy.text, _tried(question, remedy)) for remedy in then.remedies],
         "difference": changes(now, then) if planned else None,
         "deeds": [_deed(change) + _instead(visit, change) for change in question.changes],
@@ -220,9 +220,9 @@ def _rows(now: PlanView, then: PlanView) -> list[tuple[str, str, str]]:
     return list(zip(labels, told(now), told(then), strict=True))
 
 
-def _words(spec: StreamSpec, question: Question, found: WhatIfView) -> tuple[str, ...]:
+def _words(spec: StreamSpec, question: Question, answer: WhatIfView) -> tuple[str, ...]:
     """What it would cost, in sentences."""
-    now, then = found.current.total_samples or 0, found.proposed.total_samples or 0
+    now, then = answer.current.total_samples or 0, answer.proposed.total_samples or 0
     words = []
     if now == then:
         words.append(f"As many samples as now would be held: {whole(then)}.")
@@ -232,7 +232,7 @@ def _words(spec: StreamSpec, question: Question, found: WhatIfView) -> tuple[str
         words.append(
             f"{whole(abs(then - now))} {direction} samples would be held{share}: {whole(then)} instead of {whole(now)}."
         )
-    available = found.proposed.available_samples
+    available = answer.proposed.available_samples
     if available and then > available:
         words.append(
             f"That is more than a window brings (≈\u00a0{whole(available)}): the plan in force would be kept."
@@ -271,12 +271,12 @@ def _tried(question: Question, remedy: Remedy) -> str:
 
 
 def _window(
-    spec: StreamSpec, question: Question, found: WhatIfView | None, in_force: PlanView | None
+    spec: StreamSpec, question: Question, answer: WhatIfView | None, in_force: PlanView | None
 ) -> dict[str, Any] | None:
     """The window to approve: that of the plan that would be, else of the one in force; or the
     present one under other terms.
     """
-    plan = found.proposed if found is not None else in_force if not question.asks else None
+    plan = answer.proposed if answer is not None else in_force if not question.asks else None
     seconds = plan.recommended_window_seconds if plan is not None else None
     if plan is None or ((seconds is None or seconds == spec.window_seconds) and not question.terms):
         return None
@@ -343,8 +343,10 @@ def _create(visit: Visit, spec: StreamSpec) -> None:
 
 def _accepted(visit: Visit, question: Question) -> list[PtkView]:
     """The PTKs of a stream that train, as the question would have them."""
-    dropped = {one.values["drop"] for _, one in question.of_kind("drop")}
-    targets = {one.values["retarget"]: one.values["to"] for _, one in question.of_kind("retarget")}
+    dropped = {change.values["drop"] for _, change in question.of_kind("drop")}
+    targets = {
+        change.values["retarget"]: change.values["to"] for _, change in question.of_kind("retarget")
+    }
     ptks = visit.store.ptks(question.stream, status="ACTIVE", limit=MOST + 1 + len(dropped))
     return [
         replace(ptk, target=float(targets.get(ptk.name, ptk.target)))

@@ -95,7 +95,7 @@ class SecurityHeaders:
             if visitor:
                 scope["client"] = (visitor, 0)
             if host:
-                kept = [one for one in scope["headers"] if one[0] != b"host"]
+                kept = [header for header in scope["headers"] if header[0] != b"host"]
                 scope["headers"] = [*kept, (b"host", host.encode("latin-1"))]
         return prefix, scope
 

@@ -56,7 +56,9 @@ class ConsoleSession:
                 return known  # type: ignore[return-value]
         value = read()
         with self._lock:
-            kept = {one: held for one, held in self._remembered.items() if now < held[0]}
+            kept = {
+                known_key: held for known_key, held in self._remembered.items() if now < held[0]
+            }
             self._remembered = kept if len(kept) < _MOST_REMEMBERED else {}
             self._remembered[key] = (now + seconds, value)
         return value
@@ -91,7 +93,7 @@ class Sessions:
         with self._lock:
             over += self._take_over(now)
             while len(self._all) >= self._settings.most_sessions:
-                oldest = min(self._all.values(), key=lambda one: one.seen)
+                oldest = min(self._all.values(), key=lambda session: session.seen)
                 over.append(self._all.pop(oldest.id))
             self._all[made.id] = made
         self._close(over)
@@ -158,8 +160,8 @@ class OneTimeKeys:
     def use(self, key: str) -> bool:
         """True the first time, for one that was made."""
         with self._lock:
-            for one in self._valid:
-                if hmac.compare_digest(one.encode(), key.encode()):
-                    self._valid.remove(one)
+            for valid_key in self._valid:
+                if hmac.compare_digest(valid_key.encode(), key.encode()):
+                    self._valid.remove(valid_key)
                     return True
         return False

@@ -1,8 +1,10 @@
-"""Requests under an id, so that each is done once: what was begun, noted, answered and refused. See
+"""Requests under an id, so that each is done once: what was noted, answered and refused. See
 `ptkstore.metadata.access.requests` for the rows.
 
-The answer is written in the transaction that makes the change, by whoever makes it (`keep`).
-Reasons: REQUEST_ID_INVALID, REQUEST_ID_REUSED.
+The answer is written in the transaction that makes the change, by whoever makes it (`keep`); work
+that writes no note costs no transaction beside that one. Two servers that are asked the same at the
+same time may both work, and the second finds the first one's answer when it writes its own. Reasons:
+REQUEST_ID_INVALID, REQUEST_ID_REUSED.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 from ptkstore.metadata import Metadata, Transaction
 from ptkstore.metadata.access.requests import Begun
 
-__all__ = ["Request", "answer_of", "begin", "forget", "keep", "keep_alone", "note", "sweep"]
+__all__ = ["Request", "forget", "keep", "keep_alone", "known", "note", "sweep"]
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,17 @@ class Request:
     digest: str
 
 
-def begin(metadata: Metadata, request: Request, *, now_ms: int) -> Begun:
-    """Write a request down, or find what is known of it. Refused: REQUEST_ID_REUSED."""
-    with metadata.write() as tx:
-        return tx.requests.begin(
-            request.who, request.id, request.method, request.digest, at_ms=now_ms
-        )
+def known(metadata: Metadata, request: Request) -> Begun:
+    """What is known of a request. Refused: REQUEST_ID_REUSED."""
+    with metadata.read() as tx:
+        begun = tx.requests.known(request.who, request.id, request.method, request.digest)
+    return begun or Begun(None, None)
 
 
-def note(metadata: Metadata, request: Request, body: object) -> Any:
+def note(metadata: Metadata, request: Request, body: object, *, now_ms: int) -> Any:
     """Write down what a request sets out to do; the first note stays and is what is returned."""
     with metadata.write() as tx:
+        tx.requests.begin(request.who, request.id, request.method, request.digest, at_ms=now_ms)
         return tx.requests.note(request.who, request.id, body)
 
 
@@ -53,12 +55,6 @@ def keep_alone(metadata: Metadata, request: Request, answer: bytes, *, now_ms: i
     """Keep the answer to what changed nothing in the metadata. False where there is one already."""
     with metadata.write() as tx:
         return keep(tx, request, answer, now_ms=now_ms)
-
-
-def answer_of(metadata: Metadata, request: Request) -> bytes | None:
-    """The answer that was kept, or None."""
-    with metadata.read() as tx:
-        return tx.requests.answer(request.who, request.id)
 
 
 def forget(metadata: Metadata, request: Request) -> bytes | None:

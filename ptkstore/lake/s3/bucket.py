@@ -132,8 +132,8 @@ class Bucket:
         """What is known of an object, or None where there is none."""
 
         def act() -> StoredObject:
-            one = self._client.stat_object(self.name, self._prefix + key)
-            return StoredObject(key, int(one.size or 0), one.last_modified or _EPOCH)
+            stat = self._client.stat_object(self.name, self._prefix + key)
+            return StoredObject(key, int(stat.size or 0), stat.last_modified or _EPOCH)
 
         return self._patiently(act, taken=_MISSING)
 
@@ -167,11 +167,11 @@ class Bucket:
         """Give up multipart uploads that were begun before a time: what a crash in the middle of
         one leaves behind. Some servers list none and clear them by themselves.
         """
-        found = self._patiently(
+        listing = self._patiently(
             lambda: self._client._list_multipart_uploads(self.name, prefix=self._prefix + start),
             taken=_NO_UPLOADS,
         )
-        for upload in found.uploads if found is not None else ():
+        for upload in listing.uploads if listing is not None else ():
             if (upload.initiated_time or _EPOCH) < before and upload.upload_id:
                 abort = functools.partial(
                     self._client._abort_multipart_upload, self.name, upload.object_name
@@ -194,10 +194,10 @@ class Bucket:
             self.name, self._prefix + start, recursive=True, start_after=begin
         )
         page = []
-        for one in listed:
-            if one.object_name and not one.is_dir:
-                key = one.object_name.removeprefix(self._prefix)
-                page.append(StoredObject(key, int(one.size or 0), one.last_modified or _EPOCH))
+        for entry in listed:
+            if entry.object_name and not entry.is_dir:
+                key = entry.object_name.removeprefix(self._prefix)
+                page.append(StoredObject(key, int(entry.size or 0), entry.last_modified or _EPOCH))
             if len(page) == _PAGE:
                 break
         return page

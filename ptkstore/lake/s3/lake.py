@@ -131,13 +131,13 @@ class S3Lake:
             raise InvalidInput(
                 "PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}"
             )
-        found: list[str] = []
+        digests: list[str] = []
         for digest, parts in self._states(None if after is None else check_digest(after)):
             if len(parts) == 2:
-                found.append(digest)
-                if len(found) == limit:
+                digests.append(digest)
+                if len(digests) == limit:
                     break
-        return tuple(found)
+        return tuple(digests)
 
     def delete_unreferenced(
         self, keep: Collection[str], *, grace_seconds: float = GRACE_SECONDS
@@ -188,11 +188,11 @@ class S3Lake:
 
     def witnesses(self) -> tuple[str, ...]:
         """See `Lake.witnesses`."""
-        found = [
+        names = [
             stored_object.key.removeprefix(_WITNESSES).removesuffix(MANIFEST)
             for stored_object in self._bucket.keys(_WITNESSES)
         ]
-        return tuple(sorted(found))
+        return tuple(sorted(names))
 
     def _refreshed(self, digest: str) -> bool:
         """True when the state is there and sound; its age then starts anew."""

@@ -78,15 +78,15 @@ def checked(key: bytes, rows: Iterable[tuple[Any, ...]]) -> list[Commit]:
     """Commits from rows of (seq, body, mac, mac of the commit before), each held against the one
     before it. CHAIN_BROKEN.
     """
-    found = []
+    commits = []
     for seq, body, mac, before in rows:
         head = genesis_of(key) if seq == 1 else Head(seq - 1, before)
         if not isinstance(head.mac, bytes) or not follows(key, head, seq, body, mac):
             raise JournalDamaged(
                 "CHAIN_BROKEN", f"commit {seq} does not follow the one before it", seq=seq
             )
-        found.append(Commit(seq, mac, json.loads(body)))
-    return found
+        commits.append(Commit(seq, mac, json.loads(body)))
+    return commits
 
 
 def is_snapshot_of(key: bytes, head: Head, body: object, mac: object) -> bool:

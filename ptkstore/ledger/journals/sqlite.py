@@ -301,7 +301,7 @@ class Journal:
 
 
 def _failed(error: Exception) -> JournalDamaged | JournalUnavailable:
-    if any(one in str(error) for one in _DAMAGED):
+    if any(phrase in str(error) for phrase in _DAMAGED):
         return JournalDamaged(
             "JOURNAL_DAMAGED",
             "the journal's file is damaged, and nothing was changed: put the newest copy back, or "

@@ -317,10 +317,8 @@ class PostgresJournal:
     def _read(self, last: int | None) -> Generator[list[Entry], None, None]:
         bound = "" if last is None else f" AND seq <= {last:d}"
         statement = f"SELECT seq, body, mac FROM sage_ledger.commits WHERE seq > %s{bound} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
-        found, self._found = self._found, None
-        ahead = (
-            found[1] if found is not None and found[0] == self.head.seq and last is None else None
-        )
+        page, self._found = self._found, None
+        ahead = page[1] if page is not None and page[0] == self.head.seq and last is None else None
         while rows := self._rows(statement, self.head.seq) if ahead is None else ahead:
             # In a turn nobody else adds anything: a page that is not full is the last.
             ahead = [] if ahead is not None and len(ahead) < PAGE else None

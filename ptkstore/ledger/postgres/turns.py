@@ -111,14 +111,14 @@ class Turns:
             while libpq.flush():
                 self._writable.poll()
                 libpq.consume_input()
-            found = self._answers()
+            answers = self._answers()
             libpq.exit_pipeline_mode()
         except BaseException:
             self._connection.close()
             raise
-        for one in found:
-            self._checked(one)
-        return found
+        for answer in answers:
+            self._checked(answer)
+        return answers
 
     def _answers(self) -> list[Any]:
         libpq, synced = self._libpq, self._status.PIPELINE_SYNC
@@ -128,17 +128,17 @@ class Turns:
             while libpq.is_busy():
                 self._readable.poll()
                 libpq.consume_input()
-            one = libpq.get_result()
-            if one is None:
+            answer = libpq.get_result()
+            if answer is None:
                 # The end of one statement's answers; twice in a row, of a connection.
                 if ended:
                     raise self._errors.OperationalError("the connection was lost")
                 ended = True
                 continue
             ended = False
-            if one.status == synced:
+            if answer.status == synced:
                 return answers
-            answers.append(one)
+            answers.append(answer)
 
     def _checked(self, answer: Any) -> None:
         if answer.status == self._status.PIPELINE_ABORTED:

@@ -148,7 +148,7 @@ class Audit:
         """The first entries, oldest first, up to the first one that is not older than that."""
         rows = self._session.all(sa.select(audit).order_by(audit.c.id), limit)
         return tuple(
-            takewhile(lambda one: one.at_ms < before_ms, (AuditRow(**row) for row in rows))
+            takewhile(lambda entry: entry.at_ms < before_ms, (AuditRow(**row) for row in rows))
         )
 
     def segments(self) -> tuple[Segment, ...]:

@@ -1,9 +1,9 @@
 """Answered requests, so that asking again is safe. Reasons: REQUEST_ID_INVALID, REQUEST_ID_REUSED.
 
-A request is written down before its work begins. Its answer is written with the change that it
-makes, in one transaction (`keep`): there is no moment at which the one is durable and the other is
-not. Work that changes something beside the metadata writes a note of what it sets out to do first,
-and is done again from the note by whoever asks again.
+The answer to a request is written with the change that it makes, in one transaction (`keep`): there
+is no moment at which the one is durable and the other is not. Before that nothing is written. Work
+that changes something beside the metadata begins with a note of what it sets out to do, and is done
+again from the note by whoever asks again.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ class Requests:
         """Work inside one transaction."""
         self._session = session
 
-    def begin(self, who: str, request: str, method: str, digest: str, *, at_ms: int) -> Begun:
-        """Write a request down, or find it. Another request under its id is REQUEST_ID_REUSED."""
+    def known(self, who: str, request: str, method: str, digest: str) -> Begun | None:
+        """What was written of a request, None where nothing was. Another request under its id is
+        REQUEST_ID_REUSED.
+        """
         if not _ID.fullmatch(request):
             raise InvalidInput(
                 "REQUEST_ID_INVALID",
@@ -50,16 +52,22 @@ class Requests:
             )
         row = self._session.one(sa.select(requests).where(_is(who, request)))
         if row is None:
-            values = {"method": check_name(method, "method"), "digest": digest, "created_ms": at_ms}
-            self._session.insert_all(
-                requests, [{"who": check_name(who, "who"), "id": request, **values}]
-            )
-            return Begun(None, None)
+            return None
         if (row["method"], row["digest"]) != (method, digest):
             raise Refused(
                 "REQUEST_ID_REUSED", "this request_id belongs to another request: take a fresh one"
             )
         return Begun(row["note"], _decoded(row["answer"]))
+
+    def begin(self, who: str, request: str, method: str, digest: str, *, at_ms: int) -> Begun:
+        """Write a request down, or find it (`known`)."""
+        begun = self.known(who, request, method, digest)
+        if begun is None:
+            values = {"method": check_name(method, "method"), "digest": digest, "created_ms": at_ms}
+            self._session.insert_all(
+                requests, [{"who": check_name(who, "who"), "id": request, **values}]
+            )
+        return begun or Begun(None, None)
 
     def note(self, who: str, request: str, note: object) -> Any:
         """Write down what the request sets out to do, any JSON value.

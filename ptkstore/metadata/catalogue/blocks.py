@@ -70,16 +70,16 @@ class Blocks:
 
     def windows(self, stream: str, names: Iterable[str]) -> dict[str, int]:
         """The windows of some blocks; those that are not known are left out."""
-        wanted, found = sorted(set(names)), dict[str, int]()
+        wanted, windows = sorted(set(names)), dict[str, int]()
         for begin in range(0, len(wanted), _ASKED):
             here = sa.and_(
                 blocks.c.stream == stream, blocks.c.name.in_(wanted[begin : begin + _ASKED])
             )
-            found |= {
+            windows |= {
                 row["name"]: row["window"]
                 for row in self._session.all(sa.select(blocks).where(here))
             }
-        return found
+        return windows
 
     def count(self, stream: str) -> int:
         """How many blocks there are."""
@@ -103,14 +103,14 @@ class Blocks:
 
     def closed(self, stream: str, names: Iterable[str]) -> set[str]:
         """Those of these blocks that are sealed or expired."""
-        wanted, found = sorted(set(names)), set[str]()
+        wanted, closed = sorted(set(names)), set[str]()
         for begin in range(0, len(wanted), _ASKED):
             some = blocks.c.name.in_(wanted[begin : begin + _ASKED])
             here = sa.and_(blocks.c.stream == stream, some, blocks.c.status != "open")
-            found |= {
+            closed |= {
                 row["name"] for row in self._session.all(sa.select(blocks.c.name).where(here))
             }
-        return found
+        return closed
 
     def give_up(self, stream: str) -> None:
         """All blocks of a stream are gone with their records, as after a restore: no result."""
@@ -165,16 +165,16 @@ class BlockResults(Blocks):
         check_choice(status, "status", STATUSES)
         wanted = list(names)
         here = sa.and_(blocks.c.stream == stream, blocks.c.name.in_(wanted))
-        found = {
+        statuses = {
             row["name"]: row["status"] for row in self._session.all(sa.select(blocks).where(here))
         }
         for name in wanted:
-            if name not in found:
+            if name not in statuses:
                 raise _unknown(stream, name)
-            if STATUSES.index(status) < STATUSES.index(found[name]):
+            if STATUSES.index(status) < STATUSES.index(statuses[name]):
                 raise Refused(
                     "BLOCK_STATUS_INVALID",
-                    f"block {name!r} is {found[name]} and never {status} again",
+                    f"block {name!r} is {statuses[name]} and never {status} again",
                     blocks=[name],
                 )
         self._session.execute(blocks.update().where(here).values(status=status))

@@ -67,7 +67,7 @@ class Cycles:
 
     def main_steps_of(self, cycles: Sequence[int]) -> dict[int, tuple[StepRow, ...]]:
         """`main_steps` of several cycles, as far as they have any."""
-        found: dict[int, list[StepRow]] = {}
+        main_steps: dict[int, list[StepRow]] = {}
         for part in _parts(cycles):
             query = (
                 sa.select(steps)
@@ -75,8 +75,8 @@ class Cycles:
                 .order_by(steps.c.id)
             )
             for row in self._session.all(query):
-                found.setdefault(row["cycle"], []).append(StepRow(**row))
-        return {cycle: tuple(done) for cycle, done in found.items()}
+                main_steps.setdefault(row["cycle"], []).append(StepRow(**row))
+        return {cycle: tuple(done) for cycle, done in main_steps.items()}
 
     def unfinished(self, stream: str) -> tuple[CycleRow, ...]:
         """The cycles that are still running, oldest window first: where a restart resumes."""
@@ -105,8 +105,8 @@ class Cycles:
     def newest(self, stream: str, count: int) -> tuple[CycleRow, ...]:
         """The cycles of a stream that were started last, in the order they were started."""
         query = _of(stream).order_by(cycles.c.id.desc())
-        found = self._session.all(query, check_whole(count, "newest", at_least=1))
-        return tuple(CycleRow(**row) for row in reversed(found))
+        rows = self._session.all(query, check_whole(count, "newest", at_least=1))
+        return tuple(CycleRow(**row) for row in reversed(rows))
 
     def count(self, stream: str) -> dict[str, int]:
         """How many cycles of a stream have each status."""
@@ -151,11 +151,11 @@ class CycleResults(Cycles):
         check_whole(window, "window")
         check_whole_or_none(at_ms, "at_ms")
         self._streams.get(stream)
-        found = self._session.one(
+        row = self._session.one(
             sa.select(cycles.c.id).where(cycles.c.stream == stream, cycles.c.window == window)
         )
-        if found is not None:
-            return int(found["id"])
+        if row is not None:
+            return int(row["id"])
         return self._session.insert(
             cycles, stream=stream, window=window, status=RUNNING, started_ms=at_ms
         )

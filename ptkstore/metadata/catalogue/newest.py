@@ -57,5 +57,5 @@ class Newest:
             raise Refused("PTK_UNKNOWN", f"there is no PTK {name!r}: register it first", ptk=name)
         state = None
         if row[_STATE + "version"] is not None:
-            state = StateRow(**{one: row[_STATE + one] for one in _STATE_FIELDS})
-        return PtkAndState(PtkRow(**{one: row[one] for one in _PTK_FIELDS}), state)
+            state = StateRow(**{field: row[_STATE + field] for field in _STATE_FIELDS})
+        return PtkAndState(PtkRow(**{field: row[field] for field in _PTK_FIELDS}), state)

@@ -159,7 +159,7 @@ class Ptks:
             row["id"]: PtkRow(**row)
             for row in self._session.all(_SELECT.where(ptks.c.id.in_(wanted)))
         }
-        return tuple(ptk_rows[one] for one in wanted if one in ptk_rows)
+        return tuple(ptk_rows[ptk_id] for ptk_id in wanted if ptk_id in ptk_rows)
 
     def configs(self, ptk: int, limit: int) -> tuple[tuple[int, Any], ...]:
         """The newest configurations with their versions, newest first."""
@@ -258,7 +258,7 @@ class Ptks:
         row = self._session.one(_SELECT.where(where))
         return None if row is None else PtkRow(**row)
 
-    def _known(self, found: PtkRow | None, asked: int | str) -> PtkRow:
-        if found is None:
+    def _known(self, row: PtkRow | None, asked: int | str) -> PtkRow:
+        if row is None:
             raise Refused("PTK_UNKNOWN", f"there is no PTK {asked!r}: register it first", ptk=asked)
-        return found
+        return row

@@ -114,8 +114,8 @@ class Database:
         if self._engine.dialect.name != "sqlite":
             return ""
         with self.read() as connection:
-            found = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
-        return "" if found == "ok" else found
+            fault = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
+        return "" if fault == "ok" else fault
 
     def close(self) -> None:
         """Let the connections go; further use is METADATA_CLOSED. Safe to call twice."""
@@ -224,7 +224,7 @@ def _translated() -> Iterator[None]:
         cause = getattr(error, "orig", None) or error
         if "not a database" in str(cause):
             raise MetadataDamaged("NOT_METADATA", "the file is not a metadata store") from None
-        if any(one in str(cause) for one in _DAMAGED):
+        if any(phrase in str(cause) for phrase in _DAMAGED):
             raise MetadataDamaged(
                 "METADATA_DAMAGED",
                 "the metadata's file is damaged, and nothing was changed: put the newest copy "

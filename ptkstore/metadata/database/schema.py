@@ -65,12 +65,13 @@ def _revision(connection: sa.Connection) -> str | None:
         return None
     if VERSION_TABLE not in tables:
         raise MetadataDamaged("NOT_METADATA", "the database is in use, but not as a metadata store")
-    found = connection.execute(
+    revision = connection.execute(
         sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
     ).scalar()
-    if found not in REVISIONS:
+    if revision not in REVISIONS:
         raise MetadataDamaged(
             "SCHEMA_TOO_NEW",
-            f"the metadata has schema {found}, this release knows up to {REVISIONS[-1]}: upgrade",
+            f"the metadata has schema {revision}, this release knows up to {REVISIONS[-1]}: "
+            "upgrade",
         )
-    return str(found)
+    return str(revision)

@@ -53,7 +53,7 @@ class Events:
 
     def add_all(self, told: Iterable[tuple[str, str, object]], *, at_ms: int | None = None) -> None:
         """`add` for several at once: (kind, subject, body) in their order."""
-        self._session.insert_all(events, [self._values(*one, at_ms) for one in told])
+        self._session.insert_all(events, [self._values(*event, at_ms) for event in told])
 
     def after(
         self,
@@ -160,15 +160,15 @@ def _about(streams: Iterable[str], names: Iterable[str]) -> list[sa.ColumnElemen
     """What events about these streams and their PTKs, or about these PTKs, fulfil."""
     wanted, named = sorted(streams), sorted(names)
     about_ptk = events.c.kind.like("ptk.%")
-    found: list[sa.ColumnElement[bool]] = []
+    conditions: list[sa.ColumnElement[bool]] = []
     if wanted:
         theirs = sa.select(ptks.c.name).where(ptks.c.stream.in_(wanted))
-        found.append(
+        conditions.append(
             sa.or_(
                 sa.and_(about_ptk, events.c.subject.in_(theirs)),
                 sa.and_(sa.not_(about_ptk), events.c.subject.in_(wanted)),
             )
         )
     if named:
-        found.append(sa.and_(about_ptk, events.c.subject.in_(named)))
-    return found
+        conditions.append(sa.and_(about_ptk, events.c.subject.in_(named)))
+    return conditions

@@ -148,8 +148,8 @@ class Charges:
         holders = sorted({(row.stream, row.who) for row in sums})
         for begin in range(0, len(holders), _ASKED // 2):
             here = sa.tuple_(spent.c.stream, spent.c.who).in_(holders[begin : begin + _ASKED // 2])
-            for found in self._session.all(sa.select(spent).where(here)):
-                old = SpentRow(**found)
+            for spent_row in self._session.all(sa.select(spent).where(here)):
+                old = SpentRow(**spent_row)
                 more = merged.get(_key(old))
                 charged, area = (more.charges, more.area) if more is not None else (0, 0)
                 merged[_key(old)] = replace(

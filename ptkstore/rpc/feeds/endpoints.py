@@ -137,7 +137,8 @@ def _fits(pattern: str, some: str, text: str) -> bool:
     one.
     """
     parts = (
-        some + "*" if one == "*" else some if one == "?" else re.escape(one) for one in pattern
+        some + "*" if character == "*" else some if character == "?" else re.escape(character)
+        for character in pattern
     )
     return re.fullmatch("".join(parts), text) is not None
 

@@ -30,15 +30,15 @@ class StateCache:
             if digest in self._held:
                 self._held.move_to_end(digest)
                 return self._held[digest]
-        found = self._read(digest)
+        state = self._read(digest)
         with self._lock:
-            if digest not in self._held and _size(found) <= self._most:
-                self._held[digest] = found
-                self._bytes += _size(found)
+            if digest not in self._held and _size(state) <= self._most:
+                self._held[digest] = state
+                self._bytes += _size(state)
                 while self._bytes > self._most:
                     self._bytes -= _size(self._held.popitem(last=False)[1])
-        return found
+        return state
 
 
-def _size(found: tuple[bytes, bytes]) -> int:
-    return len(found[0]) + len(found[1])
+def _size(state: tuple[bytes, bytes]) -> int:
+    return len(state[0]) + len(state[1])

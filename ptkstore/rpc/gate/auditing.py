@@ -97,7 +97,9 @@ class Auditor:
                 raise
             with self._lock:
                 if written != self._newest:
-                    self._waiting = chained(written, (Decision(*one[:-1]) for one in self._waiting))
+                    self._waiting = chained(
+                        written, (Decision(*link[:-1]) for link in self._waiting)
+                    )
                     self._newest = written
 
     def close(self) -> None:

@@ -319,8 +319,8 @@ def _subject(request: Any, permission: Permission) -> str:
     one.
     """
     field = permission.ptk or permission.stream
-    found = str(getattr(request, field)) if field else _name_in(getattr(request, "spec_json", ""))
-    return found if len(found) <= _MAX_SUBJECT and found.isprintable() else "(no name)"
+    subject = str(getattr(request, field)) if field else _name_in(getattr(request, "spec_json", ""))
+    return subject if len(subject) <= _MAX_SUBJECT and subject.isprintable() else "(no name)"
 
 
 def _name_in(spec_json: str) -> str:

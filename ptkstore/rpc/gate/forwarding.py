@@ -140,9 +140,9 @@ class Forwarder:
     def close(self) -> None:
         """Close the channel."""
         with self._lock:
-            found, self._channel = self._channel, None
-        if found is not None:
-            found[1].close()
+            channel, self._channel = self._channel, None
+        if channel is not None:
+            channel[1].close()
 
     def _relay(
         self, address: str, method: str, incoming: Iterator[bytes], context: Any
@@ -248,8 +248,8 @@ def _remaining(context: Any) -> float | None:
     """The seconds that the caller has left; None for a caller that waits for ever, which gRPC tells
     in various ways.
     """
-    found = context.time_remaining()
-    return found if found is not None and found < _FOR_EVER_SECONDS else None
+    seconds = context.time_remaining()
+    return seconds if seconds is not None and seconds < _FOR_EVER_SECONDS else None
 
 
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc, unused-ignore]
@@ -261,15 +261,15 @@ class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc, unused-ignore]
 
     def service(self, details: Any) -> Any:
         """The handler of one call."""
-        found, method = self._inner.service(details), details.method
-        if found is None or method not in FORWARDED:
-            return found
-        if found.stream_stream is not None:
+        handler, method = self._inner.service(details), details.method
+        if handler is None or method not in FORWARDED:
+            return handler
+        if handler.stream_stream is not None:
             return grpc.stream_stream_rpc_method_handler(
                 lambda incoming, context: self._forwarder.stream(
-                    method, found.stream_stream, incoming, context
+                    method, handler.stream_stream, incoming, context
                 )
             )
         return grpc.unary_unary_rpc_method_handler(
-            lambda data, context: self._forwarder.unary(method, found.unary_unary, data, context)
+            lambda data, context: self._forwarder.unary(method, handler.unary_unary, data, context)
         )

@@ -56,6 +56,11 @@ class Once:
         self._note = note
         self.kept: bytes | None = None
 
+    @property
+    def noted(self) -> bool:
+        """True when something was written down before the work was begun."""
+        return self._note is not None
+
     def keep(self, tx: Transaction, answer: Answer) -> Answer:
         """Write the answer in the transaction of the change; give back the answer."""
         if self._request is not None:
@@ -73,7 +78,7 @@ class Once:
             return body
         if self._note is None:
             assert self._metadata is not None
-            self._note = requests.note(self._metadata, self._request, body)
+            self._note = requests.note(self._metadata, self._request, body, now_ms=self._at_ms)
         noted: dict[str, Any] = self._note
         return noted
 
@@ -101,7 +106,7 @@ class Repeats:
         request, at_ms = Request(who, message.request_id, method, digest), self._now_ms()
         self._sweep(at_ms)
         with self._alone(who, request.id):
-            begun = requests.begin(self._metadata, request, now_ms=at_ms)
+            begun = requests.known(self._metadata, request)
             if begun.answer is not None:
                 return begun.answer
             once = Once(self._metadata, request, at_ms, begun.note)
@@ -114,15 +119,21 @@ class Repeats:
             except (InvalidInput, Refused):
                 # Nothing happened, and the next request may use the id; unless another server did
                 # it meanwhile.
-                others = requests.forget(self._metadata, request)
+                others = self._given_up(request, once)
                 if others is None:
                     raise
                 return others
             except _AnsweredBefore:
                 pass
-            others = requests.answer_of(self._metadata, request)
+            others = requests.known(self._metadata, request).answer
             assert others is not None
             return others
+
+    def _given_up(self, request: Request, once: Once) -> bytes | None:
+        """After a refusal: the answer that another server gave meanwhile, if one did."""
+        if once.noted:
+            return requests.forget(self._metadata, request)
+        return requests.known(self._metadata, request).answer
 
     def _sweep(self, now_ms: int) -> None:
         """Forget old answers, once in a while."""

@@ -170,7 +170,7 @@ class Callers:
         shown = (
             told.get(field, ()) for field in ("x509_common_name", "x509_subject_alternative_name")
         )
-        names = (one.decode("utf-8", "replace") for found in shown for one in found)
+        names = (value.decode("utf-8", "replace") for values in shown for value in values)
         return next((name for name in names if name in self._certificates), None)
 
     def _certified(self, context: Any) -> Caller | None:

@@ -214,10 +214,10 @@ class Places:
         return max(0.01, due - now)
 
 
-def too_many(found: str) -> LimitExceeded:
+def too_many(why: str) -> LimitExceeded:
     """What a caller hears for whom there is no place."""
     return LimitExceeded(
         "TOO_MANY_CALLS",
-        f"{found}, which is all there is room for: ask again later",
+        f"{why}, which is all there is room for: ask again later",
         retry_seconds=RETRY_SECONDS,
     )

@@ -51,12 +51,14 @@ def address_of(peer: str) -> str:
     if match is None:
         return peer
     try:
-        found = ipaddress.ip_address((match["six"] or match["four"]).partition("%")[0])
+        address = ipaddress.ip_address((match["six"] or match["four"]).partition("%")[0])
     except ValueError:
         return peer
-    if found.version == 4:
-        return str(found)
-    mapped = found.ipv4_mapped
+    if address.version == 4:
+        return str(address)
+    mapped = address.ipv4_mapped
     return (
-        str(mapped) if mapped is not None else str(ipaddress.ip_network((found, 64), strict=False))
+        str(mapped)
+        if mapped is not None
+        else str(ipaddress.ip_network((address, 64), strict=False))
     )

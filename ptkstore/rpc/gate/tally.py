@@ -43,12 +43,12 @@ class LogTally:
             if key not in self._counted and self._each[decision.who] >= MOST_EACH:
                 decision = replace(decision, subject=MANY)
                 key = _key(decision)
-            found = self._counted.get(key)
-            if found is None:
+            entry = self._counted.get(key)
+            if entry is None:
                 self._counted[key] = (self._clock(), 0, decision)
                 self._each[decision.who] += 1
                 return decision
-            self._counted[key] = (found[0], found[1] + 1, decision)
+            self._counted[key] = (entry[0], entry[1] + 1, decision)
             return None
 
     def over(self, *, all_of_them: bool = False) -> list[Decision]:

@@ -119,14 +119,14 @@ def _one(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
         table = pa.Table.from_batches(batches, schema)
         if not table.num_rows:
             return pa.RecordBatch.from_pylist([], schema=schema)
-        found = table.unify_dictionaries().combine_chunks().to_batches()
+        pieces = table.unify_dictionaries().combine_chunks().to_batches()
     except pa.ArrowException:
         raise InvalidInput("BATCH_INVALID", "the batches of a message must fit together") from None
-    if len(found) != 1:
+    if len(pieces) != 1:
         raise InvalidInput(
             "BATCH_TOO_LARGE", f"a batch may have {MAX_BATCH_BYTES} bytes: send it in pieces"
         )
-    return found[0]
+    return pieces[0]
 
 
 def _compressed(message: Any) -> bool:

@@ -88,10 +88,10 @@ class OperationService:
                 "VALUE_INVALID", f"canaries must be at most {MAX_CANARIES}, none of them empty"
             )
         texts = [canary.decode() if _is_text(canary) else canary for canary in request.canaries]
-        found = examine(self._parts, texts)
+        diagnosis = examine(self._parts, texts)
         findings = [
             operation_pb2.Finding(level=finding.level, what=finding.what, detail=finding.detail)
-            for finding in found
+            for finding in diagnosis
         ]
         return operation_pb2.RunDoctorResponse(findings=findings)
 

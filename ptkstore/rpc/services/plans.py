@@ -53,12 +53,12 @@ class PlanService:
     def what_if(self, request: plan_pb2.WhatIfRequest, _call: Call) -> plan_pb2.WhatIfResponse:
         """See the contract."""
         self._parts.specs.named(request.stream)
-        found = ask(self._parts, request.stream, _changes(request))
+        answer = ask(self._parts, request.stream, _changes(request))
         return plan_pb2.WhatIfResponse(
-            current=plan_message(found.current),
-            proposed=plan_message(found.proposed),
-            token=found.token,
-            unprofiled=found.unprofiled,
+            current=plan_message(answer.current),
+            proposed=plan_message(answer.proposed),
+            token=answer.token,
+            unprofiled=answer.unprofiled,
         )
 
     def approve_plan(

@@ -362,9 +362,9 @@ class PtkService:
 def _keeping(answer: Any, call: Call) -> Callable[[Transaction, Registration], None]:
     """Fill the answer to a registration or a change in its transaction, and keep it there."""
 
-    def within(tx: Transaction, found: Registration) -> None:
-        answer.registration.CopyFrom(registration_message(found))
-        answer.ptk.CopyFrom(_ptk_message(ptks.record(tx, found.name)))
+    def within(tx: Transaction, registration: Registration) -> None:
+        answer.registration.CopyFrom(registration_message(registration))
+        answer.ptk.CopyFrom(_ptk_message(ptks.record(tx, registration.name)))
         call.once.keep(tx, answer)
 
     return within

@@ -27,10 +27,10 @@ class Symbols:
             return self._pool.FindFileContainingSymbol(name)
         except KeyError:
             service, _, method = name.rpartition(".")
-            found = self._pool.FindServiceByName(service)
-            if method not in found.methods_by_name:
+            descriptor = self._pool.FindServiceByName(service)
+            if method not in descriptor.methods_by_name:
                 raise
-            return found.file
+            return descriptor.file
 
     def __getattr__(self, name: str) -> Any:
         """Everything else is the pool's."""

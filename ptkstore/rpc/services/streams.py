@@ -62,7 +62,7 @@ class StreamService:
             for stream_spec in seen
             if page.after is None or stream_spec.name > page.after
         ][: page.size + 1]
-        part, token = page.cut(stream_specs, lambda one: one.name)
+        part, token = page.cut(stream_specs, lambda spec: spec.name)
         return stream_pb2.ListStreamsResponse(
             streams=[self._message(stream_spec) for stream_spec in part], next_page_token=token
         )

@@ -233,9 +233,9 @@ def read_known(vault: Vault, tag_key: bytes) -> Known | None:
         raise lost(vault.stream, "the list of what was acknowledged") from None
     known, mac, at = Known(), b"", 0
     while (record := _record_at(data, at)) is not None:
-        body, found, at = record
+        body, stored_mac, at = record
         mac = _mac(key, mac, body)
-        if not hmac.compare_digest(mac, found):
+        if not hmac.compare_digest(mac, stored_mac):
             break
         known.add(json.loads(body))
     if not mac or known.sealed_before is None or len(data) % _AHEAD:
@@ -257,7 +257,9 @@ def _record(
 ) -> dict[str, Any]:
     body: dict[str, Any] = {}
     if extents:
-        body["extents"] = {name: [one.length, one.tail.hex()] for name, one in extents.items()}
+        body["extents"] = {
+            name: [extent.length, extent.tail.hex()] for name, extent in extents.items()
+        }
     if gone:
         body["gone"] = list(gone)
     if sealed_before is not None:

@@ -44,10 +44,10 @@ def bind_anew(store: Path, ledger: Ledger) -> None:
 def require_bound(store: Path, ledger: Ledger) -> None:
     """Refuse a ledger that the blocks of the store are not bound to."""
     try:
-        found = (store / _FILE).read_bytes()
+        identity = (store / _FILE).read_bytes()
     except FileNotFoundError:
-        found = b""
-    if not hmac.compare_digest(found, ledger.identity.encode()):
+        identity = b""
+    if not hmac.compare_digest(identity, ledger.identity.encode()):
         raise GrantRefused(
             "LEDGER_FOREIGN",
             f"the blocks in {store} are not charged in this ledger; nothing was used. Give the key "

@@ -81,8 +81,8 @@ class Encoding:
             for column, domain in zip(spec.columns, self._domains, strict=True)
         ]
         stored = [
-            pa.field(one.name, one.arrow if domain is None else _code_type(len(domain)))
-            for one, domain in zip(spec.columns, self._domains, strict=True)
+            pa.field(column.name, column.arrow if domain is None else _code_type(len(domain)))
+            for column, domain in zip(spec.columns, self._domains, strict=True)
         ]
         # The tag comes first and has no name, so that no column can be mistaken for it.
         self.stored_schema = pa.schema([pa.field("", pa.uint64()), *stored])
@@ -137,14 +137,14 @@ class Encoding:
         # checks of values.
         if self._right is not None and batch.schema.equals(self._right):
             return
-        found = [(field.name, _spelling(field.type)) for field in batch.schema]
-        if found != self._asked:
+        columns = [(field.name, _spelling(field.type)) for field in batch.schema]
+        if columns != self._asked:
             raise InvalidInput(
                 "SCHEMA_MISMATCH",
                 "the columns must be "
                 + ", ".join(f"{name}: {kind}" for name, kind in self._asked)
                 + "; got "
-                + ", ".join(f"{name!r:.40}: {kind:.40}" for name, kind in found[:100]),
+                + ", ".join(f"{name!r:.40}: {kind:.40}" for name, kind in columns[:100]),
             )
         self._right = batch.schema.remove_metadata()
 
@@ -188,8 +188,8 @@ class Encoding:
                 zero_copy_only=False
             )
         cut = [
-            None if one is None else one.encode()[:most].decode(errors="ignore")
-            for one in array.to_pylist()
+            None if text is None else text.encode()[:most].decode(errors="ignore")
+            for text in array.to_pylist()
         ]
         return pa.array(cut, array.type), None
 
@@ -314,19 +314,19 @@ def _places(
 
     ``first`` spares the search.
     """
-    found: NDArray[Any]
+    places: NDArray[Any]
     if first is None or not len(values):
-        found = pc.index_in(values, value_set=domain).fill_null(-1).to_numpy(zero_copy_only=False)
-        return found.astype(storage, copy=False)
+        places = pc.index_in(values, value_set=domain).fill_null(-1).to_numpy(zero_copy_only=False)
+        return places.astype(storage, copy=False)
     last = first + len(domain) - 1
-    found = (
+    integers: NDArray[Any] = (
         (values.fill_null(last) if values.null_count else values)
         .to_numpy()
         .astype(np.int64, copy=False)
     )
-    if not values.null_count and found.min() >= first and found.max() <= last:
-        return (found - first).astype(storage)
-    inside = (found >= first) & (found <= last)
+    if not values.null_count and integers.min() >= first and integers.max() <= last:
+        return (integers - first).astype(storage)
+    inside = (integers >= first) & (integers <= last)
     if values.null_count:
         inside &= values.is_valid().to_numpy(zero_copy_only=False)
-    return np.where(inside, found - first, -1).astype(storage)
+    return np.where(inside, integers - first, -1).astype(storage)

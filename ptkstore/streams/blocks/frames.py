@@ -180,5 +180,7 @@ def unlock(
 
 
 def _bound_to(stream: str, block: str, raw: bytes) -> bytes:
-    names = b"".join(struct.pack(">H", len(one)) + one for one in (stream.encode(), block.encode()))
+    names = b"".join(
+        struct.pack(">H", len(name)) + name for name in (stream.encode(), block.encode())
+    )
     return _PURPOSE + names + raw

@@ -163,11 +163,11 @@ class Vault:
         """
         named = {path.name.removesuffix(".key") for path in self.keys.glob("*.key")} - {"tags"}
         unusable = [
-            one
-            for one in {*named, *self.blocks()}
-            if not self.holds(one) or not self.path(one).exists()
+            block
+            for block in {*named, *self.blocks()}
+            if not self.holds(block) or not self.path(block).exists()
         ]
-        files = any(self.path(one).exists() for one in unusable)
+        files = any(self.path(block).exists() for block in unusable)
         if unusable:
             self.destroy(*unusable)
         return files

@@ -61,11 +61,11 @@ class Cohorts:
 
     def find(self, tags: Tags) -> Numbers:
         """The cohort of each tag, `NOBODY` where there is none; those that were staged count."""
-        found = self._known.find(tags)
-        unknown = found == NOBODY
+        numbers = self._known.find(tags)
+        unknown = numbers == NOBODY
         if self._joins and unknown.any():
-            found[unknown] = self._staged.find(tags[unknown])
-        return found
+            numbers[unknown] = self._staged.find(tags[unknown])
+        return numbers
 
     def stage(self, tags: Tags, numbers: Numbers) -> None:
         """Let users who are in no cohort yet join with the group, if it comes to be written."""

@@ -108,19 +108,19 @@ class MemberLog:
             body = self._path(end.number).read_bytes()
         except FileNotFoundError:
             raise self._damaged() from None
-        found: list[bytes] = []
+        records: list[bytes] = []
         at, chain = 0, _START
         while (record := self._record(body, end.number, at, chain)) is not None:
             entries, at, chain = record
-            found.append(entries)
+            records.append(entries)
             if at == end.length and chain != end.chain:
                 raise self._damaged()
         if at < end.length:
             raise self._damaged()
         self.is_ahead = at > end.length
         self._end = end._replace(length=at, chain=chain)
-        self._records = len(found)
-        both = np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2)
+        self._records = len(records)
+        both = np.frombuffer(b"".join(records), dtype="<u8").reshape(-1, 2)
         return Members(both[:, 0].astype(np.uint64), both[:, 1].astype(np.int64))
 
     def is_long_for(self, members: Members) -> bool:
@@ -161,9 +161,9 @@ class MemberLog:
         if not witness.exists():
             replace_durably(witness, os.urandom(2 * _PAGE))
         self.write(members)
-        for one in self._vault.files.glob(_LOGS):
-            if one != path:
-                one.unlink()
+        for log in self._vault.files.glob(_LOGS):
+            if log != path:
+                log.unlink()
 
     def forget(self) -> None:
         """Remove everything, readable or not: for a stream that has ended."""
@@ -227,19 +227,19 @@ class MemberLog:
             body = (self._vault.keys / _WITNESS).read_bytes()
         except FileNotFoundError:
             raise self._damaged() from None
-        found = []
+        ends = []
         for slot in (0, 1):
             sealed = body[slot * _PAGE : slot * _PAGE + _SLOT_BYTES]
             with suppress(InvalidTag, ValueError):
                 bound = _WITNESS.encode() + self._bound + bytes([slot])
-                found.append(
+                ends.append(
                     _End(
                         *_SLOT.unpack(self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound))
                     )
                 )
-        if not found:
+        if not ends:
             raise self._damaged()
-        return max(found)
+        return max(ends)
 
     def _path(self, number: int) -> Path:
         return self._vault.files / f"members-{number}.log"

@@ -30,9 +30,9 @@ def read_members_v1(folder: Path) -> Members:
     tags, numbers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     at = 0
     while (entry := _entry(body, at)) is not None:
-        found, number, at = entry
-        tags.append(found)
-        numbers.append(np.full(len(found), number, dtype=np.int64))
+        joined, number, at = entry
+        tags.append(joined)
+        numbers.append(np.full(len(joined), number, dtype=np.int64))
     if at < len(body) and (_is_whole(body, at) or _goes_on(body, at)):
         raise StreamDamaged(
             "STREAM_DAMAGED",

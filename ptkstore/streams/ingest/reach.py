@@ -25,9 +25,11 @@ from ptkstore.streams.tag_map import Numbers
 __all__ = ["blocks_of", "check_reach"]
 
 
-def check_reach(spans: Spans, found: Numbers | int, oldest_open: int, horizon_blocks: int) -> None:
-    """Refuse a batch whose records have the span numbers ``found`` if it reaches too far."""
-    last = found if isinstance(found, int) else int(found.max())
+def check_reach(
+    spans: Spans, numbers: Numbers | int, oldest_open: int, horizon_blocks: int
+) -> None:
+    """Refuse a batch whose records have these span numbers if it reaches too far."""
+    last = numbers if isinstance(numbers, int) else int(numbers.max())
     end = oldest_open + horizon_blocks
     if last >= end:
         raise Refused(
@@ -39,19 +41,19 @@ def check_reach(spans: Spans, found: Numbers | int, oldest_open: int, horizon_bl
             "upper bound",
             before=iso(end * spans.span_ms),
         )
-    if blocks_of(found, oldest_open) > MAX_BLOCKS:
+    if blocks_of(numbers, oldest_open) > MAX_BLOCKS:
         raise InvalidInput(
             "BATCH_TOO_WIDE",
             f"the event times of a batch may lie in {MAX_BLOCKS} blocks: send it in pieces",
         )
 
 
-def blocks_of(found: Numbers | int, oldest_open: int) -> int:
+def blocks_of(numbers: Numbers | int, oldest_open: int) -> int:
     """In how many blocks span numbers lie, where all that are late count as one; an upper bound
     where that is few enough.
     """
-    if isinstance(found, int):
+    if isinstance(numbers, int):
         return 1
-    first = max(int(found.min()), oldest_open - 1)
-    apart = int(found.max()) - first + 1
-    return apart if apart <= MAX_BLOCKS else len(np.unique(np.maximum(found, oldest_open - 1)))
+    first = max(int(numbers.min()), oldest_open - 1)
+    apart = int(numbers.max()) - first + 1
+    return apart if apart <= MAX_BLOCKS else len(np.unique(np.maximum(numbers, oldest_open - 1)))

@@ -85,7 +85,7 @@ class Router:
         by_time = np.unique(np.maximum(checked.spans, oldest_open)).tolist()
         begins = [
             self._spans.quarantine(oldest_open),
-            *(self._name(one, oldest_open) for one in by_time),
+            *(self._name(number, oldest_open) for number in by_time),
         ]
         return Split(parts, [*begins, *(name for name, _ in parts)], users)
 

@@ -419,7 +419,7 @@ class StreamWriter(Closing):
             self._acknowledged.let_go()
             self._load()
             # Reading is no proof: what was to be written must find room.
-            for name in [one for one in self._unproven if one in self._files]:
+            for name in [block for block in self._unproven if block in self._files]:
                 self._files[name].prove(self._unproven[name])
             self._unproven = {}
         except Exception as error:
@@ -525,7 +525,7 @@ class StreamWriter(Closing):
         path = self._vault.files / _SPEC_FILE
         if path.exists():
             before, now = self._read_spec(path).as_json(), self.spec.as_json()
-            changed = [one for one in _FIXED if before[one] != now[one]]
+            changed = [field for field in _FIXED if before[field] != now[field]]
             if changed:
                 raise InvalidInput(
                     "SPEC_CHANGED",

@@ -80,16 +80,16 @@ class _Caller:
     __slots__ = ("ended", "next", "order", "producers", "sessions", "set_aside")
 
     def __init__(self, body: dict[str, Any] | None = None) -> None:
-        found = body or {}
+        fields = body or {}
         self.producers = {
-            name: _Producer(**one) for name, one in found.get("producers", {}).items()
+            name: _Producer(**producer) for name, producer in fields.get("producers", {}).items()
         }
         self.sessions = {
-            session: Ranges(**one) for session, one in found.get("sessions", {}).items()
+            session: Ranges(**ranges) for session, ranges in fields.get("sessions", {}).items()
         }
         self.order = sorted((session_number(session), session) for session in self.sessions)
-        self.ended = int(found.get("ended", 0))
-        self.set_aside = self.next = int(found.get("set_aside", 1))
+        self.ended = int(fields.get("ended", 0))
+        self.set_aside = self.next = int(fields.get("set_aside", 1))
 
     def add(self, session: str) -> Ranges:
         """The numbers of a session, which is remembered from now on; the oldest one goes where
@@ -107,10 +107,10 @@ class _Caller:
 
     def as_json(self) -> dict[str, Any]:
         producers = {
-            name: one.ranges.as_json() | {"session": one.session}
-            for name, one in self.producers.items()
+            name: producer.ranges.as_json() | {"session": producer.session}
+            for name, producer in self.producers.items()
         }
-        sessions = {session: one.as_json() for session, one in self.sessions.items()}
+        sessions = {session: ranges.as_json() for session, ranges in self.sessions.items()}
         return {
             "producers": producers,
             "sessions": sessions,
@@ -124,10 +124,10 @@ class Accepted:
 
     def __init__(self, body: dict[str, Any] | None = None) -> None:
         """Empty, or what `as_json` gave, here or in a release that knew no callers."""
-        found = dict(body or {})
-        ours = found.pop(_OURS, {})
-        self._callers = {mark: _Caller(one) for mark, one in ours.get("callers", {}).items()}
-        self._unrecorded = {producer: _unrecorded(one) for producer, one in found.items()}
+        entries = dict(body or {})
+        ours = entries.pop(_OURS, {})
+        self._callers = {mark: _Caller(caller) for mark, caller in ours.get("callers", {}).items()}
+        self._unrecorded = {producer: _unrecorded(numbers) for producer, numbers in entries.items()}
 
     def judge(self, sender: Sender, seq: int) -> Verdict:
         """What there is to say of a batch."""
@@ -199,8 +199,8 @@ class Accepted:
 
     def as_json(self) -> dict[str, Any]:
         """For the file of the stream's progress."""
-        callers = {mark: one.as_json() for mark, one in self._callers.items()}
-        return {producer: one.as_json() for producer, one in self._unrecorded.items()} | {
+        callers = {mark: caller.as_json() for mark, caller in self._callers.items()}
+        return {producer: ranges.as_json() for producer, ranges in self._unrecorded.items()} | {
             _OURS: {"callers": callers}
         }
 

@@ -57,15 +57,17 @@ def recover(
     names = [block for block in vault.blocks() if spans.number(block) >= progress.sealed_before]
     files = {name: BlockFile(vault, name) for name in names}
     try:
-        found = {name: file.recover(promised.get(name)) for name, file in files.items()}
-        while _cut_incomplete(files, found, progress):
+        frames_by_block = {name: file.recover(promised.get(name)) for name, file in files.items()}
+        while _cut_incomplete(files, frames_by_block, progress):
             pass
     except BaseException:
         # It is tried again: what is left open here would be lost each time.
         for file in files.values():
             file.close()
         raise
-    batches = {_batch(frame) for frames in found.values() for frame in frames if _is_data(frame)}
+    batches = {
+        _batch(frame) for frames in frames_by_block.values() for frame in frames if _is_data(frame)
+    }
     progress.accepted.update((Sender.of_text(text), seq) for text, seq in batches)
     _begin(vault, progress, acknowledged, files)
     return Recovered(files, dropped or any(file.was_cut for file in files.values()))
@@ -114,21 +116,21 @@ def _begin(
 
 
 def _cut_incomplete(
-    files: dict[str, BlockFile], found: dict[str, list[PlacedFrame]], progress: Progress
+    files: dict[str, BlockFile], frames_by_block: dict[str, list[PlacedFrame]], progress: Progress
 ) -> bool:
     """Cut every file at its first frame of an incomplete batch; true when something was cut: look
     again.
     """
     parts: dict[Batch, set[int]] = defaultdict(set)
-    for frames in found.values():
+    for frames in frames_by_block.values():
         for placed_frame in frames:
             parts[_batch(placed_frame)].add(placed_frame.frame.header.part)
     cut = False
-    for name, frames in found.items():
+    for name, frames in frames_by_block.items():
         for place, placed_frame in enumerate(frames):
             if _is_data(placed_frame) and not _is_whole(placed_frame, parts, progress):
-                found[name] = frames[:place]
-                files[name].cut(found[name])
+                frames_by_block[name] = frames[:place]
+                files[name].cut(frames_by_block[name])
                 cut = True
                 break
     return cut

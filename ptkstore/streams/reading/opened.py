@@ -99,8 +99,8 @@ def spend_and_open(
     """Spend all grants in one durable step, or none where one is refused; what they open
     together.
     """
-    found = StreamReader(store, spec).spend(grants, ledger)
-    joined = tuple((block, _joined(ranges)) for block, ranges in found.items())
+    slices = StreamReader(store, spec).spend(grants, ledger)
+    joined = tuple((block, _joined(ranges)) for block, ranges in slices.items())
     opened = DirectoryOpener(str(store), spec.as_json(), joined)
     return opened._replace(mac=_mac(opened))
 

@@ -38,7 +38,7 @@ def rides() -> pa.Table:
     speed = np.clip(random.normal(42 - 22 * rush, 6), 3, 79)
     zones = np.array(list(FARES))
     zone = random.choice(zones, count, p=[0.1, 0.35, 0.1, 0.15, 0.15, 0.15])
-    fare = np.clip(random.normal([FARES[one] for one in zone.tolist()], 4), 3, 99)
+    fare = np.clip(random.normal([FARES[name] for name in zone.tolist()], 4), 3, 99)
     start = np.datetime64(FIRST_DAY, "ms")
     return pa.table(
         {

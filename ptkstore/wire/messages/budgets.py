@@ -19,25 +19,25 @@ __all__ = [
 ]
 
 
-def budget_message(one: views.BudgetSummary) -> budget_pb2.Budget:
+def budget_message(budget: views.BudgetSummary) -> budget_pb2.Budget:
     """A budget without its blocks."""
-    held = one.exposure
+    held = budget.exposure
     return budget_pb2.Budget(
-        stream=one.stream,
-        unit=one.unit,
-        epsilon=one.epsilon,
-        delta=one.delta,
-        composition=one.composition,
+        stream=budget.stream,
+        unit=budget.unit,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        composition=budget.composition,
         exposure=budget_pb2.Exposure(
             oldest=moment(held.oldest_ms),
             newest=moment(held.newest_ms),
             blocks=held.blocks,
             dp_records=held.dp_records,
         ),
-        blocks_alive=one.blocks_alive,
-        blocks_retired=one.blocks_retired,
-        least_left=one.least_left,
-        most_left=one.most_left,
+        blocks_alive=budget.blocks_alive,
+        blocks_retired=budget.blocks_retired,
+        least_left=budget.least_left,
+        most_left=budget.most_left,
     )
 
 
@@ -98,19 +98,19 @@ def charge_line(message: budget_pb2.Charge) -> views.ChargeLine:
     return views.ChargeLine(message.number, message.kind, message.key, entry)
 
 
-def ledger_map_message(one: views.LedgerMap) -> budget_pb2.GetLedgerMapResponse:
+def ledger_map_message(book: views.LedgerMap) -> budget_pb2.GetLedgerMapResponse:
     """The ledger as a map."""
     return budget_pb2.GetLedgerMapResponse(
-        stream=one.stream,
-        begin=one.begin,
-        count=one.count,
-        blocks=one.blocks,
-        columns=[budget_pb2.LedgerColumn(**column.as_json()) for column in one.columns],
-        spenders=[budget_pb2.Spender(**spender.as_json()) for spender in one.spenders],
-        entries=one.entries,
-        oldest_entry=one.oldest_entry,
-        purposes=[budget_pb2.Spender(**purpose.as_json()) for purpose in one.purposes],
-        holders=one.holders,
+        stream=book.stream,
+        begin=book.begin,
+        count=book.count,
+        blocks=book.blocks,
+        columns=[budget_pb2.LedgerColumn(**column.as_json()) for column in book.columns],
+        spenders=[budget_pb2.Spender(**spender.as_json()) for spender in book.spenders],
+        entries=book.entries,
+        oldest_entry=book.oldest_entry,
+        purposes=[budget_pb2.Spender(**purpose.as_json()) for purpose in book.purposes],
+        holders=book.holders,
     )
 
 
