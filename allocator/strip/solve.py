@@ -140,8 +140,8 @@ def _better(
     if len(table) > _SOME:
         return _by_heights(table, best, bound, gap, effort)
     if len(table) > _FEW:
-        part = effort.part(0.3 * effort_for(len(table)))
-        best, bound = _by_heights(table, best, bound, gap, part)
+        share = effort.part(0.3 * effort_for(len(table)))
+        best, bound = _by_heights(table, best, bound, gap, share)
         if best.packed.total <= bound * (1 + gap) or effort.over:
             return best, bound
     if is_small(table, best.packed.total):
@@ -231,9 +231,9 @@ def _by_heights(
         if not allowed.any(axis=1).all():
             return best, best.packed.total
         priced = heights.relax(allowed, enough=best.packed.total, effort=effort)
-        if effort.over and effort.whole_over:
-            break
         bound = max(bound, min(int(np.ceil(priced.bound - 1e-6)), best.packed.total))
+        if effort.whole_over:
+            break
         worth = np.where(allowed, table.samples * priced.prices, np.inf)
         improved = False
         for choice in (worth.argmin(axis=1), np.where(allowed, priced.shares, -1.0).argmax(axis=1)):
