@@ -66,6 +66,11 @@ class Effort:
         return {"time_limit": max(0.05, self._deadline - self._clock())}
 
     @property
+    def whole_over(self) -> bool:
+        """True when there is nothing left to spend for the whole that this is a part of."""
+        return self.over if self._whole is None else self._whole.whole_over
+
+    @property
     def over(self) -> bool:
         """True when there is nothing left to spend."""
         if self.spent >= self.limit:

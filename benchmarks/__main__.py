@@ -1,5 +1,5 @@
 """Run benchmarks: ``python -m benchmarks`` for all, ``python -m benchmarks NAME [--json] [--data
-PATH]`` for one.
+PATH] [--sample]`` for one.
 
 ``--data`` (or SAGE_DATA) names a folder of real data sets for the benchmarks that can use one;
 without it they use synthetic data alone. Exit status 1 when a bar does not hold.
@@ -50,6 +50,11 @@ def main() -> int:
         metavar="PATH",
         help="a folder of real data sets, for the benchmarks that can use one (default: SAGE_DATA)",
     )
+    parser.add_argument(
+        "--sample",
+        action="store_true",
+        help="fewer seeds, for the benchmarks that can do with them",
+    )
     arguments = parser.parse_args()
     chosen = [arguments.name] if arguments.name else names()
     if arguments.data is not None and not arguments.data.is_dir():
@@ -57,7 +62,7 @@ def main() -> int:
     reports = {}
     for name in chosen:
         start = time.perf_counter()
-        report = _run(name, arguments.data)
+        report = _run(name, arguments.data, sample=arguments.sample)
         report.figures["seconds"] = round(time.perf_counter() - start, 1)
         reports[name] = report
         if not arguments.json:
@@ -76,10 +81,12 @@ def main() -> int:
     return 0 if all(bar.holds for report in reports.values() for bar in report.bars) else 1
 
 
-def _run(name: str, data: Path | None) -> Report:
-    """Run one benchmark; it gets the data folder if it has a parameter for it."""
+def _run(name: str, data: Path | None, *, sample: bool = False) -> Report:
+    """Run one benchmark; it gets the data folder and ``sample`` if it has parameters for them."""
     run = importlib.import_module(f"benchmarks.{name}").run
-    more = {"data": data} if "data" in inspect.signature(run).parameters else {}
+    wanted = inspect.signature(run).parameters
+    offered: dict[str, object] = {"data": data, "sample": sample}
+    more = {key: value for key, value in offered.items() if key in wanted}
     report: Report = run(lambda text: print(f"  {text}", file=sys.stderr, flush=True), **more)
     return report
 

@@ -49,9 +49,10 @@ _LOOK = 1e8
 _MANY = 1000
 _LOOK_GAP = 0.01
 _LOOK_PACKINGS = 15
-# A strip plan that is not proven is held against a quick shelf plan; beyond so many PTKs it never
-# is longer.
-_COMPARED = 80
+# Up to so many PTKs a proof is worth the work.
+_PROVEN = 30
+# Of what a problem deserves, for the shelf plan that a strip plan begins with.
+_SHELF = 0.15
 
 
 def solve(
@@ -65,10 +66,13 @@ def solve(
     show: Callable[[int], str] = str,
     remedy: bool = True,
     effort: Effort | None = None,
+    gap: float | None = None,
 ) -> Plan:
     """The best plan found, with its certificate.
 
-    ``time_limit_seconds`` shortens the work; None: as much as the size of the problem deserves.
+    ``time_limit_seconds`` is for looking until the gap is closed; None: as much as the size of the
+    problem deserves. ``gap`` of a strip plan is good enough; None: none for up to 30 PTKs, a
+    ten-thousandth for more.
     ``clock`` tells seconds. ``solver`` is asked by fig4 alone. ``show`` prints amounts in
     explanations. Without ``remedy`` nobody looks for the changes that would help where there is no
     plan, which takes longer than to find that there is none. ``effort`` holds for all of it, beside
@@ -96,7 +100,7 @@ def solve(
             problem, solver=solver, time_limit_seconds=limit or _FIG4_SECONDS, clock=clock
         )
     else:
-        plan = _ours(problem, method, limit, current, clock, effort)
+        plan = _ours(problem, method, limit, current, clock, effort, gap)
     if plan.total_samples is None and remedy:
         plan = explained(problem, plan, method=method, show=show, effort=effort)
     wrong = faults(problem, plan)
@@ -111,17 +115,26 @@ def _ours(
     current: Plan | None,
     clock: Clock | None,
     whole: Effort | None,
+    gap: float | None,
 ) -> Plan:
     size = len(problem.ptks)
-    effort = Effort(
-        strip_effort_for(size) if method == "strip" else effort_for(size),
-        clock=clock,
-        seconds=limit,
-    )
+    deserved = strip_effort_for(size) if method == "strip" else effort_for(size)
+    # Who has a limit wants it used; who shares it among many solves wants what each deserves.
+    steps = math.inf if limit is not None and whole is None else deserved
+    effort = Effort(steps, clock=clock, seconds=limit)
     if whole is not None:
         effort = whole.part(effort.limit)
     start = None if current is None else kept(problem, current, method)
-    plan = (solve_strip if method == "strip" else solve_shelf)(problem, effort=effort, start=start)
+    if method == "strip":
+        plan = solve_strip(
+            problem,
+            effort=effort,
+            start=start,
+            gap=gap if gap is not None else 0.0 if size <= _PROVEN else GAP,
+            other=lambda: solve_shelf(problem, effort=effort.part(_SHELF * deserved)),
+        )
+    else:
+        plan = solve_shelf(problem, effort=effort, start=start)
     single = solve_single(problem, states=1)
     if plan.total_samples is None:
         # One partition is a plan of any form.
@@ -131,8 +144,6 @@ def _ours(
     others = [plan]
     if single.total_samples is not None and single.total_samples <= plan.total_samples:
         others.append(solve_single(problem))
-    if method == "strip" and plan.status != "OPTIMAL" and size <= _COMPARED:
-        others.append(solve_shelf(problem, effort=effort.part(0.25 * effort.limit)))
     if start is not None:
         others.append(start)
     best = min(

@@ -17,14 +17,21 @@ from numpy.typing import NDArray
 
 from allocator.effort import Effort
 from allocator.strip.configurations import Configurations, StripRelaxation
-from allocator.strip.knapsack import CELLS
 from allocator.strip.packing import Packed, pack
-from allocator.table import Ints, OptionTable
+from allocator.strip.rounding import in_records
+from allocator.table import Floats, Ints, OptionTable
 
-__all__ = ["PackedOptions", "Search", "joined", "search", "shortest"]
+__all__ = ["PackedOptions", "Search", "shortest"]
 
 # From so many PTKs on; tries begin 2^-10 above the bound.
 _MANY = 1000
+# A bound this much above a whole number is beyond it.
+_MORE = 2e-6
+# A relaxation is looked at after so many rounds, then half as many more, and so on: at its plan in
+# parts, for whole ones.
+_ROUNDS = 10
+# Beyond so many PTKs the options of a plan are not solved for to the end.
+_SHORT = 80
 _NEAR = 10
 
 
@@ -34,15 +41,6 @@ class PackedOptions:
 
     choice: Ints
     packed: Packed
-
-
-def search(
-    table: OptionTable, best: PackedOptions, bound: int, *, gap: float, effort: Effort
-) -> tuple[PackedOptions, int]:
-    """A better plan if there is one, and the best bound known: until they meet within ``gap`` or
-    nothing is left to spend.
-    """
-    return Search(table, best, bound, gap=gap).run(effort)
 
 
 class Search:
@@ -56,70 +54,118 @@ class Search:
         *,
         gap: float,
         below: int | None = None,
-        cells: int = CELLS,
     ) -> None:
         """With ``below`` any plan of fewer records is good enough and no other is of use: the
-        search ends with the first, or with a bound of at least ``below``. ``cells``: see
-        `allocator.strip.knapsack`.
+        search ends with the first, or with a bound of at least ``below``.
         """
         self.table, self.best, self.bound = table, best, bound
         self._gap, self._below = gap, below
         self._cut = best.packed.total if below is None else min(below, best.packed.total)
-        self._configurations = Configurations(table, cells=cells)
-        for column in _columns(best):
-            self._configurations.add(column)
+        self.configurations = Configurations(table)
+        self._add(best)
         self._open: list[tuple[float, int, NDArray[np.bool_]]] = [
             (float(bound), 0, table.allowed(self._cut - 1))
         ]
+        self._next: tuple[float, int, NDArray[np.bool_]] | None = None
         self._made, self._tried, self._settled = 0, set[bytes](), 1 << 62
 
     def run(self, effort: Effort) -> tuple[PackedOptions, int]:
         """The best plan and the best bound that are known when the search ends or nothing is left
         to spend.
         """
-        while self._open and not (self._below is not None and self.best.packed.total < self._below):
-            lowest = max(self.bound, min(self._settled, int(np.ceil(self._open[0][0] - 1e-6))))
+        while not (self._below is not None and self.best.packed.total < self._below):
+            lowest = self._lowest()
             if self._cut <= lowest * (1 + self._gap) or effort.over:
                 return self.best, min(lowest, self._cut)
-            self._visit(*heapq.heappop(self._open), effort)
-        lowest = min((int(np.ceil(one[0] - 1e-6)) for one in self._open[:1]), default=self._cut)
-        return self.best, max(self.bound, min(self._settled, lowest, self._cut))
+            node, self._next = self._next, None
+            self._visit(*(heapq.heappop(self._open) if node is None else node), effort)
+        return self.best, self._lowest()
+
+    def offer(self, better: PackedOptions) -> None:
+        """Take note of a plan that was found elsewhere."""
+        if better.packed.total < self.best.packed.total:
+            self.best = better
+            self._cut = min(self._cut, better.packed.total)
+            self._add(better)
+
+    def _add(self, found: PackedOptions) -> None:
+        for column in _columns(found):
+            self.configurations.add(column)
+
+    @property
+    def done(self) -> bool:
+        """True when there is nothing left to look at."""
+        return self._next is None and not self._open
+
+    def _lowest(self) -> int:
+        """No plan holds fewer records, or none of use does."""
+        waiting = [*self._open[:1], *([self._next] if self._next is not None else [])]
+        lowest = min((int(np.ceil(one[0] - 1e-6)) for one in waiting), default=self._cut)
+        return max(self.bound, min(self._settled, lowest, self._cut))
 
     def _visit(self, known: float, number: int, allowed: NDArray[np.bool_], effort: Effort) -> None:
-        table, configurations = self.table, self._configurations
+        table, configurations = self.table, self.configurations
         allowed = allowed & (table.samples <= self._cut - 1)
         if not allowed.any(axis=1).all():
             return
-        relaxed = configurations.relax(allowed, enough=self._cut, effort=effort)
-        own = max(known, relaxed.bound)
-        if np.ceil(own - 1e-6) >= self._cut:
-            return
-        if self._below is not None and effort.over:
-            # Not done with this one: its configurations are kept for the next time.
-            heapq.heappush(self._open, (own, number, allowed))
-            return
-        self.best = _rounded(
-            table, configurations, allowed, relaxed, self.best, self._tried, effort, self._cut
-        )
-        self._cut = min(self._cut, self.best.packed.total)
+        relaxed: StripRelaxation | None = None
+        rounds = _ROUNDS
+        while relaxed is None or not relaxed.done:
+            relaxed = configurations.relax(
+                allowed,
+                enough=self._cut - 1 + _MORE,
+                effort=effort,
+                rounds=rounds,
+                start=None if relaxed is None else relaxed.prices,
+            )
+            known, rounds = max(known, relaxed.bound), rounds + rounds // 2
+            if np.ceil(known - 1e-6) >= self._cut:
+                return
+            if effort.over:
+                # Not done with this one: its configurations are kept for the next time. A plan from
+                # a half-solved program would be luck, which more work might not have.
+                heapq.heappush(self._open, (known, number, allowed))
+                return
+            self.best = _rounded(
+                table, configurations, allowed, relaxed, self.best, self._tried, effort, self._cut
+            )
+            self._cut = min(self._cut, self.best.packed.total)
+        own = known
         probed = configurations.probe(allowed, relaxed, effort)
         allowed = allowed & (np.ceil(probed - 1e-6) < self._cut)
         if not allowed.any(axis=1).all():
             return
-        split = _split(relaxed, allowed)
+        split = _split(relaxed, allowed, probed)
         if split is None:
             # Every PTK has one option: the relaxation is the plan, up to whole records, which this
             # search does not settle.
             self._settled = min(self._settled, int(np.ceil(own - 1e-6)))
             return
-        ptk, place = split
-        for lower in (True, False):
+        self._branch(own, allowed, relaxed, probed, *split)
+
+    def _branch(
+        self,
+        own: float,
+        allowed: NDArray[np.bool_],
+        relaxed: StripRelaxation,
+        probed: Floats,
+        ptk: int,
+        place: int,
+    ) -> None:
+        """Two new nodes; the one with more of the fractional plan in it is next, so that the search
+        goes down to whole plans before it comes back for the lowest bound.
+        """
+        shares = relaxed.shares[ptk] * allowed[ptk]
+        lower = bool(shares[: place + 1].sum() * 2 >= shares.sum())
+        for side in (lower, not lower):
             child = allowed.copy()
-            child[ptk] &= (np.arange(table.width) <= place) == lower
+            child[ptk] &= (np.arange(self.table.width) <= place) == side
             self._made += 1
-            heapq.heappush(
-                self._open, (max(own, float(probed[ptk][child[ptk]].min())), self._made, child)
-            )
+            node = (max(own, float(probed[ptk][child[ptk]].min())), self._made, child)
+            if side == lower:
+                self._next = node
+            else:
+                heapq.heappush(self._open, node)
 
 
 def shortest(
@@ -151,30 +197,6 @@ def shortest(
     return found
 
 
-def joined(table: OptionTable, choice: Ints, relaxed: StripRelaxation) -> Packed:
-    """Whole records for a fractional plan with one option per PTK: what rounding down leaves is
-    packed at the end.
-    """
-    rows = np.arange(len(table))
-    samples, demands = table.samples[rows, choice], table.demands[rows, choice]
-    widths = np.floor(relaxed.widths + 1e-6).astype(np.int64)
-    members = relaxed.columns >= 0
-    left = np.maximum(samples - widths @ members, 0)
-    if left.any():
-        length = max(
-            int(left.max()), -(-int(sum(map(int, left * 1.0 * demands / table.capacity))) // 1)
-        )
-        rest = None
-        while rest is None:
-            rest = pack(length, left[left > 0], demands[left > 0], table.capacity)
-            length += max(1, length // 8)
-        wide = np.zeros((len(rest.widths), len(table)), dtype=bool)
-        wide[:, left > 0] = rest.members
-        widths, members = np.concatenate([widths, rest.widths]), np.concatenate([members, wide])
-    kept = widths > 0
-    return Packed(widths[kept], members[kept])
-
-
 def _rounded(
     table: OptionTable,
     configurations: Configurations,
@@ -188,6 +210,14 @@ def _rounded(
     """The best, or one of fewer than ``cut`` records."""
     choice = np.where(allowed, relaxed.shares, -1.0).argmax(axis=1)
     key = choice.tobytes()
+    if (allowed.sum(axis=1) == 1).all():
+        # The relaxation is of these options alone already.
+        if relaxed.value < cut and key + bytes([relaxed.done]) not in tried:
+            tried.add(key + bytes([relaxed.done]) if relaxed.done else key)
+            packed = in_records(table, choice, configurations, relaxed, effort)
+            if packed is not None and packed.total < cut and not effort.over:
+                best = PackedOptions(choice, packed)
+        return best
     if key in tried:
         return best
     tried.add(key)
@@ -196,30 +226,44 @@ def _rounded(
         best, cut = PackedOptions(choice, packed), packed.total
     only = np.zeros_like(allowed)
     only[np.arange(len(table)), choice] = True
-    fixed = configurations.relax(only, enough=cut, effort=effort)
-    if fixed.value < cut - 1:
-        packed = joined(table, choice, fixed)
-        if packed.total < cut:
+    # With many PTKs the first rounds say most, and what they leave is a plan in parts as well.
+    rounds = 400 if len(table) <= _SHORT else _ROUNDS
+    fixed = configurations.relax(only, enough=cut - 1 + _MORE, effort=effort, rounds=rounds)
+    if fixed.value < cut and np.ceil(fixed.bound - 1e-6) < cut and not effort.over:
+        packed = in_records(table, choice, configurations, fixed, effort)
+        if packed is not None and packed.total < cut:
             best = PackedOptions(choice, packed)
     return best
 
 
-def _split(relaxed: StripRelaxation, allowed: NDArray[np.bool_]) -> tuple[int, int] | None:
+def _split(
+    relaxed: StripRelaxation, allowed: NDArray[np.bool_], probed: Floats
+) -> tuple[int, int] | None:
     """The PTK to split and the last of its cheaper options; None when no PTK has two options
     left.
+
+    The PTK for which both sides are known to be longest, counted by what probing says; where that
+    says nothing, the one whose shares are most divided, weighed by what it fills.
     """
     several = allowed.sum(axis=1) > 1
     if not several.any():
         return None
     shares = np.where(allowed, relaxed.shares, 0.0)
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
-    divided = np.where(several, 1 - shares.max(axis=1), -1.0)
-    ptk = int(divided.argmax())
-    places = np.flatnonzero(allowed[ptk])
-    passed = np.cumsum(shares[ptk, places])
-    # As even as possible, with something on both sides.
-    cut = int(np.abs(passed[:-1] - 0.5).argmin())
-    return ptk, int(places[cut])
+    best, found = (-1.0, -1.0), (0, 0)
+    for ptk in np.flatnonzero(several):
+        places = np.flatnonzero(allowed[ptk])
+        passed = np.cumsum(shares[ptk, places])
+        # As even as possible, with something on both sides.
+        cut = int(np.abs(passed[:-1] - 0.5).argmin())
+        rise = min(
+            float(probed[ptk, places[: cut + 1]].min()), float(probed[ptk, places[cut + 1 :]].min())
+        )
+        divided = float(1 - shares[ptk].max()) * float(relaxed.prices[ptk] * relaxed.least[ptk])
+        score = (rise - relaxed.bound, divided)
+        if score > best:
+            best, found = score, (int(ptk), int(places[cut]))
+    return found
 
 
 def _columns(found: PackedOptions) -> list[Ints]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
-from allocator.strip.knapsack import CELLS, Knapsack
+from allocator.strip.sets import STATES, Sets
 from allocator.table import Floats, Ints, OptionTable
 
 __all__ = ["Configurations", "StripRelaxation"]
@@ -33,9 +33,14 @@ _CONVERGED = 1e-6
 _SMOOTHING = 0.7
 # Configurations remembered for each PTK before the idle half is dropped.
 _KEPT = 8
-# Members of the best configuration that are left out in turn, for more of its kind, where there are
-# many PTKs.
-_VARIED = 5
+# Disjoint sets looked for in every round; of each a few variants, quickly.
+_DISJOINT = 6
+_SOME_SETS = 4
+_SOME_STATES = 200
+# Units in which probes count demands.
+_FINE = 8192
+# Partial sets kept at a time where fewer leave the bound open.
+_MOST_STATES = 64 * STATES
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class StripRelaxation:
     widths: Floats  # of the configurations with records in them
     columns: Ints  # those configurations: by PTK the place of the option, or -1
     prices: Floats  # feasible ones, by PTK, that give the bound; in units of its fewest samples
+    least: Floats  # those fewest samples
+    done: bool  # False when rounds or work ran out
 
 
 class Configurations:
@@ -59,14 +66,15 @@ class Configurations:
     They serve every restriction of the options.
     """
 
-    def __init__(self, table: OptionTable, *, cells: int = CELLS) -> None:
-        """Start without any; ``cells`` is how finely demands are counted
-        (`allocator.strip.knapsack`).
-        """
+    def __init__(self, table: OptionTable) -> None:
+        """Start without any."""
         self.table = table
-        self.knapsack = Knapsack(table, cells=cells)
+        self.sets = Sets(table)
+        self._fine = Sets(table, units=_FINE)
         self._least = table.samples.min(axis=1).astype(np.float64)
         self._ratios = self._least[:, None] / table.samples
+        # In records of full capacity.
+        self._areas = table.samples * (table.demands / max(1, table.capacity))
         self._columns: list[Ints] = []
         self._known: set[bytes] = set()
 
@@ -80,44 +88,68 @@ class Configurations:
         return True
 
     def relax(
-        self, allowed: NDArray[np.bool_], *, enough: float, effort: Effort, rounds: int = 400
+        self,
+        allowed: NDArray[np.bool_],
+        *,
+        enough: float,
+        effort: Effort,
+        rounds: int = 400,
+        start: Floats | None = None,
     ) -> StripRelaxation:
         """Solve with these options (each PTK has one at least).
 
-        Stops when the bound reaches ``enough``.
+        Stops when the bound reaches ``enough``, or after so many ``rounds``; ``start`` are the
+        prices of a relaxation to go on from.
         """
-        ratios = np.where(allowed, self._ratios, 0.0)
+        ratios, states = np.where(allowed, self._ratios, 0.0), STATES
         # A PTK by itself is a configuration too: a price is at most the fewest samples that it may
         # have.
         own = (
             np.where(allowed, self.table.samples, np.iinfo(np.int64).max).min(axis=1) / self._least
         )
-        bound, best_prices = 0.0, own / len(own)
+        # Areas are feasible prices, and often nearly the best.
+        areas = np.where(allowed, self._areas, np.inf).min(axis=1)
+        best_prices, done = np.minimum(areas / self._least, own) if start is None else start, True
+        bound = float((best_prices * self._least).sum()) * (1 - _SAFE)
         while True:
             prices, widths, alone = self._master(ratios, own, effort)
             value = float((prices * self._least).sum())
             rounds -= 1
-            if value <= bound * (1 + _CONVERGED) or bound >= enough or rounds < 0 or effort.over:
+            if value <= bound * (1 + _CONVERGED) or bound >= enough:
+                break
+            if rounds < 0 or effort.over:
+                done = False
                 break
             found = False
             for at in (_SMOOTHING * best_prices + (1 - _SMOOTHING) * prices, prices):
-                worth = at[:, None] * ratios
-                found |= self._price(worth, prices[:, None] * ratios, effort)
-                effort.spend(self.knapsack.cells)
-                most = max(self.knapsack.bound(worth), 1e-300)
-                certified = float((at * self._least).sum()) / most * (1 - _SAFE)
+                worthy = self.sets.best(at[:, None] * ratios, 1.0, effort, states=states)
+                certified = float((at * self._least).sum()) / worthy.most * (1 - _SAFE)
                 if certified > bound:
-                    bound, best_prices = certified, at / most
+                    bound, best_prices = certified, at / worthy.most
+                for column in worthy.sets:
+                    found |= self._cuts(column, prices[:, None] * ratios)
                 if found:
+                    self._others(
+                        worthy.sets[0], at[:, None] * ratios, prices[:, None] * ratios, effort
+                    )
                     break
             if not found:
-                break
+                if states >= _MOST_STATES or worthy.sets or worthy.most <= 1 + _CONVERGED:
+                    break
+                # Nothing cuts, and too many partial sets were left out to say that nothing does.
+                states *= 4
         used, lengths = self._used(widths, alone, allowed)
         shares = np.zeros(self.table.samples.shape)
         for column, width in zip(used, lengths, strict=True):
             inside = np.flatnonzero(column >= 0)
             shares[inside, column[inside]] += width / self.table.samples[inside, column[inside]]
-        return StripRelaxation(bound, value, shares, lengths, used, best_prices)
+        return StripRelaxation(bound, value, shares, lengths, used, best_prices, self._least, done)
+
+    def serving(self, choice: Ints) -> NDArray[np.bool_]:
+        """Whom the known configurations serve when every PTK takes this option; those that another
+        one contains may be among them.
+        """
+        return np.unique(np.array(self._columns, dtype=np.int64) == choice, axis=0)
 
     def probe(self, allowed: NDArray[np.bool_], relaxed: StripRelaxation, effort: Effort) -> Floats:
         """For each option a bound on the plans that use it.
@@ -127,37 +159,29 @@ class Configurations:
         """
         worth = np.where(allowed, self._ratios, 0.0) * relaxed.prices[:, None]
         found = np.where(allowed, relaxed.bound, np.inf)
-        for i in np.flatnonzero(allowed.sum(axis=1) > 1):
-            if effort.over:
-                # For the others the bound of all plans is theirs too.
-                break
-            effort.spend(self.knapsack.cells)
-            price = np.maximum(0.0, 1 - self.knapsack.rooms(worth, int(i))) * self.table.samples[i]
-            held = relaxed.bound - float(relaxed.prices[i] * self._least[i]) + price
-            found[i] = np.where(allowed[i], np.maximum(relaxed.bound, held * (1 - _SAFE)), np.inf)
+        several = np.flatnonzero(allowed.sum(axis=1) > 1)
+        if not len(several) or effort.over:
+            return found
+        room = np.maximum(0.0, 1 - self._fine.rooms(worth, several, effort))
+        own = relaxed.prices[several] * self._least[several]
+        held = relaxed.bound - own[:, None] + room * self.table.samples[several]
+        # Prices and rooms are sums of a few numbers of the size of 1.
+        held -= _SAFE * (relaxed.bound + self.table.samples[several])
+        found[several] = np.where(allowed[several], np.maximum(relaxed.bound, held), np.inf)
         return found
 
-    def _price(self, worth: Floats, violated_at: Floats, effort: Effort) -> bool:
-        """Add the configuration of most worth, some that do without one of its dearest members, and
-        disjoint ones.
-
-        True when one of them cuts the prices off.
-        """
-        first = self._best(worth, effort)
-        inside = np.flatnonzero(first >= 0)
-        if not len(inside):
-            return False
-        price = self._cuts(first, violated_at)
-        dearest = inside[np.argsort(-worth[inside, first[inside]], kind="stable")]
-        for out in (*dearest[: min(_VARIED, len(self.table) // 10), None], inside):
-            less = worth.copy()
-            less[out] = 0.0
-            price |= self._cuts(self._best(less, effort), violated_at)
-        return price
-
-    def _best(self, worth: Floats, effort: Effort) -> Ints:
-        effort.spend(self.knapsack.cells)
-        return self.knapsack.best(worth)[1]
+    def _others(self, first: Ints, worth: Floats, violated_at: Floats, effort: Effort) -> None:
+        """Add sets of PTKs that are in none of those before them: the plan needs sets for all."""
+        left = worth.copy()
+        column = first
+        for _ in range(_DISJOINT):
+            left[column >= 0] = 0.0
+            found = self.sets.best(left, 1.0, effort, most_sets=_SOME_SETS, states=_SOME_STATES)
+            if not found.sets:
+                break
+            column = found.sets[0]
+            for one in found.sets:
+                self._cuts(one, violated_at)
 
     def _cuts(self, column: Ints, violated_at: Floats) -> bool:
         """Remember a configuration if it cuts these prices off and is new."""

@@ -43,9 +43,6 @@ _FEW = 80
 _SOME = 300
 # What a packing costs for each PTK, in steps.
 _PACK = 4e4
-# Demands are counted less finely than for the shortest plan: that decides nothing but the closest
-# cases.
-_CELLS = 400_000
 
 
 def any_plan(problem: Problem, *, effort: Effort) -> Plan:
@@ -118,7 +115,7 @@ class AnyPlan:
             start = _start(table, most, self._bound, effort)
             if start.packed.total <= most:
                 return start
-            self._search = Search(table, start, self._bound, gap=0.0, below=most + 1, cells=_CELLS)
+            self._search = Search(table, start, self._bound, gap=0.0, below=most + 1)
         best, self._bound = self._search.run(effort)
         if best.packed.total > most >= self._bound and is_small(table, most) and not effort.over:
             best, self._bound = settled(table, best, self._bound, effort, below=most + 1)

@@ -19,15 +19,18 @@ machine; the time limit is a second limit that only a slow machine meets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from allocator.effort import Effort
 from allocator.plan import Plan
 from allocator.problem import Problem
 from allocator.strip.area import area_bound, least_area
-from allocator.strip.branching import PackedOptions, search, shortest
+from allocator.strip.branching import PackedOptions, Search, shortest
 from allocator.strip.building import as_found, as_plan, begin, no_plan, unsettled
 from allocator.strip.heights import Heights
+from allocator.strip.moves import Moves
 from allocator.strip.packing import Packed, pack
 from allocator.strip.whole_records import is_small, settled
 from allocator.table import Ints, OptionTable
@@ -44,6 +47,8 @@ _FEW = 80
 _SOME = 300
 _CLOSE = 2e-3
 _DUST = 2e-5
+# Steps of the first turn of searching.
+_TURN = 5e8
 # Tried for the first plan.
 _PACKINGS = 60
 
@@ -62,12 +67,15 @@ def solve_strip(
     gap: float = GAP,
     start: Plan | None = None,
     packings: int = _PACKINGS,
+    other: Callable[[], Plan] | None = None,
 ) -> Plan:
     """The shortest strip plan found and how short one can be at best; INFEASIBLE with the proof in
     words when there is none.
 
     ``start`` is a plan of the same problem, of any form, that the answer will not be longer than.
-    ``packings`` are tried for the first plan: fewer for a quick look.
+    ``packings`` are tried for the first plan: fewer for a quick look. ``other`` is asked for one more
+    plan to begin with, where the first is not close to its bound. With more effort the answer is
+    never longer: what is looked at, and in which order, does not depend on how much there is.
     """
     effort = effort or Effort(effort_for(len(problem.ptks)))
     begun = begin(problem, NAME)
@@ -75,12 +83,9 @@ def solve_strip(
         return begun
     most, (table, bound) = problem.n_max, begun
     best = _first(table, bound, packings, effort)
-    if (
-        start is not None
-        and start.total_samples is not None
-        and start.total_samples < best.packed.total
-    ):
-        best = as_found(table, start)
+    best = _shorter(table, best, start)
+    if other is not None and best.packed.total > bound * (1 + _CLOSE):
+        best = _shorter(table, best, other())
     if best.packed.total > (bound if is_small(table, best.packed.total) else bound * (1 + gap)):
         best, bound = _better(table, best, bound, gap, effort)
     if most is not None and best.packed.total > most:
@@ -88,6 +93,12 @@ def solve_strip(
             return no_plan(f"every plan holds at least {bound} samples, and n_max is {most}", NAME)
         return unsettled(problem, best.packed.total, bound, NAME)
     return as_plan(table, best, bound, NAME)
+
+
+def _shorter(table: OptionTable, best: PackedOptions, plan: Plan | None) -> PackedOptions:
+    if plan is None or plan.total_samples is None or plan.total_samples >= best.packed.total:
+        return best
+    return as_found(table, plan)
 
 
 def _first(table: OptionTable, bound: int, packings: int, effort: Effort) -> PackedOptions:
@@ -129,8 +140,9 @@ def _better(
     if len(table) > _SOME:
         return _by_heights(table, best, bound, gap, effort)
     if len(table) > _FEW:
-        best, bound = _by_heights(table, best, bound, gap, effort.part(0.3 * effort.limit))
-        if best.packed.total <= bound * (1 + _CLOSE):
+        share = effort.part(0.3 * effort_for(len(table)))
+        best, bound = _by_heights(table, best, bound, gap, share)
+        if best.packed.total <= bound * (1 + gap) or effort.over:
             return best, bound
     if is_small(table, best.packed.total):
         return settled(table, best, bound, effort)
@@ -140,13 +152,30 @@ def _better(
     )
     # A plan of the whole is a plan of the part, and a bound of the part holds for the whole.
     start = PackedOptions(best.choice[kept], _without(best.packed, kept))
-    packed_options, low = search(part, start, area_bound(part), gap=gap / 2, effort=effort)
+    packed_options, low = _searched(part, start, gap / 2, effort)
     bound = max(bound, low)
     if packed_options.packed.total < best.packed.total:
         whole = _with_dust(table, kept, packed_options, bound, best.packed.total)
         if whole is not None:
             best = whole
     return best, min(bound, best.packed.total)
+
+
+def _searched(
+    table: OptionTable, start: PackedOptions, gap: float, effort: Effort
+) -> tuple[PackedOptions, int]:
+    """Branch and bound and moves in turn, each time with more to spend."""
+    search = Search(table, start, area_bound(table), gap=gap)
+    moves = Moves(table, search.configurations)
+    best, bound, share = start, area_bound(table), _TURN
+    while not effort.over:
+        best, bound = search.run(effort.part(share))
+        if best.packed.total <= bound * (1 + gap) or search.done:
+            break
+        if len(table) <= _FEW:
+            search.offer(moves.better(best, effort.part(share)))
+        share *= 2
+    return search.best, min(bound, search.best.packed.total)
 
 
 def _main_part(table: OptionTable, length: int) -> Ints:
@@ -203,6 +232,8 @@ def _by_heights(
             return best, best.packed.total
         priced = heights.relax(allowed, enough=best.packed.total, effort=effort)
         bound = max(bound, min(int(np.ceil(priced.bound - 1e-6)), best.packed.total))
+        if effort.whole_over:
+            break
         worth = np.where(allowed, table.samples * priced.prices, np.inf)
         improved = False
         for choice in (worth.argmin(axis=1), np.where(allowed, priced.shares, -1.0).argmax(axis=1)):

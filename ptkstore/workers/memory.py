@@ -2,7 +2,7 @@
 to that.
 
 ``memory_bytes`` is what a worker may take beyond what it holds when it is idle. The engine sets
-memory aside from planned numbers before it opens anything (`ptkstore.engine.plans.memory`) and asks
+memory aside from planned numbers before it opens anything (`ptkstore.engine.room.memory`) and asks
 of a worker only what fits; the limit is for PTKs that hold more than they declared: such a one
 fails by itself and takes no other process with it.
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from allocator.effort import Effort
 from allocator.problem import MAX_AMOUNT, MAX_SAMPLES, Option, Problem, PtkOptions
 from allocator.strip.area import area_bound
-from allocator.strip.knapsack import Knapsack
 from allocator.strip.packing import pack
+from allocator.strip.sets import Sets
 from allocator.strip.solve import solve_strip
 from allocator.table import table_of
 from allocator.verify import faults
@@ -97,9 +97,9 @@ def test_what_cannot_be_says_so() -> None:
     assert (tight.status, faults(make("heavy", 20, 1), tight)) == ("INFEASIBLE", ())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_the_knapsack_is_the_best_of_all(data: st.DataObject) -> None:
+def test_sets_are_the_best_of_all_and_their_bound_holds(data: st.DataObject) -> None:
     pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=3)
     rows = data.draw(st.lists(pairs, min_size=1, max_size=4))
     ptks = tuple(
@@ -112,14 +112,51 @@ def test_the_knapsack_is_the_best_of_all(data: st.DataObject) -> None:
         [[data.draw(st.integers(0, 5)) for _ in range(table.width)] for _ in range(len(table))],
         dtype=np.float64,
     )
-    value, chosen = Knapsack(table).best(values)
     best = 0.0
+    beside = np.zeros((len(table), table.width))
     for picks in product(*(range(-1, len(row)) for row in table.rows)):
-        if sum(table.rows[i][j].demand for i, j in enumerate(picks) if j >= 0) <= 9:
-            best = max(best, sum(values[i, j] for i, j in enumerate(picks) if j >= 0))
-    assert value == best
-    assert value == sum(values[i, j] for i, j in enumerate(chosen) if j >= 0)
-    assert sum(table.rows[i][j].demand for i, j in enumerate(chosen) if j >= 0) <= 9
+        chosen = [(i, j) for i, j in enumerate(picks) if j >= 0]
+        if sum(table.rows[i][j].demand for i, j in chosen) <= 9:
+            worth = sum(values[i, j] for i, j in chosen)
+            best = max(best, worth)
+            for i, j in chosen:
+                beside[i, j] = max(beside[i, j], worth - values[i, j])
+    # However coarse the guide is and however few partial sets are kept.
+    for units in (1, 3, 9, 2048):
+        sets = Sets(table, units=units)
+        for above in (0.0, 2.5):
+            found = sets.best(values, above, Effort(1e9))
+            assert found.most == pytest.approx(max(best, above), rel=1e-9)
+            for column in found.sets:
+                inside = [(i, int(j)) for i, j in enumerate(column) if j >= 0]
+                assert sum(table.rows[i][j].demand for i, j in inside) <= 9
+                assert sum(values[i, j] for i, j in inside) > above
+            assert sets.best(values, above, Effort(1e9), states=1).most >= max(best, above)
+        rooms = sets.rooms(values, np.arange(len(table)), Effort(1e9))
+        for i, row in enumerate(table.rows):
+            for j in range(len(row)):
+                assert rooms[i, j] >= beside[i, j]
+                if units == 9:
+                    assert rooms[i, j] == beside[i, j]
+
+
+@pytest.mark.parametrize("capacity", [1_000_003, MAX_AMOUNT])
+def test_what_is_a_trace_too_heavy_is_no_set(capacity: int) -> None:
+    tall = capacity // 2 + 1
+    ptks = tuple(PtkOptions(name, (Option("1", tall, 7),)) for name in "abc")
+    table = table_of(Problem(capacity, None, ptks))
+    assert table is not None
+    found = Sets(table).best(np.ones((3, 1)), 0.5, Effort(1e9))
+    assert found.most == pytest.approx(1.0, rel=1e-9)
+
+
+def test_heights_a_trace_above_a_half_are_proven_to_stand_alone() -> None:
+    tall = 500_000_001
+    problem = Problem(
+        10**9, None, tuple(PtkOptions(f"p{i}", (Option("1", tall, 100 + i),)) for i in range(20))
+    )
+    plan = solve_strip(problem, effort=quick(problem))
+    assert (plan.status, plan.total_samples) == ("OPTIMAL", sum(100 + i for i in range(20)))
 
 
 def test_packing_levels_the_loads() -> None:

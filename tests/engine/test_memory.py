@@ -32,7 +32,7 @@ from ptkstore.api.changes import AddedPtk, Changes
 from ptkstore.api.columns import Column
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views.remedies import remedies_of
-from ptkstore.engine.plans.memory import (
+from ptkstore.engine.room.memory import (
     most_in_slice,
     most_in_window,
     profiling_bytes,

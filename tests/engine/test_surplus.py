@@ -18,10 +18,10 @@ from ptkstore import Store
 from ptkstore.api.changes import Changes
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView
-from ptkstore.engine.plans.memory import least_training_bytes
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import unwritten
 from ptkstore.engine.plans.surplus import Held, most_samples
+from ptkstore.engine.room.memory import least_training_bytes
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, open_store, spec
 
 TARGETS = {"mean-1": 0.05, "count-1": 0.02, "mean-2": 0.08, "count-2": 0.01}

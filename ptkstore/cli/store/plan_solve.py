@@ -53,6 +53,7 @@ _ROWS = 40
     metavar="S",
     help="Seconds. [default: as the size of the problem deserves]",
 )
+@click.option("--explain", is_flag=True, help="Also say why the gap is what it is.")
 @click.option("--svg", "picture", metavar="FILE", help="Also write a picture of the plan.")
 @click.option(
     "--no-seconds",
@@ -67,6 +68,7 @@ def solve(
     method: str,
     solver: str,
     time_limit: float | None,
+    explain: bool,
     picture: str | None,
     no_seconds: bool,
 ) -> None:
@@ -98,7 +100,14 @@ def solve(
         from ptkstore.drawing.plan_svg import document
 
         write_text(picture, document(of_plan(problem, plan)))
-    show(session, plan.as_json(), *_parts(problem, plan))
+    body, parts = plan.as_json(), _parts(problem, plan)
+    if explain:
+        from allocator.solving.gap import gap_explained
+
+        told = gap_explained(problem, plan)
+        body["gap_explained"] = None if told is None else told.as_json()
+        parts += [] if told is None else [told.text]
+    show(session, body, *parts)
     if plan.total_samples is None:
         click.get_current_context().exit(1)
 

@@ -30,9 +30,9 @@ from ptklib.privacy.filters import Filter
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.api.views.remedies import Remedy
-from ptkstore.engine.plans.memory import least_training_bytes, require_room
 from ptkstore.engine.plans.planning import Candidate, fresh_loss, has_closed_form, offers_of
 from ptkstore.engine.plans.remedies import LOOSEST, plan_remedies
+from ptkstore.engine.room.memory import least_training_bytes, require_room
 
 __all__ = [
     "FIRST",

@@ -30,8 +30,8 @@ from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
 from ptkstore.api.stream_spec import SURPLUS, StreamSpec
 from ptkstore.api.views import PlanView, SurplusLine
-from ptkstore.engine.plans.memory import most_in_slice, most_in_window, training_bytes
 from ptkstore.engine.plans.planning import Candidate, charge_delta, offers_of, records_per_unit
+from ptkstore.engine.room.memory import most_in_slice, most_in_window, training_bytes
 
 __all__ = ["Held", "most_samples", "richer_plan", "with_surplus"]
 

@@ -25,7 +25,6 @@ from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView, WhatIfView
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.dry_run import fitted
-from ptkstore.engine.plans.memory import least_training_bytes, require_room
 from ptkstore.engine.plans.planning import (
     Candidate,
     fresh_loss,
@@ -36,6 +35,7 @@ from ptkstore.engine.plans.planning import (
 from ptkstore.engine.plans.registrations import active, candidate, unwritten
 from ptkstore.engine.plans.remedies import plan_remedies
 from ptkstore.engine.plans.surplus import Held, richer_plan, with_surplus
+from ptkstore.engine.room.memory import least_training_bytes, require_room
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 

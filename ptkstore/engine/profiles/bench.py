@@ -30,14 +30,14 @@ from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import Slice, TagRange
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.memory import (
+from ptkstore.engine.plans.planning import Candidate, records_per_unit
+from ptkstore.engine.retry import patiently
+from ptkstore.engine.room.memory import (
     most_in_slice,
     most_in_window,
     profiling_bytes,
     require_room,
 )
-from ptkstore.engine.plans.planning import Candidate, records_per_unit
-from ptkstore.engine.retry import patiently
 from ptkstore.streams.reading.opened import (
     GRANT_SECONDS,
     Tagged,

@@ -32,9 +32,14 @@ from ptklib.state import State
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.memory import most_in_slice, most_in_window, require_room, training_bytes
 from ptkstore.engine.plans.planning import Candidate, charge_delta, ptk_of, records_per_unit
 from ptkstore.engine.retry import patiently
+from ptkstore.engine.room.memory import (
+    most_in_slice,
+    most_in_window,
+    require_room,
+    training_bytes,
+)
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import TrainedPtk
 from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open

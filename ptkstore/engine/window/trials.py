@@ -31,14 +31,14 @@ from ptklib.validators.power import planned_test, samples_needed
 from ptklib.validators.verdict import eta_of_attempt
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.memory import (
+from ptkstore.engine.plans.planning import fresh_loss, ptk_of, records_per_unit
+from ptkstore.engine.room.memory import (
     MEMORY_TOO_SMALL,
     most_in_slice,
     most_in_window,
     require_room,
     training_bytes,
 )
-from ptkstore.engine.plans.planning import fresh_loss, ptk_of, records_per_unit
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import ValidationList
 
