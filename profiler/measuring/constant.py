@@ -10,8 +10,8 @@ stay neighbours: the training costs what the kind says (on a piece of its own), 
 is one more release on the validation piece, with the sensitivity of every look (`tasks`).
 *Unit:* one record, or a user with at most r records.
 
-What is told has noise and the error of a sample; `told` leaves room for both: only a constant that
-is at least as good as the target for sure is held against it.
+What is told has noise and the error of a sample: a target is warned of unless it is below the
+constant for sure.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Constant:
     charged: tuple[str, ...] = ()
 
     def meets(self, target: Fraction) -> bool:
-        """True when a constant keeps the target, for sure."""
-        return self.risk is not None and self.risk + self.error <= float(target)
+        """True when a constant may keep the target: nothing shows that it does not."""
+        return self.risk is not None and self.risk - self.error <= float(target)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values."""

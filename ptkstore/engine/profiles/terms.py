@@ -96,10 +96,10 @@ def vain(body: Mapping[str, Any]) -> str:
     """What to say of a target that the best constant keeps; empty where there is nothing to say."""
     constant, target = body.get("constant") or {}, Fraction(body["profile"]["promised"])
     risk = constant.get("risk")
-    if risk is None or risk + constant["error"] > target:
+    if risk is None or risk - constant["error"] > target:
         return ""
     return (
-        f"the best constant has a loss of about {risk:.3g}, so this target asks nothing of the inputs: "
+        f"the best constant has a loss of about {risk:.3g}, so this target may ask nothing of the inputs: "
         "ask for less than that"
     )
 
