@@ -19,6 +19,7 @@ machine; the time limit is a second limit that only a slow machine meets.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -167,7 +168,9 @@ def _searched(
     """Branch and bound and moves in turn, each time with more to spend."""
     search = Search(table, start, area_bound(table), gap=gap)
     moves = Moves(table, search.configurations)
-    best, bound, share = start, area_bound(table), _TURN
+    # Without moves there is nobody to take turns with.
+    share = _TURN if len(table) <= _FEW else math.inf
+    best, bound = start, area_bound(table)
     while not effort.over:
         best, bound = search.run(effort.part(share))
         if best.packed.total <= bound * (1 + gap) or search.done:
