@@ -67,6 +67,16 @@ def test_a_window_gives_states_and_leaves_no_raw_data(tmp_path: Path) -> None:
         assert state.manifest.windows == (str(cycle.window), str(cycle.window))
 
 
+@pytest.mark.parametrize("name", ["count", "validate", "profile"])
+def test_a_ptk_may_have_the_name_of_any_part_of_a_window(tmp_path: Path, name: str) -> None:
+    """Its charge has a key of its own in the ledger."""
+    with open_store(tmp_path) as store:
+        store.register(name, stream="rides", kind="statistics", config=config(), target=0.1)
+        store.push("rides", day(0))
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        assert [(line.ptk, line.outcome) for line in cycle.trained] == [(name, "PUBLISHED")]
+
+
 def test_the_ledger_shows_exactly_the_charges_of_the_plan(tmp_path: Path) -> None:
     with open_store(tmp_path, policy=Policy(epsilon=1, delta=0), use="minimum") as store:
         for name, statistic in (("hour-speed", "mean"), ("hour-rides", "count")):

@@ -162,7 +162,7 @@ class _Tests:
             [Slice(self.blocks, TagRange(start, stop)) for start, stop in trial.ranges],
             trial.test.cost,
             contexts=("door:validate", f"ptk:{one.name}"),
-            key=f"cycle-{self.cycle}/validate-{one.ptk}",
+            key=f"cycle-{self.cycle}/validate/{one.ptk}",
             ttl_seconds=GRANT_SECONDS,
         )
 
