@@ -53,6 +53,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk
+from ptklib.validators.loss import record_losses
 
 __all__ = [
     "INVALID",
@@ -225,9 +226,7 @@ def check_losses(ptk: Ptk, epsilon: Fraction, delta: Fraction, *, rows: int = 64
         batch = ptk.example(rows)
         if batch is None:
             return ""
-        losses = _losses(
-            ptk, ptk.train_dp([batch], epsilon=epsilon, delta=delta), lambda: iter([batch])
-        )
+        losses = record_losses(ptk, ptk.train_dp([batch], epsilon=epsilon, delta=delta), [batch])
         return "" if _valid(losses).all() else INVALID
     except Exception as error:  # on invented records, but one rule for all
         return failure_of(error)
@@ -245,7 +244,7 @@ def _train(task: TrainTask, records: Records) -> Answer:
     if task.lower is None:
         return Answer(arrays=arrays)
     least = task.ptk.exact(records())
-    losses = np.zeros(0) if least is None else _losses(task.ptk, least, records)
+    losses = np.zeros(0) if least is None else record_losses(task.ptk, least, records())
     value = least_sum(losses) - task.lower_centre * len(losses)
     noisy = task.lower.release(
         [value], source=task.noise.source(f"{task.charge.name}/lower")
@@ -266,7 +265,7 @@ def least_sum(losses: NDArray[np.float64]) -> int:
 def _look(task: LookTask, records: Records) -> Answer:
     sums, wrong = [], 0
     for place, arrays in enumerate(task.states):
-        losses = _losses(task.ptk, arrays, records)
+        losses = record_losses(task.ptk, arrays, records())
         valid = _valid(losses)
         units = np.ceil(np.where(valid, losses, 1.0) * UNIT).astype(np.int64)
         sums.append(int(task.centre * len(units) - units.sum()))
@@ -292,27 +291,6 @@ def _typical(sums: Sequence[int], groups: int) -> int:
     return sum(math.comb(k, size - 1) * one for k, one in enumerate(falling)) // math.comb(
         len(sums), size
     )
-
-
-def _losses(ptk: Ptk, arrays: Arrays, records: Records) -> NDArray[np.float64]:
-    """One loss for each record.
-
-    The losses of all batches at once, or PTKs that need several passes would differ.
-    """
-    count = 0
-
-    def counted() -> Batches:
-        nonlocal count
-        for batch in records():
-            count += batch.num_rows
-            yield batch
-
-    losses = np.asarray(ptk.loss(arrays, counted()), dtype=np.float64)
-    if losses.ndim != 1 or len(losses) != count:
-        raise InvalidInput(
-            "LOSS_INVALID", f"a PTK of kind {ptk.kind} must give one loss for each record"
-        )
-    return losses
 
 
 def _valid(losses: NDArray[np.float64]) -> NDArray[np.bool_]:

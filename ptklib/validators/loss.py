@@ -23,7 +23,7 @@ from ptklib.ptk import Arrays, Batches, Ptk
 from ptklib.validators.betting import LossTest
 from ptklib.validators.verdict import LossVerdict
 
-__all__ = ["validate_loss"]
+__all__ = ["record_losses", "validate_loss"]
 
 
 def validate_loss(
@@ -35,10 +35,14 @@ def validate_loss(
     source: BitSource | None = None,
 ) -> LossVerdict:
     """The verdict on a state by the records of its test slice, read once. Costs ``test.cost``."""
-    return test.verdict(_losses(ptk, arrays, batches), source=source)
+    return test.verdict(record_losses(ptk, arrays, batches), source=source)
 
 
-def _losses(ptk: Ptk, arrays: Arrays, batches: Batches) -> NDArray[np.float64]:
+def record_losses(ptk: Ptk, arrays: Arrays, batches: Batches) -> NDArray[np.float64]:
+    """One loss for each record. Refused: LOSS_INVALID where they are not as many.
+
+    The losses of all batches at once, or PTKs that need several passes would differ.
+    """
     count = 0
 
     def counted() -> Batches:
