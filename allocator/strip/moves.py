@@ -20,7 +20,7 @@ from allocator.strip.configurations import Configurations
 from allocator.strip.rounding import in_records
 from allocator.table import Ints, OptionTable
 
-__all__ = ["Moves"]
+__all__ = ["OptionMoves"]
 
 # Of the changes of one and two PTKs the most promising are tried.
 _SINGLE = 60
@@ -30,7 +30,7 @@ _THREES = 14
 _MORE = 2e-6
 
 
-class Moves:
+class OptionMoves:
     """Tries that go on where they stopped; nothing is tried twice."""
 
     def __init__(self, table: OptionTable, configurations: Configurations) -> None:

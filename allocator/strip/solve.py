@@ -31,7 +31,7 @@ from allocator.strip.area import area_bound, least_area
 from allocator.strip.branching import PackedOptions, Search, shortest
 from allocator.strip.building import as_found, as_plan, begin, no_plan, unsettled
 from allocator.strip.heights import Heights
-from allocator.strip.moves import Moves
+from allocator.strip.moves import OptionMoves
 from allocator.strip.packing import Packed, pack
 from allocator.strip.whole_records import is_small, settled
 from allocator.table import Ints, OptionTable
@@ -167,7 +167,7 @@ def _searched(
 ) -> tuple[PackedOptions, int]:
     """Branch and bound and moves in turn, each time with more to spend."""
     search = Search(table, start, area_bound(table), gap=gap)
-    moves = Moves(table, search.configurations)
+    moves = OptionMoves(table, search.configurations)
     # Without moves there is nobody to take turns with.
     share = _TURN if len(table) <= _FEW else math.inf
     best, bound = start, area_bound(table)

@@ -113,6 +113,7 @@ def test_times_that_were_exact_are_made_coarse(url: str) -> None:
         connection.execute("DROP TABLE audit_segments")
         connection.execute("ALTER TABLE audit DROP COLUMN times")
         connection.execute("DROP TABLE witness")
+        connection.execute("ALTER TABLE states DROP COLUMN verdict")
     connection.close()
     with Metadata.open(url) as store, store.read() as tx:
         assert (tx.streams.get("s").created_ms, tx.ptks.named("p").created_ms) == (60_000, 60_000)

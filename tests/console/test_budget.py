@@ -138,7 +138,8 @@ def test_the_ledger_as_a_file(shown: tuple[Running, Store]) -> None:
         csv.DictReader(io.StringIO(client.get("ledger.csv?stream=rides&find=hour-speed").text))
     )
     assert {row["key"] for row in some} == {"cycle-1/hour-speed", "cycle-2/hour-speed"}
-    assert any("ε = 0.36" in row["cost"] for row in some)
+    epsilon = store.get_state("hour-speed").manifest.epsilon
+    assert any(f"ε = {epsilon}" in row["cost"] for row in some)
     blocks = list(csv.DictReader(io.StringIO(client.get("blocks.csv?stream=rides").text)))
     assert [row["block"] for row in blocks] == [one.name for one in store.blocks("rides").blocks]
     assert [int(row["dp_records"]) for row in blocks] == [

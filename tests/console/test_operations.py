@@ -117,7 +117,7 @@ def test_a_window_with_thousands_of_ptks_stays_small() -> None:
     )
     assert (line.published, line.lost, line.trained_count, len(line.trained)) == (4998, 1, 5000, 25)
     assert line.trained[0].outcome == "TRAIN_LOST"
-    assert [one.state for one in line.steps] == ["done"] * 4 + ["now"] + [""] * 3
+    assert [one.state for one in line.steps] == ["done"] * 4 + ["now"] + [""] * 4
     done = cycle_line(CycleView("rides", 20454, "DONE", ("sealed",), "", 0, ()), 86_400)
     assert "now" not in {one.state for one in done.steps}
 

@@ -74,7 +74,7 @@ def test_below_a_prefix_steps_are_seen_as_they_are_written(
         expect(tab.page.locator(".steps .now")).to_have_text("reserved (now)")
         for one in held.free.values():
             one.set()
-        expect(tab.page.locator(".steps .done")).to_have_count(8)
+        expect(tab.page.locator(".steps .done")).to_have_count(9)
         expect(tab.page.locator(".cycles .badge").first).to_have_text("done")
         assert tab.page.evaluate("window.kept") is True
         tab.check()
@@ -134,7 +134,7 @@ def test_without_scripts_everything_is_read_and_done(
     while [one.status for one in store.cycles("rides")] != ["DONE"]:
         tab.page.wait_for_timeout(50)
     tab.page.reload()
-    expect(tab.page.locator(".steps .done")).to_have_count(8)
+    expect(tab.page.locator(".steps .done")).to_have_count(9)
     tab.page.goto(running.url + "deliveries")
     tab.page.get_by_text("Try again").click()
     tab.page.get_by_role("button", name="Try it now").click()

@@ -80,7 +80,7 @@ def test_a_ptk_tells_of_itself(running: Running, store: Store) -> None:
         f"Chosen point ε {float(second.epsilon):.4g} on {second.samples:,} samples, in version 2"
         in text
     )
-    assert re.search(r"v2 2026-01-02 [\d.]+ 0 [\d,]+ [0-9a-f]{12}", text)
+    assert re.search(r"v2 2026-01-02 [\d.]+ 0 [\d,]+ – [0-9a-f]{12}", text)
     assert re.search(r"v1 2026-01-01 ", text)
     assert text.index("v2 2026") < text.index("v1 2026")
     assert "learned from 2 windows: 2026-01-02 2026-01-01" in text
@@ -113,7 +113,7 @@ def test_ptks_that_do_not_train_say_why(running: Running) -> None:
     assert (unknown.status, "PTK_UNKNOWN" in unknown.text) == (404, True)
 
 
-def test_a_certificate_is_the_manifest(running: Running) -> None:
+def test_a_certificate_is_the_manifest(running: Running, store: Store) -> None:
     client = running.signed_in()
     answer = client.get("certificate.json?name=hour-speed&version=2")
     body = json.loads(answer.text)
@@ -125,7 +125,7 @@ def test_a_certificate_is_the_manifest(running: Running) -> None:
         "hour-speed",
         2,
         "event",
-        "0.36",
+        store.get_state("hour-speed@v2").manifest.epsilon,
     )
     for version in ("", "x", "%C2%B2", "-1"):
         assert client.get(f"certificate.json?name=hour-speed&version={version}").status == 400

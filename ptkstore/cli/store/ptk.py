@@ -119,7 +119,7 @@ def describe(session: Invocation, name: str, svg: Path | None) -> None:
 @shared_options
 @pass_session
 def versions(session: Invocation, name: str) -> None:
-    """List the trained versions of a PTK, their cost, and what a validator said of them.
+    """List the trained versions, costs and verdicts.
 
     \b
     Example:
