@@ -79,6 +79,14 @@ def running(request: pytest.FixtureRequest) -> Running:
     return found
 
 
+@pytest.fixture(params=["embedded", "remote"])
+def shown(request: pytest.FixtureRequest) -> tuple[Running, Store]:
+    """A console, and the very store that it shows: the noise in two stores is never the same."""
+    if request.param == "embedded":
+        return request.getfixturevalue("embedded"), request.getfixturevalue("store")
+    return request.getfixturevalue("remote"), request.getfixturevalue("served")[0]
+
+
 @pytest.fixture(scope="session")
 def browse() -> Iterator[Callable[..., Browsing]]:
     """Opens a fresh browser (with options of a Playwright context) on a console."""

@@ -36,14 +36,6 @@ def column(*shares: float, **more: object) -> LedgerColumn:
     return LedgerColumn(**(known | {"shares": shares, "mean": mean} | more))  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=["embedded", "remote"])
-def shown(request: pytest.FixtureRequest) -> tuple[Running, Store]:
-    """A console, and the very store that it shows: the noise in two stores is never the same."""
-    if request.param == "embedded":
-        return request.getfixturevalue("embedded"), request.getfixturevalue("store")
-    return request.getfixturevalue("remote"), request.getfixturevalue("served")[0]
-
-
 def test_the_budget_is_that_of_the_store(shown: tuple[Running, Store]) -> None:
     running, store = shown
     page = running.signed_in().get("budget?stream=rides").text

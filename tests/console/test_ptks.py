@@ -68,7 +68,8 @@ def test_ptks_are_searched_sorted_and_filtered(running: Running) -> None:
     )
 
 
-def test_a_ptk_tells_of_itself(running: Running, store: Store) -> None:
+def test_a_ptk_tells_of_itself(shown: tuple[Running, Store]) -> None:
+    running, store = shown
     client = running.signed_in()
     page = client.get("ptk?name=hour-speed").text
     text = words(page)
@@ -113,7 +114,8 @@ def test_ptks_that_do_not_train_say_why(running: Running) -> None:
     assert (unknown.status, "PTK_UNKNOWN" in unknown.text) == (404, True)
 
 
-def test_a_certificate_is_the_manifest(running: Running, store: Store) -> None:
+def test_a_certificate_is_the_manifest(shown: tuple[Running, Store]) -> None:
+    running, store = shown
     client = running.signed_in()
     answer = client.get("certificate.json?name=hour-speed&version=2")
     body = json.loads(answer.text)
