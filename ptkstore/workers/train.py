@@ -16,10 +16,10 @@ that blocks are read again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,9 @@ from ptkstore.workers.protocol import (
     ValidateJob,
 )
 
-__all__ = ["JobRecords", "ptk_of_job", "train_each"]
+__all__ = ["JobRecords", "attempted", "train_each"]
+
+Made = TypeVar("Made")
 
 # Of a batch beyond its records.
 _BATCH_BYTES = 1 << 14
@@ -149,12 +151,7 @@ class _Grouped(NamedTuple):
 
 
 def _train(records: JobRecords, job: TrainJob) -> TrainOutcome:
-    records.touched = False
-    try:
-        ptk = ptk_of_job(job.kind, canonical(job.config))
-        if records.opener is not None:
-            for start, stop in job.ranges:
-                records.opener.require(start, stop)
+    def arrays_of(ptk: Ptk) -> bytes:
         arrays = ptk.train_dp(
             records.within(ptk.columns(), job.ranges),
             epsilon=job.epsilon,
@@ -164,22 +161,40 @@ def _train(records: JobRecords, job: TrainJob) -> TrainOutcome:
         )
         ptk.validate(arrays)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        return TrainOutcome(job.name, safetensors.numpy.save(plain))
+        return safetensors.numpy.save(plain)
+
+    return TrainOutcome(job.name, *attempted(records, job, arrays_of))
+
+
+def attempted(
+    records: JobRecords, job: TrainJob | ValidateJob, work: Callable[[Ptk], Made]
+) -> tuple[Made | None, str, str]:
+    """What ``work`` makes of a job's PTK, or what may be told of its failure, and what is for the log.
+
+    A failure after the first record is one word for every cause.
+    """
+    records.touched = False
+    try:
+        ptk = _ptk(job.kind, canonical(job.config))
+        if records.opener is not None:
+            for start, stop in job.ranges:
+                records.opener.require(start, stop)
+        return work(ptk), "", ""
     except Exception as error:  # whatever a PTK raises may carry data
         detail = STOPPED if isinstance(error, MemoryError) else failure_of(error)
-        return TrainOutcome(job.name, None, PTK_FAILED if records.touched else detail, detail)
+        return None, PTK_FAILED if records.touched else detail, detail
 
 
 def _wanted(job: TrainJob | ValidateJob) -> tuple[str, ...]:
     """The columns of a job; none of one that cannot be made, which fails when its turn comes."""
     try:
-        return ptk_of_job(job.kind, canonical(job.config)).columns()
-    except Exception:  # told by `_train`, without its text
+        return _ptk(job.kind, canonical(job.config)).columns()
+    except Exception:  # told by `attempted`, without its text
         return ()
 
 
 @lru_cache(maxsize=1024)
-def ptk_of_job(kind: str, config: bytes) -> Ptk:
+def _ptk(kind: str, config: bytes) -> Ptk:
     """A configuration, as canonical JSON, as an object. The same come in every window, and checking
     one takes a while.
     """

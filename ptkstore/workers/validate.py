@@ -10,18 +10,12 @@ from itertools import groupby
 
 import safetensors.numpy
 
-from ptklib.encoding.canonical import canonical
-from ptklib.encoding.error_place import failure_of
+from ptklib.ptk import Ptk
 from ptklib.validators.betting import LossTest
 from ptklib.validators.loss import validate_loss
-from ptkstore.workers.protocol import (
-    KEEP_BYTES,
-    PTK_FAILED,
-    STOPPED,
-    ValidateJob,
-    ValidateOutcome,
-)
-from ptkstore.workers.train import JobRecords, ptk_of_job
+from ptklib.validators.verdict import LossVerdict
+from ptkstore.workers.protocol import KEEP_BYTES, ValidateJob, ValidateOutcome
+from ptkstore.workers.train import JobRecords, attempted
 
 __all__ = ["validate_each"]
 
@@ -40,16 +34,9 @@ def validate_each(
 
 
 def _validate(records: JobRecords, job: ValidateJob) -> ValidateOutcome:
-    records.touched = False
-    try:
-        ptk = ptk_of_job(job.kind, canonical(job.config))
-        if records.opener is not None:
-            for start, stop in job.ranges:
-                records.opener.require(start, stop)
+    def verdict_of(ptk: Ptk) -> LossVerdict:
         arrays = safetensors.numpy.load(job.state)
         test = LossTest.from_json(job.test)
-        verdict = validate_loss(test, ptk, arrays, records.within(ptk.columns(), job.ranges))
-        return ValidateOutcome(job.name, verdict)
-    except Exception as error:  # whatever a PTK raises may carry data
-        detail = STOPPED if isinstance(error, MemoryError) else failure_of(error)
-        return ValidateOutcome(job.name, None, PTK_FAILED if records.touched else detail, detail)
+        return validate_loss(test, ptk, arrays, records.within(ptk.columns(), job.ranges))
+
+    return ValidateOutcome(job.name, *attempted(records, job, verdict_of))

@@ -100,15 +100,16 @@ def profiled(
     return measured_profile(ptk, terms, levels, found, records, noise=Planted(seed), **options)
 
 
-def require_caught(audit: Callable[[], tuple[AuditResult, float]]) -> None:
-    """A planted fault is found by one of a few audits of fresh noise: bounds and what was claimed.
+def require_caught(audit: Callable[[int], tuple[AuditResult, float]], runs: int) -> None:
+    """A planted fault is found by an audit of fresh noise: its bound and what was claimed.
 
-    An event is chosen from few runs, and may be a poor one once; a right mechanism is accused by
-    none of them but with the small chance that their confidence leaves.
+    An event is chosen from few runs, and may be a poor one once: then there are twice as many. A
+    right mechanism is accused by none of them but with the small chance that their confidence
+    leaves.
     """
     bounds = []
-    for _ in range(4):
-        result, claim = audit()
+    for factor in (1, 1, 2, 4, 8):
+        result, claim = audit(factor * runs)
         if result.contradicts(claim):
             return
         bounds.append((result.lower_bound, claim))

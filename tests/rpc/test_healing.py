@@ -125,12 +125,13 @@ def test_a_server_that_cannot_write_says_so(tmp_path: Path, cause: str) -> None:
             eventually(lambda: server.health() == "NOT_SERVING")
             assert server.health("live") == "SERVING"
             assert server.health("ptkstore.v1.StreamService") == "NOT_SERVING"
-            found = {one.what: one.level for one in remote.doctor() if one.level != "OK"}
+            # Events may wait as well, which is a warning.
+            found = {one.what for one in remote.doctor() if one.level == "ERROR"}
         eventually(lambda: server.health() == "SERVING")
         assert all(one.level != "ERROR" for one in remote.doctor())
         assert producer.tried(1)
         log = server.log.read_text()
-    assert found == {"writing" if cause == "disk full" else "writing of rides": "ERROR"}
+    assert found == {"writing" if cause == "disk full" else "writing of rides"}
     lines = [json.loads(line) for line in log.splitlines()]
     told = [
         (one["level"], one["event"])

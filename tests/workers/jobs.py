@@ -11,16 +11,28 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import safetensors.numpy
 
 from profiler.measuring.pieces import Piece, PieceCost
 from profiler.measuring.tasks import Noise, SystemNoise, TrainTask
 from ptklib import registry
 from ptklib.errors import GrantRefused
 from ptklib.privacy.costs import PureCost
+from ptklib.validators.power import planned_test
 from ptkstore.streams.reading.opened import Tagged
-from ptkstore.workers.protocol import Opener, ProfileJob, TrainJob
+from ptkstore.workers.protocol import Opener, ProfileJob, TrainJob, ValidateJob
 
-__all__ = ["COUNTS", "KEYS", "WHOLE", "DyingNoise", "Planted", "job", "profile_job", "rides"]
+__all__ = [
+    "COUNTS",
+    "KEYS",
+    "WHOLE",
+    "DyingNoise",
+    "Planted",
+    "job",
+    "profile_job",
+    "rides",
+    "validate_job",
+]
 
 COUNTS = {
     "keys": [{"kind": "integers", "column": "zone", "first": 0, "last": 9}],
@@ -101,3 +113,15 @@ def profile_job(
     ptk = registry.make("statistics", COUNTS)
     task = TrainTask(charge, ptk, Fraction(50), Fraction(0), 1, None, 0, noise or SystemNoise())
     return ProfileJob(name, task, (pa.RecordBatch.from_pydict({column: np.array(zones)}),))
+
+
+def validate_job(
+    name: str, *ends: int, opener: Opener | None = None, **changes: Any
+) -> ValidateJob:
+    """A test of a state that has counted nothing, with records each of which has some loss."""
+    ranges = tuple(zip(ends[::2], ends[1::2], strict=True)) or (WHOLE,)
+    test = planned_test(target="0.5", epsilon=1, eta="0.05", records=100)
+    ptk = registry.make("statistics", COUNTS)
+    state = safetensors.numpy.save(dict(ptk.train_dp(iter(()), epsilon="50", delta="0")))
+    made = ValidateJob(name, "statistics", COUNTS, state, test.as_json(), ranges, opener)
+    return replace(made, **changes)

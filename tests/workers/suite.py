@@ -12,7 +12,7 @@ import pytest
 import safetensors.numpy
 
 from ptkstore.workers.protocol import PROFILE_LOST, PTK_FAILED, STOPPED, TrainOutcome, Workers
-from tests.workers.jobs import KEYS, DyingNoise, Planted, job, profile_job, rides
+from tests.workers.jobs import KEYS, DyingNoise, Planted, job, profile_job, rides, validate_job
 
 __all__ = ["ApartSuite", "WorkersSuite", "totals"]
 
@@ -102,6 +102,30 @@ class WorkersSuite:
         failures = {done.name: done.answer.failure for done in workers.profile(jobs)}
         assert failures == {"good": "", "bad": PTK_FAILED}
 
+    def test_states_are_tested_on_the_records_of_their_slices(self, workers: Workers) -> None:
+        openers = {"none": Planted(()), "many": Planted((rides(*[1] * 100),))}
+        jobs = [validate_job(name, opener=opener) for name, opener in openers.items()]
+        outcomes = {done.name: done for done in workers.validate(jobs)}
+        assert {done.failure for done in outcomes.values()} == {""}
+        evidence = {name: done.verdict and done.verdict.evidence for name, done in outcomes.items()}
+        assert len(set(evidence.values())) == 2, "the records decide"
+        assert list(workers.validate([])) == []
+
+    def test_a_failure_of_a_test_is_an_outcome_too(self, workers: Workers) -> None:
+        jobs = [
+            validate_job("bad", opener=Planted((rides(1),), "raise")),
+            validate_job("beyond", 0, 11, opener=Planted((rides(1),), open=(0, 10))),
+            validate_job("never made", config={"secret": 1}),
+            validate_job("good", opener=Planted((rides(1),))),
+        ]
+        outcomes = {done.name: done for done in workers.validate(jobs)}
+        assert (outcomes["bad"].verdict, outcomes["bad"].failure) == (None, PTK_FAILED)
+        assert "OPENED_TOO_FAR" in outcomes["beyond"].failure
+        assert "CONFIG_FIELDS" in outcomes["never made"].failure
+        assert outcomes["good"].verdict is not None
+        told = [text for one in outcomes.values() for text in (one.failure, one.logged)]
+        assert "a text with records" not in " ".join(told)
+
     def test_close_while_busy_fails_what_is_under_way(self, workers: Workers) -> None:
         outcomes = workers.train([job(f"{k}", opener=Planted((rides(1),))) for k in range(6)])
         first = next(outcomes)
@@ -139,6 +163,14 @@ class ApartSuite:
         assert outcomes["a"].logged == STOPPED
         # It is replaced.
         assert all(done.arrays is not None for done in workers.train(jobs[1:]))
+
+    def test_a_worker_that_dies_in_a_test_fails_it_and_no_other(self, workers: Workers) -> None:
+        deeds = {"a": Planted((rides(1),), "die"), "b": Planted((rides(1),))}
+        jobs = [validate_job(name, opener=opener) for name, opener in deeds.items()]
+        outcomes = {done.name: done for done in workers.validate(jobs)}
+        assert (outcomes["a"].verdict, outcomes["a"].failure) == (None, PTK_FAILED)
+        assert outcomes["a"].logged == STOPPED
+        assert outcomes["b"].verdict is not None
 
     def test_a_worker_that_dies_in_a_profile_is_no_verdict(self, workers: Workers) -> None:
         jobs = [profile_job("a", 1), profile_job("b", 1, noise=DyingNoise()), profile_job("c", 1)]
