@@ -14,7 +14,8 @@ names to numeric arrays, and every method takes those arrays.
   feature names, bounds, keys. A state of an empty stream looks like any other.
 * **Noise comes from the source that was given** (``None``: the system's) and from nowhere else.
 * ``previous`` is the state of the last window, which is DP already: using it is post-processing.
-  Each window holds records that no other window holds, so windows compose in parallel.
+  Each window holds records that no other window holds, so windows compose in parallel. So is
+  `combined`, which makes one state of several, each with a weight.
 * `loss`, `eval` and `exact` look at raw data **without noise**: their values are for the profiler
   and the validators, which noise them, and never leave otherwise.
 * `features`, `validate` and `analytic_profile` touch no raw data of the stream: they are free.
@@ -27,7 +28,7 @@ names to numeric arrays, and every method takes those arrays.
 `ptklib.testing.ptk_checks.check_ptk` checks a PTK of your own against all this.
 
 Reasons: those of `ptklib.config`; PTK_MISMATCH (arrays that cannot be a state of this PTK),
-DELTA_NEEDED (a PTK with Gaussian noise at delta 0), COLUMN_MISSING, COLUMN_TYPE (a column that is
+DELTA_NEEDED (a PTK with Gaussian noise at delta 0), COMBINE_UNSUPPORTED, COLUMN_MISSING, COLUMN_TYPE (a column that is
 not there or of a type that it cannot read), BATCHES_INVALID (not Arrow record batches).
 """
 
@@ -36,6 +37,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -54,6 +56,7 @@ __all__ = [
     "Batches",
     "Ptk",
     "Tags",
+    "Weighted",
     "batches_of",
     "check_arrays",
     "column_of",
@@ -68,6 +71,8 @@ _BYTES, _BYTES_PER_VALUE = 64 << 20, 64
 
 Arrays = Mapping[str, NDArray[Any]]
 Batches = Iterable[pa.RecordBatch]
+# How much a state counts, above 0 and at most 1, and its arrays.
+Weighted = tuple[Fraction, Arrays]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +85,7 @@ class Tags:
 
     supervised: bool = False  # learns a label
     mergeable: bool = False  # a state of several windows is made by passing ``previous``
+    combines: bool = False  # `combined` makes one state of several, with weights
     needs_delta: bool = False  # has no cost at delta 0
     exact_minimiser: bool = False  # `exact` minimises the mean of `loss`
     units: tuple[str, ...] = UNITS  # the units of privacy it can be trained at
@@ -138,6 +144,24 @@ class Ptk(ABC):
 
         Spends ``cost(epsilon, delta, ...)``.
         """
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],  # noqa: ARG002
+        *,
+        previous: Arrays | None = None,  # noqa: ARG002
+        noise: BitSource | None = None,  # noqa: ARG002
+    ) -> Arrays:
+        """One state of several (one at least, oldest first), each counting as much as its weight: a
+        record of a state of weight 1/2 counts half.
+
+        With ``previous`` what has no order or sign of its own (clusters, components) keeps that of
+        this state. Post-processing of states: free. For tags that say ``combines``.
+        """
+        raise InvalidInput(
+            "COMBINE_UNSUPPORTED",
+            f"states of a {self.kind} PTK of this configuration do not add up",
+        )
 
     @abstractmethod
     def loss(self, arrays: Arrays, batches: Batches) -> NDArray[np.float64]:

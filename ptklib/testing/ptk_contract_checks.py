@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import FrozenInstanceError, fields, is_dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = ["CONTRACT_CHECKS"]
 
 _LEVELS = ("0.01", "0.1", "1", "10")
 _SHARP = 100
+_FADED = Fraction(1, 10_000)
 
 
 def _config_frozen(case: Case) -> None:
@@ -258,6 +260,43 @@ def _merge(case: Case) -> None:
             )
 
 
+def _combine(case: Case) -> None:
+    """States of two windows add up; one that counts next to nothing says next to nothing; what was
+    given is as it was.
+    """
+    ptk = case.ptk
+    whole = ptk.eval(case.train(epsilon=_SHARP), case.batches)
+    ordered = case.data.sort_by(ptk.columns()[0])
+    middle = ordered.num_rows // 2
+    halves = ordered[:middle], ordered[middle:]
+    first, second = (case.train(half, epsilon=_SHARP) for half in halves)
+    kept = {name: np.array(array) for name, array in first.items()}
+    both = dict(ptk.combined(((Fraction(1), first), (Fraction(1), second))))
+    ptk.validate(both)
+    demand(same_arrays(first, kept), "the arrays of a state that is combined must not be changed")
+    alone = ptk.eval(second, case.batches)
+    loss = ptk.eval(both, case.batches)
+    demand(
+        loss <= whole + max(0.01, (alone - whole) / 4),
+        f"two states combined must be as good as one of all data (loss {whole:.4f}), got "
+        f"{loss:.4f}; the second alone has {alone:.4f}",
+    )
+    faded = dict(ptk.combined(((_FADED, first), (Fraction(1), second)), previous=first))
+    ptk.validate(faded)
+    own = halves[1].to_batches()
+    alone, loss = ptk.eval(second, own), ptk.eval(faded, own)
+    demand(
+        loss <= alone + 0.01,
+        f"a state that counts {_FADED} must hardly matter beside one that counts 1 (loss "
+        f"{alone:.4f}), got {loss:.4f}",
+    )
+    try:
+        ptk.combined(((Fraction(1), {"no_such_array": np.zeros(3)}),))
+    except InvalidInput:
+        return
+    demand(False, "a state of another PTK must be refused, it was combined")
+
+
 def _foreign_previous(case: Case) -> None:
     """A previous state of another PTK is refused."""
     try:
@@ -324,6 +363,10 @@ def _mergeable(ptk: Ptk) -> bool:
     return ptk.tags.mergeable
 
 
+def _combines(ptk: Ptk) -> bool:
+    return ptk.tags.combines
+
+
 CONTRACT_CHECKS = (
     Check("config_frozen", _config_frozen),
     Check("config_json", _config_json),
@@ -336,6 +379,7 @@ CONTRACT_CHECKS = (
     Check("loss", _loss),
     Check("features", _features),
     Check("merge", _merge, _mergeable),
+    Check("combine", _combine, _combines),
     Check("foreign_previous", _foreign_previous, _mergeable),
     Check("exact_minimiser", _exact_minimiser, lambda ptk: ptk.tags.exact_minimiser),
     Check("analytic_profile", _analytic_profile),

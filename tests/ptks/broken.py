@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -20,7 +20,17 @@ from ptklib.privacy.costs import Cost, PureCost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of, count_of
+from ptklib.ptk import (
+    Arrays,
+    Batches,
+    Ptk,
+    Tags,
+    Weighted,
+    batches_of,
+    check_arrays,
+    column_of,
+    count_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +38,7 @@ class Average(Ptk):
     """The mean of one column: a count and a sum, half of the budget each."""
 
     kind: ClassVar[str] = "average"
-    tags: ClassVar[Tags] = Tags(mergeable=True, exact_minimiser=True)
+    tags: ClassVar[Tags] = Tags(mergeable=True, combines=True, exact_minimiser=True)
     column: str = "speed"
     lower: float = 0.0
     upper: float = 100.0
@@ -76,6 +86,23 @@ class Average(Ptk):
 
     def merged(self, arrays: Arrays, previous: Arrays) -> Arrays:
         return {name: arrays[name] + previous[name] for name in arrays}
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        made = {"count": np.zeros(1, np.int64), "total": np.zeros(1, np.int64)}
+        for weight, arrays in parts:
+            self.validate(arrays)
+            for name in made:
+                made[name] += np.rint(arrays[name] * self.counted(weight)).astype(np.int64)
+        return made
+
+    def counted(self, weight: Fraction) -> float:
+        return float(weight)
 
     def exact(self, batches: Batches) -> Arrays:
         units = self.units(batches)
@@ -186,6 +213,13 @@ class ChangesPrevious(Average):
         for name in arrays:
             previous[name][...] += arrays[name]
         return dict(previous)
+
+
+class IgnoresWeights(Average):
+    """What has faded counts in full."""
+
+    def counted(self, weight: Fraction) -> float:
+        return 1.0
 
 
 class HalfNoise(Average):
@@ -423,6 +457,7 @@ BROKEN: tuple[tuple[type[Average], str, str], ...] = (
     (CostFromData, "cost_ignores_data", "must not depend on the data seen"),
     (LeaksKeys, "no_key_leak", "must not depend on the data"),
     (ChangesPrevious, "inputs_unchanged", "previous state must not be changed"),
+    (IgnoresWeights, "combine", "must hardly matter"),
     (HalfNoise, "audit", "too little noise"),
     (LowestBit, "audit_residues", "low bits without noise"),
     (SmallSensitivity, "audit", "too little noise, or a sensitivity that is too small"),

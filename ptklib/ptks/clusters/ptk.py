@@ -40,6 +40,7 @@ Reasons: those of `ptk`, `vectors`, `clusters_noise` and `mechanisms.release`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -56,10 +57,11 @@ from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource, require_secure
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays, count_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
 from ptklib.ptks.clusters.grid import GRID_NODES, GRID_SETS, Grid
 from ptklib.ptks.clusters.lloyd import Records, Step, iterate, spread_start
 from ptklib.ptks.clusters.noise import CubeRelease
+from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
 from ptklib.ptks.vectors import PIECE_RECORDS, STEPS, Bounded, Scaling, Space, space_of
 from ptklib.ptks.vectors.space import Floats
@@ -143,7 +145,10 @@ class Clusters(Ptk):
                 field="iterations",
             )
         tags = replace(
-            type(self).tags, needs_delta=self.mechanism == "gaussian", mergeable=self._on_grid
+            type(self).tags,
+            needs_delta=self.mechanism == "gaussian",
+            mergeable=self._on_grid,
+            combines=self._on_grid,
         )
         object.__setattr__(self, "tags", tags)
 
@@ -205,6 +210,34 @@ class Clusters(Ptk):
         train = self._train_grid if self._on_grid else self._train_lloyd
         made = train(batches, (epsilon, delta, records_per_unit), previous, source)
         return {**made, "windows": windows}
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Grids times the weights of their states, and k-means on the sum.
+
+        Totals of lloyd are of centres that differ, and do not add up.
+        """
+        if not self._on_grid:
+            return super().combined(parts, previous=previous, noise=noise)
+        made = added(
+            self.validate,
+            parts,
+            totals="totals",
+            variances="variance",
+            unit=self._grid.weight,
+            noise=noise,
+        )
+        before = None if previous is None else previous["centres"]
+        deviation = math.sqrt(float(made["variance"][0]))
+        return {
+            **made,
+            "centres": self._on(made["totals"], deviation, before, require_secure(noise)),
+        }
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -318,16 +351,21 @@ class Clusters(Ptk):
             totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
             variance += float(previous["variance"][0])
         before = None if previous is None else previous["centres"]
+        centres = self._on(totals, math.sqrt(variance), before, source)
+        return {"centres": centres, "totals": totals, "variance": np.array([min(variance, 1e300)])}
+
+    def _on(
+        self, totals: Integers, deviation: float, before: Floats | None, source: BitSource
+    ) -> Floats:
+        """Centres of a noisy grid: the largest first, or in the order of those before."""
+        grid = self._grid
         centres, counts = grid.centres_of(
-            totals / grid.weight, math.sqrt(variance), self.clusters, before, _generator(source)
+            totals / grid.weight, deviation, self.clusters, before, _generator(source)
         )
         centres = np.clip(centres, -self._tops, self._tops)
-        centres = (
-            centres[np.argsort(-counts, kind="stable")]
-            if before is None
-            else _aligned(centres, before)
-        )
-        return {"centres": centres, "totals": totals, "variance": np.array([min(variance, 1e300)])}
+        if before is not None:
+            return _aligned(centres, before)
+        return np.asarray(centres[np.argsort(-counts, kind="stable")])
 
     def _train_lloyd(
         self,

@@ -39,7 +39,7 @@ Reasons: those of `ptk`, `keys`, `hashing`, `counts_budget`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -55,7 +55,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays, column_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, column_of
 from ptklib.ptks.counts import estimate
 from ptklib.ptks.counts import samples as counts_profile
 from ptklib.ptks.counts.budget import CountReleases, plan
@@ -63,6 +63,7 @@ from ptklib.ptks.counts.tables import (
     PIECE,
     ROWS_AT_ONCE,
     STRETCH,
+    TOP_32,
     CountTable,
     Feature,
     add_saturated,
@@ -74,6 +75,7 @@ from ptklib.ptks.counts.tables import (
 )
 from ptklib.ptks.tables import samples as profile
 from ptklib.ptks.tables.keys import Categories, Codes, IntegerRange, Key
+from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
 __all__ = ["FEW_LINES", "MAX_TOTAL_CELLS", "Counts"]
@@ -102,7 +104,7 @@ class Counts(Ptk):
     """
 
     kind: ClassVar[str] = "counts"
-    tags: ClassVar[Tags] = Tags(supervised=True, mergeable=True)
+    tags: ClassVar[Tags] = Tags(supervised=True, mergeable=True, combines=True)
 
     keys: tuple[Feature, ...]
     label: Key
@@ -230,6 +232,23 @@ class Counts(Ptk):
             arrays["variances"] = arrays["variances"] + previous["variances"]
             arrays["windows"] = arrays["windows"] + previous["windows"]
         return arrays
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,  # noqa: ARG002
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Cells times the weights of their states. See `tables.weighted`."""
+        return added(
+            self.validate,
+            parts,
+            totals="cells",
+            variances="variances",
+            limit=LIMIT if self._dtype == np.int64 else TOP_32,
+            noise=noise,
+        )
 
     def exact(self, batches: Batches) -> Arrays:
         """The counts without noise: their shares minimise the mean loss (one row a key).

@@ -44,6 +44,7 @@ Reasons: those of `ptk`, `vectors`, `covariance_noise` and `mechanisms.release`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -60,8 +61,9 @@ from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays, count_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
 from ptklib.ptks.covariance.noise import WishartRelease
+from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
 from ptklib.ptks.vectors import STEPS, Bounded, Scaling, Space, space_of
 from ptklib.ptks.vectors.space import Floats
@@ -102,7 +104,7 @@ class Covariance(Ptk):
     """
 
     kind: ClassVar[str] = "covariance"
-    tags: ClassVar[Tags] = Tags(mergeable=True, exact_minimiser=True)
+    tags: ClassVar[Tags] = Tags(mergeable=True, combines=True, exact_minimiser=True)
 
     values: tuple[Bounded, ...]
     components: int
@@ -173,6 +175,20 @@ class Covariance(Ptk):
             totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
             windows = windows + previous["windows"]
         return self._state(totals, windows, previous)
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Moments times the weights of their states, and the components of the sum."""
+        totals = added(self.validate, parts, totals="totals", noise=noise)
+        above = np.triu_indices(self._space.size + 1)
+        # Rounded by chance: the upper triangle decides.
+        totals["totals"].T[above] = totals["totals"][above]
+        return self._state(totals["totals"], totals["windows"], previous)
 
     def exact(self, batches: Batches) -> Arrays:
         """The state without noise: its plane minimises the mean loss. Raw: never published."""

@@ -48,7 +48,7 @@ Reasons: those of `ptk`, `keys`, `fixed_point` and the mechanisms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -63,7 +63,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
 from ptklib.ptks.forest.budget import ForestMechanisms, Shape, deviation_of, plan_of
 from ptklib.ptks.forest.codes import MAX_BINS, Feature, feature_codes
 from ptklib.ptks.forest.estimate import from_ancestors, from_expected
@@ -74,6 +74,7 @@ from ptklib.ptks.forest.target import Classes, Steps, Target
 from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
 from ptklib.ptks.forest.working import forest_bytes
 from ptklib.ptks.tables.keys import MAX_CELLS, Categories, TimePart
+from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import domain_bytes
 
 __all__ = ["Forest"]
@@ -223,7 +224,9 @@ class Forest(Ptk):
         # make a state of all windows.
         fixed = self.method == "random"
         object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=needs_delta, mergeable=fixed)
+            self,
+            "tags",
+            replace(type(self).tags, needs_delta=needs_delta, mergeable=fixed, combines=fixed),
         )
 
     @property
@@ -324,6 +327,25 @@ class Forest(Ptk):
             0 if previous is None else previous["windows"]
         )
         return made
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Leaves times the weights of their states, where the seed has made all splits."""
+        if self.method != "random":
+            return super().combined(parts, previous=previous, noise=noise)
+        return added(
+            self.validate,
+            parts,
+            totals="leaves",
+            variances="variance",
+            unit=self._target.weight,
+            noise=noise,
+        )
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""

@@ -33,7 +33,7 @@ Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -48,7 +48,7 @@ from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
 from ptklib.ptks.tables.cells import ROWS_AT_ONCE, Cells, demand, number_column, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
@@ -62,6 +62,7 @@ from ptklib.ptks.tables.noisy_totals import (
     scale_of,
 )
 from ptklib.ptks.tables.samples import CONFIDENCE, MAX_RECORDS
+from ptklib.ptks.tables.weighted import added
 
 __all__ = ["MAX_BINS", "MAX_EDGE", "Quantiles"]
 
@@ -82,7 +83,7 @@ class Quantiles(Ptk):
     """
 
     kind: ClassVar[str] = "quantiles"
-    tags: ClassVar[Tags] = Tags(mergeable=True, exact_minimiser=True)
+    tags: ClassVar[Tags] = Tags(mergeable=True, combines=True, exact_minimiser=True)
 
     keys: tuple[Key, ...]
     value: str
@@ -214,6 +215,16 @@ class Quantiles(Ptk):
         """Noisy counts of all nodes, added to the previous ones. Cost and proof: see the module."""
         release = self._release(epsilon, delta, records_per_unit)
         return released(self.validate, release, lambda: self._counts(batches), previous, noise)
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,  # noqa: ARG002
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Totals times the weights of their states. See `tables.weighted`."""
+        return added(self.validate, parts, totals="totals", noise=noise)
 
     def exact(self, batches: Batches) -> Arrays:
         """The counts without noise: their quantiles minimise the mean loss.

@@ -33,7 +33,7 @@ Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -47,12 +47,13 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.ratios.forms import Forms, best_forms
 from ptklib.ptks.tables.adding import Adder
 from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import Release, check_totals, merged, release_of, released
+from ptklib.ptks.tables.weighted import added
 
 __all__ = ["STEPS", "Ratios"]
 
@@ -69,7 +70,7 @@ class Ratios(Ptk):
     """Ratios of two sums by public keys. See the module for what is released and the proof note."""
 
     kind: ClassVar[str] = "ratios"
-    tags: ClassVar[Tags] = Tags(mergeable=True, exact_minimiser=True)
+    tags: ClassVar[Tags] = Tags(mergeable=True, combines=True, exact_minimiser=True)
 
     keys: tuple[Key, ...]
     numerator: str
@@ -180,6 +181,17 @@ class Ratios(Ptk):
         """
         release = self._release(epsilon, delta, records_per_unit)
         made = released(self.validate, release, lambda: self._totals(batches), previous, noise)
+        return {**made, "forms": self._forms.matrix}
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,  # noqa: ARG002
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Totals times the weights of their states. See `tables.weighted`."""
+        made = added(self.validate, parts, totals="totals", noise=noise)
         return {**made, "forms": self._forms.matrix}
 
     def exact(self, batches: Batches) -> Arrays:

@@ -39,7 +39,7 @@ Reasons: those of `ptk`, `cells`, `keys`, `fixed_point` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -55,7 +55,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, count_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, count_of
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
 from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
@@ -70,6 +70,7 @@ from ptklib.ptks.tables.noisy_totals import (
 )
 from ptklib.ptks.tables.ranking import Ranking, ranks, shares, top_table
 from ptklib.ptks.tables.samples import smallest_count
+from ptklib.ptks.tables.weighted import added
 
 __all__ = ["MAX_STEPS", "STEPS", "Statistics"]
 
@@ -94,7 +95,7 @@ class Statistics(Ptk):
     """
 
     kind: ClassVar[str] = "statistics"
-    tags: ClassVar[Tags] = Tags(mergeable=True, exact_minimiser=True)
+    tags: ClassVar[Tags] = Tags(mergeable=True, combines=True, exact_minimiser=True)
 
     keys: tuple[Key, ...]
     statistics: tuple[Literal["count", "sum", "mean", "variance", "share", "rank", "in_top"], ...]
@@ -213,6 +214,16 @@ class Statistics(Ptk):
         """Noisy totals of all cells, added to the previous ones. Cost and proof: see the module."""
         release = self._release(epsilon, delta, records_per_unit)
         return released(self.validate, release, lambda: self._totals(batches), previous, noise)
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,  # noqa: ARG002
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Totals times the weights of their states. See `tables.weighted`."""
+        return added(self.validate, parts, totals="totals", noise=noise)
 
     def exact(self, batches: Batches) -> Arrays:
         """The totals without noise: their means and shares minimise the mean loss.
