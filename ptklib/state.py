@@ -70,6 +70,11 @@ class Manifest:
     # What a validator found, on records that training did not touch: `ptkstore.engine.window`
     # writes it. None where nothing was tested; such manifests are written without it.
     validation: Mapping[str, Any] | None = None
+    # Over which windows the state is, by the choice of its PTK; None where each state simply
+    # continues the one before. With (window, digest) of the states of one window that it was put
+    # together of, oldest first.
+    over: str | None = None
+    parts: tuple[tuple[str, str], ...] | None = None
 
     def to_bytes(self) -> bytes:
         """Canonical JSON."""
@@ -85,6 +90,9 @@ class Manifest:
             del body["validation"]
         else:
             body["validation"] = dict(self.validation)
+        for name in ("over", "parts"):
+            if body[name] is None:
+                del body[name]
         return canonical({"format": FORMAT, **body})
 
     @property
@@ -110,6 +118,8 @@ class Manifest:
                 )
             body["cost"] = cost_from_json(body["cost"])
             body["windows"] = tuple(body["windows"]) if body["windows"] else None
+            if "parts" in body:
+                body["parts"] = tuple((window, digest) for window, digest in body["parts"])
             made = cls(**body)
             same = made.to_bytes() == data
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -173,6 +183,8 @@ class State:
         target: float | None = None,
         previous: str | None = None,
         minimum: Mapping[str, Any] | None = None,
+        over: str | None = None,
+        parts: tuple[tuple[str, str], ...] | None = None,
     ) -> Self:
         """A state with its certificate; the cost is that of the PTK unless another was charged."""
         charged = (
@@ -199,6 +211,8 @@ class State:
             previous=previous,
             arrays_sha256=hashlib.sha256(_arrays_bytes(arrays)).hexdigest(),
             minimum=minimum,
+            over=over,
+            parts=parts,
         )
         return cls(ptk, arrays, manifest)
 

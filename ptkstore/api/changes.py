@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput
+from ptkstore.api.over import ALL
 
 if TYPE_CHECKING:
     from ptklib.privacy.amounts import Number
@@ -34,10 +35,11 @@ class AddedPtk:
     target: float
     stream: str = ""
     train_every: int = 1
+    over: str = ALL
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
+        """Plain JSON values. What older servers do not know is left out where it says nothing new."""
+        body = {
             "name": self.name,
             "stream": self.stream,
             "kind": self.kind,
@@ -45,12 +47,13 @@ class AddedPtk:
             "target": self.target,
             "train_every": self.train_every,
         }
+        return body if self.over == ALL else body | {"over": self.over}
 
     @classmethod
     def from_json(cls, body: Any) -> AddedPtk:
         """Read `as_json` back."""
         _require(isinstance(body, dict), "", "an object")
-        for name in ("name", "stream", "kind"):
+        for name in ("name", "stream", "kind", "over"):
             _require(isinstance(body.get(name, ""), str), name, "text")
         _require({"name", "kind", "config", "target"} <= body.keys(), "", "complete")
         _require(isinstance(body["config"], dict), "config", "an object")

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from ptkstore.api.limits import MAP_BLOCKS
+from ptkstore.api.over import ALL
 
 if TYPE_CHECKING:
     from ptklib.state import State
@@ -95,13 +96,15 @@ class Store(Protocol):
         config: Mapping[str, Any],
         target: float,
         train_every: int = 1,
+        over: str = ALL,
     ) -> Registration:
         """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be
         accepted.
 
         A PTK without a closed form for its samples is WAITING: the next window profiles it, and
         then it is one of the two. An answer takes about two seconds at most; one that could not be
-        settled by then is ``refining``, the best so far.
+        settled by then is ``refining``, the best so far. ``over`` says of which windows its states
+        are: `ptkstore.api.over`.
         """
 
     def deregister(self, name: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptklib.errors import InvalidInput
 from ptkstore.api.limits import MAX_CONFIGS
+from ptkstore.api.over import ALL, Over
 from ptkstore.api.views import (
     AppliedView,
     ProfileView,
@@ -53,6 +54,7 @@ class RemotePtks:
         config: Mapping[str, Any],
         target: float,
         train_every: int = 1,
+        over: str = ALL,
     ) -> Registration:
         """Ask for a PTK:
 
@@ -66,6 +68,7 @@ class RemotePtks:
             config_json=config_json(config),
             target=target,
             train_every=train_every,
+            over=Over.of(over).text,
         )
         answer = self._call(self._ptks.RegisterPtk, request, LONG_SECONDS)
         return messages.registration_view(answer.registration)

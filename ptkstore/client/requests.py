@@ -63,7 +63,11 @@ def plan_changes(asked: Changes) -> list[plan_pb2.PlanChange]:
     """The PTKs that a what-if adds, removes and retargets."""
     added = [
         plan_pb2.AddPtk(
-            name=ptk.name, kind=ptk.kind, config_json=config_json(ptk.config), target=ptk.target
+            name=ptk.name,
+            kind=ptk.kind,
+            config_json=config_json(ptk.config),
+            target=ptk.target,
+            over=ptk.over,
         )
         for ptk in asked.add
     ]

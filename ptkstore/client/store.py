@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptkstore.api.limits import MAP_BLOCKS
+from ptkstore.api.over import ALL
 from ptkstore.client.timeouts import TIMEOUT_SECONDS
 from ptkstore.closing import Closing
 
@@ -123,10 +124,17 @@ class RemoteStore(Closing):
         config: Mapping[str, Any],
         target: float,
         train_every: int = 1,
+        over: str = ALL,
     ) -> Registration:
         """Ask for a PTK."""
         return self._ptks.register(
-            name, stream=stream, kind=kind, config=config, target=target, train_every=train_every
+            name,
+            stream=stream,
+            kind=kind,
+            config=config,
+            target=target,
+            train_every=train_every,
+            over=over,
         )
 
     def deregister(self, name: str) -> None:

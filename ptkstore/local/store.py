@@ -26,6 +26,7 @@ from ptklib import registry
 from ptklib.state import State
 from ptkstore.api.changes import Changes
 from ptkstore.api.limits import MAP_BLOCKS
+from ptkstore.api.over import ALL
 from ptkstore.api.references import parse_reference
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import (
@@ -152,6 +153,7 @@ class LocalStore(Closing):
         config: Mapping[str, Any],
         target: float,
         train_every: int = 1,
+        over: str = ALL,
     ) -> Registration:
         """Ask for a PTK."""
         return registrations.register(
@@ -163,6 +165,7 @@ class LocalStore(Closing):
             config=config,
             target=target,
             train_every=train_every,
+            over=over,
             now_ms=self._parts.public_ms(),
             memory_bytes=self._parts.workers.memory_bytes,
         )

@@ -69,6 +69,8 @@ class PtkRow:
     etag: int
     created_ms: int | None
     updated_ms: int | None
+    # Over which windows its states are: the text of an `Over`.
+    over: str = "all"
 
 
 class Outline(NamedTuple):

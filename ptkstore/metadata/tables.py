@@ -128,6 +128,7 @@ ptks = Table(
     Column("config_version", BigInteger, nullable=False),
     Column("target", Double, nullable=False),
     Column("train_every", BigInteger, nullable=False),
+    Column("over", _text(40), nullable=False, server_default="all"),
     Column("status", _text(20), nullable=False),
     Column("reason", Text, nullable=False),
     Column("suggestion", _JsonText),

@@ -27,7 +27,7 @@ PTK_STATUS_RETIRED: PtkStatus
 PTK_STATUS_FAILED: PtkStatus
 
 class Ptk(_message.Message):
-    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes", "refining", "remedies")
+    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes", "refining", "remedies", "over")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,7 @@ class Ptk(_message.Message):
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     REFINING_FIELD_NUMBER: _ClassVar[int]
     REMEDIES_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
     name: str
     stream: str
     kind: str
@@ -58,7 +59,8 @@ class Ptk(_message.Message):
     changes: _containers.RepeatedScalarFieldContainer[str]
     refining: bool
     remedies: _containers.RepeatedCompositeFieldContainer[_plan_pb2.Remedy]
-    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., refining: bool = ..., remedies: _Optional[_Iterable[_Union[_plan_pb2.Remedy, _Mapping]]] = ...) -> None: ...
+    over: str
+    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., refining: bool = ..., remedies: _Optional[_Iterable[_Union[_plan_pb2.Remedy, _Mapping]]] = ..., over: _Optional[str] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("name", "status", "reason", "nearest_target", "changes", "planned_epsilon", "planned_samples", "refining", "remedies")
@@ -125,7 +127,7 @@ class State(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., window: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., samples: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., validation: _Optional[str] = ..., validation_reason: _Optional[str] = ...) -> None: ...
 
 class RegisterPtkRequest(_message.Message):
-    __slots__ = ("request_id", "name", "stream", "kind", "config_json", "target", "train_every")
+    __slots__ = ("request_id", "name", "stream", "kind", "config_json", "target", "train_every", "over")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -133,6 +135,7 @@ class RegisterPtkRequest(_message.Message):
     CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     TRAIN_EVERY_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
     stream: str
@@ -140,7 +143,8 @@ class RegisterPtkRequest(_message.Message):
     config_json: str
     target: float
     train_every: int
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ...) -> None: ...
+    over: str
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., over: _Optional[str] = ...) -> None: ...
 
 class RegisterPtkResponse(_message.Message):
     __slots__ = ("registration", "ptk")

@@ -16,8 +16,11 @@ from collections import Counter
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 from ptkstore import Store
 from ptkstore.engine.window.cycle import STEPS
@@ -41,11 +44,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 def register(store: Store) -> None:
     known = {ptk.name for ptk in store.ptks()}
-    for name, statistic in zip(NAMES, ("mean", "count"), strict=True):
+    asked: dict[str, Any] = {"stream": "rides", "kind": "statistics", "target": 0.15}
+    for name, statistic, over in zip(NAMES, ("mean", "count"), ("all", "rolling:2"), strict=True):
         if name not in known:
-            store.register(
-                name, stream="rides", kind="statistics", config=config(statistic), target=0.15
-            )
+            store.register(name, config=config(statistic), over=over, **asked)
 
 
 def push(store: Store, batch: int) -> None:
@@ -140,7 +142,15 @@ def finish(path: Path, acked: set[int]) -> None:
             versions = store.states(name)
             assert [one.version for one in versions] == list(range(1, len(versions) + 1))
             for one in versions:
-                store.get_state(f"{name}@v{one.version}")
+                state = store.get_state(f"{name}@v{one.version}")
+                parts = [
+                    store._parts.lake.get(digest)[0] for _, digest in state.manifest.parts or ()
+                ]
+                if parts:
+                    totals = [safetensors.numpy.load(part)["totals"] for part in parts]
+                    assert np.array_equal(sum(totals), state.arrays["totals"]), (
+                        "all parts are there"
+                    )
         published = sum(line.outcome == "PUBLISHED" for cycle in cycles for line in cycle.trained)
         assert published == sum(len(store.states(name)) for name in NAMES)
         wrong = [finding.what for finding in store.doctor([CANARY]) if finding.level == "ERROR"]

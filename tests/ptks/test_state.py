@@ -218,3 +218,11 @@ def test_what_was_needed_is_certified_where_more_was_used_and_nowhere_else() -> 
     again = State.from_bytes(*rich.to_bytes())
     assert again.manifest.minimum == {"epsilon": "0.1", "samples": 7}
     assert (again.digest, again.to_bytes()) == (rich.digest, rich.to_bytes())
+
+
+def test_a_certificate_says_over_which_windows_and_of_which_parts_a_state_is() -> None:
+    plain, rolled = make(), make(over="rolling:2", parts=(("6", "ab"), ("7", "cd")))
+    assert not {b"over", b"parts"} & {*plain.to_bytes()[1].split(b'"')}
+    again = State.from_bytes(*rolled.to_bytes())
+    assert (again.manifest.over, again.manifest.parts) == ("rolling:2", (("6", "ab"), ("7", "cd")))
+    assert (again.digest, again.to_bytes()) == (rolled.digest, rolled.to_bytes())

@@ -74,7 +74,7 @@ class PtkView(View):
 
     ``nearest_target`` and ``remedies`` (in words, ``changes``) are what would have admitted one that
     is REJECTED, as far as that is known; ``refining``: the store is still looking for better ones,
-    and for a plan.
+    and for a plan. ``over`` says of which windows its states are (`ptkstore.api.over`).
     """
 
     name: str
@@ -91,6 +91,7 @@ class PtkView(View):
     changes: tuple[str, ...] = ()
     refining: bool = False
     remedies: tuple[Remedy, ...] = ()
+    over: str = "all"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@
         kind: statistics
         target: 0.05
         train_every: 1           # may be left out
+        over: {rolling: 7}       # may be left out: all; or last, {rolling: K}, {decay: F}
         config: {...}            # the fields of the kind
 
 All of it is checked before anything is done: unknown keys, the streams, the configuration of every
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ptklib.encoding.error_fields import field_of
 from ptklib.errors import InvalidInput
+from ptkstore.api.over import ALL, Over
 from ptkstore.cli.project.document import Document, Place
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class DeclaredPtk:
     target: float
     config: Mapping[str, Any]
     train_every: int = 1
+    over: str = ALL
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ def _read_ptk(document: Document, place: Place) -> DeclaredPtk:
         (*place, "train_every"),
         "train_every must be 1 or more",
     )
+    over = _located(document, place, lambda: Over.of(body.get("over", ALL)))
     config = _mapping(document, (*place, "config"), "config")
     kind = body["kind"]
     if kind in registry.kinds():
@@ -149,6 +153,7 @@ def _read_ptk(document: Document, place: Place) -> DeclaredPtk:
         target=float(target),
         config=made.as_json(),
         train_every=every,
+        over=over.text,
     )
 
 

@@ -132,7 +132,7 @@ def _ptk(wanted: DeclaredPtk, there: PtkView | None) -> Reconciled:
     if there is not None:
         fixed = [
             field
-            for field in ("stream", "kind", "train_every")
+            for field in ("stream", "kind", "train_every", "over")
             if getattr(there, field) != getattr(wanted, field)
         ]
         if fixed or there.status == "RETIRED":
@@ -165,6 +165,7 @@ def _changes(
                 config=declared_ptk.config,
                 target=declared_ptk.target,
                 train_every=declared_ptk.train_every,
+                over=declared_ptk.over,
             )
             for declared_ptk in new
         ),

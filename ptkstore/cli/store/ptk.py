@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptklib.errors import InvalidInput
+from ptkstore.api.over import ALL
 from ptkstore.cli.groups import LazyGroup
 from ptkstore.cli.output import Table, moment, rejection, show, window_begins
 from ptkstore.cli.session import Invocation, opened, pass_session, shared_options
@@ -170,6 +171,14 @@ def versions(session: Invocation, name: str) -> None:
     type=click.IntRange(min=1),
     help="Train in every n-th window.",
 )
+@click.option(
+    "--over",
+    default=ALL,
+    show_default=True,
+    metavar="CHOICE",
+    help="The windows that a state speaks of: all, last, rolling:K (the last K) or decay:F (all, "
+    "each counting F of the one after it).",
+)
 @shared_options
 @pass_session
 @click.pass_context
@@ -182,6 +191,7 @@ def register(
     target: float,
     config: str,
     train_every: int,
+    over: str,
 ) -> None:
     """Register one PTK.
 
@@ -197,7 +207,13 @@ def register(
     body = config_of(config)
     with opened(session) as store:
         answer = store.register(
-            name, stream=stream, kind=kind, config=body, target=target, train_every=train_every
+            name,
+            stream=stream,
+            kind=kind,
+            config=body,
+            target=target,
+            train_every=train_every,
+            over=over,
         )
     _show_answer(context, session, answer)
 

@@ -302,7 +302,13 @@ def _changes(
         elif change.kind == "fork":
             ptk, target = find(values["fork"]), _number(values["fork_to"]) or 0.0
             added.append(
-                AddedPtk(name=values["name"], kind=ptk.kind, config=ptk.config, target=target)
+                AddedPtk(
+                    name=values["name"],
+                    kind=ptk.kind,
+                    config=ptk.config,
+                    target=target,
+                    over=ptk.over,
+                )
             )
         else:
             config, target = _object(values["config"]) or {}, _number(values["add_to"]) or 0.0

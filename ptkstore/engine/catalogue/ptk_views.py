@@ -25,6 +25,7 @@ def ptk_view(row: rows.PtkRow, latest: rows.StateRow | None) -> PtkView:
         config_version=row.config_version,
         target=row.target,
         train_every=row.train_every,
+        over=row.over,
         status=row.status,
         reason=row.reason,
         latest_version=latest.version if latest is not None else None,

@@ -9,7 +9,8 @@ one that waits for its profile is none. Only the promise of a new stream is in t
 promise without metadata is no stream, and whoever asks for the same again takes it up.
 
 Reasons: PLAN_INFEASIBLE, PLAN_CONTENDED, CHANGE_INVALID, STREAM_EXISTS, STREAM_UNKNOWN, PTK_EXISTS,
-PTK_UNKNOWN, PTK_RETIRED, those of a PTK's configuration and of its fit to the stream.
+PTK_UNKNOWN, PTK_RETIRED, OVER_INVALID, OVER_UNSUPPORTED, those of a PTK's configuration and of its
+fit to the stream.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ptklib import registry
 from ptklib.encoding.error_fields import about, inside
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import USES, StreamSpec
 from ptkstore.api.views import AppliedView, Registration
 from ptkstore.engine.parts import Parts
@@ -34,6 +36,7 @@ from ptkstore.engine.plans.registrations import (
     active,
     candidate,
     fresh_row,
+    require_over,
     retire,
     reusable,
     told,
@@ -147,6 +150,7 @@ def _require_sound(changes: Changes) -> None:
                 check_name(new.name, "a PTK's name")
             check_real(new.target, "target")
             check_whole(new.train_every, "train_every", at_least=1)
+            Over.of(new.over)
 
 
 def _concerned(parts: Parts, changes: Changes, specs: Mapping[str, StreamSpec]) -> dict[str, str]:
@@ -171,19 +175,28 @@ def _tried_out(parts: Parts, changes: Changes, concerned: Mapping[str, str]) -> 
     """The same with configurations in the form in which they are kept; each fits its stream."""
     specs = {spec.name: spec for spec in changes.streams}
 
-    def fit(name: str, kind: str, config: Mapping[str, object]) -> Mapping[str, object]:
+    def fit(name: str, kind: str, config: Mapping[str, object], over: str) -> Mapping[str, object]:
         spec = specs.get(concerned[name]) or parts.specs[concerned[name]]
         with about(ptk=name):
             made: Mapping[str, object] = parts.ask(fitted, spec, kind, config)
+            require_over(kind, made, Over.of(over))
         return made
 
     with parts.metadata.read() as tx:
-        kinds = {name: tx.ptks.named(name).kind for name in changes.reconfigure}
+        there = {name: tx.ptks.named(name) for name in changes.reconfigure}
     return replace(
         changes,
-        add=tuple(replace(new, config=fit(new.name, new.kind, new.config)) for new in changes.add),
+        add=tuple(
+            replace(
+                new,
+                config=fit(new.name, new.kind, new.config, new.over),
+                over=Over.of(new.over).text,
+            )
+            for new in changes.add
+        ),
         reconfigure={
-            name: fit(name, kinds[name], config) for name, config in changes.reconfigure.items()
+            name: fit(name, there[name].kind, config, there[name].over)
+            for name, config in changes.reconfigure.items()
         },
     )
 
@@ -223,10 +236,16 @@ def _is_known(tx: Transaction, stream: str) -> bool:
 
 
 def _added(tx: Transaction, new: AddedPtk, number: int) -> rows.PtkRow:
-    wanted = (new.name, new.stream, new.kind, new.config, new.target, new.train_every)
+    wanted = _wanted(new, new.config)
     with about(ptk=new.name, field="name"):
         row = reusable(tx, *wanted)
     return replace(row or unwritten(*wanted), id=number)
+
+
+def _wanted(
+    new: AddedPtk, config: Mapping[str, object]
+) -> tuple[str, str, str, Mapping[str, object], float, int, str]:
+    return new.name, new.stream, new.kind, config, new.target, new.train_every, new.over
 
 
 def _changed(tx: Transaction, name: str, changes: Changes) -> Candidate:
@@ -304,8 +323,7 @@ def _written(
             write_change(tx, candidates[name].row, answers[name], now_ms)
         for new in changes.add:
             ptk = registry.make(new.kind, new.config)
-            wanted = (new.name, new.stream, new.kind, ptk.as_json(), new.target, new.train_every)
-            told(tx, fresh_row(tx, *wanted, now_ms), answers[new.name], now_ms)
+            told(tx, fresh_row(tx, *_wanted(new, ptk.as_json()), now_ms), answers[new.name], now_ms)
         changed = write_uses(parts, tx, changes.use)
         within(tx, applied)
     uses_changed(parts, changed)

@@ -21,10 +21,11 @@ from ptklib import registry
 from ptklib.encoding.canonical import canonical
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import Changes
+from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView, View, WhatIfView
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.registrations import fresh_row
+from ptkstore.engine.plans.registrations import fresh_row, require_over
 from ptkstore.engine.plans.what_if import what_if
 from ptkstore.engine.streams.changing import uses_changed, write_uses
 from ptkstore.engine.within import Within, nothing
@@ -165,6 +166,8 @@ def _carry_out(
     """
     now_ms = parts.public_ms()
     made = [(new, registry.make(new.kind, new.config)) for new in changes.add]
+    for new, ptk in made:
+        require_over(new.kind, ptk.as_json(), Over.of(new.over))
     with parts.metadata.write() as tx:
         require_fresh(tx, stream, expected)
         for name in changes.remove:
@@ -178,7 +181,17 @@ def _carry_out(
             changed.append(tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms))
         for new, ptk in made:
             changed.append(
-                fresh_row(tx, new.name, stream, new.kind, ptk.as_json(), new.target, 1, now_ms)
+                fresh_row(
+                    tx,
+                    new.name,
+                    stream,
+                    new.kind,
+                    ptk.as_json(),
+                    new.target,
+                    1,
+                    Over.of(new.over).text,
+                    now_ms,
+                )
             )
         for row in changed:
             waits = row.name in unprofiled

@@ -6,8 +6,8 @@ A rejection says why, the nearest target that would be accepted, and what else w
 until it has been profiled in a window (`profiling`), then accepted or not. Plans are made on a
 snapshot, with no transaction open (`deciding`); an answer that took too long to settle is
 ``refining``, and settled in the background (`refining`). Reasons: PTK_EXISTS, PTK_UNKNOWN,
-PTK_RETIRED, ETAG_STALE, UNIT_UNSUPPORTED, COLUMN_UNKNOWN, PLAN_CONTENDED, and those of the PTK's
-configuration.
+PTK_RETIRED, ETAG_STALE, UNIT_UNSUPPORTED, COLUMN_UNKNOWN, OVER_UNSUPPORTED, PLAN_CONTENDED, and
+those of the PTK's configuration.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any
 from profiler.analytic import Profile
 from ptklib import registry
 from ptklib.encoding.error_fields import inside
-from ptklib.errors import Refused, SageError
+from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
+from ptkstore.api.over import ALL, Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.engine.asking import Ask, here
@@ -31,7 +32,7 @@ from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answer_of, within_memory
 from ptkstore.engine.plans.deciding import ACCEPTED, decided
 from ptkstore.engine.plans.dry_run import fitted
-from ptkstore.engine.plans.planning import Candidate, closed_form, has_closed_form
+from ptkstore.engine.plans.planning import Candidate, closed_form, has_closed_form, ptk_of
 from ptkstore.engine.plans.window_size import last_windows, told_of_size
 from ptkstore.engine.within import Within, nothing
 from ptkstore.metadata import Metadata, rows
@@ -46,6 +47,7 @@ __all__ = [
     "fresh_row",
     "has_closed_form",
     "register",
+    "require_over",
     "retire",
     "reusable",
     "suggested",
@@ -87,6 +89,7 @@ def register(
     config: Mapping[str, Any],
     target: float,
     train_every: int,
+    over: str = ALL,
     now_ms: int,
     within: Within[Registration] = nothing,
     ask: Ask = here,
@@ -101,7 +104,10 @@ def register(
         check_name(name, "a PTK's name")
     check_real(target, "target")
     check_whole(train_every, "train_every", at_least=1)
-    wanted = (name, spec.name, kind, ask(fitted, spec, kind, config), target, train_every)
+    told_over = Over.of(over)
+    kept = ask(fitted, spec, kind, config)
+    require_over(kind, kept, told_over)
+    wanted = (name, spec.name, kind, kept, target, train_every, told_over.text)
 
     windows: tuple[int, ...] = ()
 
@@ -184,6 +190,7 @@ def change(
         )
 
     ask(fitted, spec, first.kind, asked(first).config)
+    require_over(first.kind, asked(first).config, Over.of(first.over))
 
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
         row = tx.ptks.get(first.id)
@@ -212,6 +219,19 @@ def change(
         write=write,
         writing=metadata.write,
     )
+
+
+def require_over(kind: str, config: Mapping[str, Any], over: Over) -> None:
+    """Refuse a choice of windows that states of this configuration cannot follow
+    (OVER_UNSUPPORTED).
+    """
+    if over.combines and not ptk_of(kind, config).tags.combines:
+        raise InvalidInput(
+            "OVER_UNSUPPORTED",
+            f"states of kind {kind} do not add up with this configuration, so over must be all or "
+            f"last, got {over.text}",
+            field="over",
+        )
 
 
 def write_change(tx: Transaction, wanted: rows.PtkRow, answer: Registration, now_ms: int) -> None:
@@ -249,12 +269,15 @@ def fresh_row(
     config: object,
     target: float,
     train_every: int,
+    over: str,
     now_ms: int,
 ) -> rows.PtkRow:
     """The row of a new PTK, or that of one that was REJECTED before. Reason: PTK_EXISTS."""
-    row = reusable(tx, name, stream, kind, config, target, train_every)
+    row = reusable(tx, name, stream, kind, config, target, train_every, over)
     if row is None:
-        return tx.ptks.create(name, stream, kind, config, target, train_every, at_ms=now_ms)
+        return tx.ptks.create(
+            name, stream, kind, config, target, train_every, at_ms=now_ms, over=over
+        )
     row = tx.ptks.update_config(row.id, config, etag=row.etag, at_ms=now_ms)
     return tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms)
 
@@ -267,6 +290,7 @@ def reusable(
     config: object,
     target: float,
     train_every: int,
+    over: str,
 ) -> rows.PtkRow | None:
     """The row of a PTK of that name that was REJECTED, as it would be; None where the name is free.
 
@@ -281,6 +305,7 @@ def reusable(
         or row.stream != stream
         or row.kind != kind
         or row.train_every != train_every
+        or row.over != over
     ):
         raise Refused(
             "PTK_EXISTS",
@@ -291,7 +316,13 @@ def reusable(
 
 
 def unwritten(
-    name: str, stream: str, kind: str, config: Any, target: float, train_every: int = 1
+    name: str,
+    stream: str,
+    kind: str,
+    config: Any,
+    target: float,
+    train_every: int = 1,
+    over: str = ALL,
 ) -> rows.PtkRow:
     """The row of a PTK that is not there yet, to plan with."""
     return rows.PtkRow(
@@ -309,6 +340,7 @@ def unwritten(
         etag=1,
         created_ms=None,
         updated_ms=None,
+        over=over,
     )
 
 

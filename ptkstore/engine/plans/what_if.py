@@ -21,6 +21,7 @@ from ptklib.encoding.error_fields import about
 from ptklib.errors import Refused
 from ptklib.ledger.policy import Policy
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView, WhatIfView
 from ptkstore.engine.parts import Parts
@@ -157,7 +158,8 @@ def _taken(tx: Transaction, name: str) -> bool:
 
 
 def _row(new: AddedPtk, stream: str, number: int) -> rows.PtkRow:
-    return replace(unwritten(new.name, stream, new.kind, dict(new.config), new.target), id=number)
+    row = unwritten(new.name, stream, new.kind, dict(new.config), new.target)
+    return replace(row, id=number, over=Over.of(new.over).text)
 
 
 def _spec(spec: StreamSpec, changes: Changes) -> StreamSpec:

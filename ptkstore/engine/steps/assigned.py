@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ptkstore.api.over import ALL
+
 __all__ = ["Assigned"]
 
 
@@ -31,6 +33,11 @@ class Assigned:
     memory_bytes: int | None = None
     # The epsilon and samples that would have been enough; None where it gets no more than these.
     minimum: dict[str, Any] | None = None
+    # The windows that its state will be over; the newest that the one before speaks of; and what
+    # that one was put together of (`ptkstore.engine.window.continuing`).
+    over: str = ALL
+    previous_newest: str | None = None
+    parts: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""
@@ -38,10 +45,15 @@ class Assigned:
         if self.minimum is None:
             # As it is in cycles from before there was one.
             del body["minimum"]
+        body["parts"] = [list(part) for part in self.parts]
+        if self.over == ALL:
+            for name in ("over", "previous_newest", "parts"):
+                del body[name]
         return body
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Assigned:
         """Read `as_json` back."""
         ranges = tuple((int(start), int(stop)) for start, stop in body["ranges"])
-        return cls(**(body | {"ranges": ranges}))
+        parts = tuple((window, digest) for window, digest in body.get("parts", ()))
+        return cls(**(body | {"ranges": ranges, "parts": parts}))

@@ -184,6 +184,7 @@ class Cycle:
             due,
             sealed.dp_records,
             len(sealed.blocks),
+            self.window,
             fewest=None if window_plan.richer is None else settled.plan,
         )
         large = too_large(self.parts, assigned)

@@ -6,7 +6,7 @@ spent, and the PTK fails this window (TRAIN_LOST): nothing is ever trained twice
 
 Before any of this memory is set aside for each PTK from planned numbers (`memory`); one that may
 need more than a worker has is left out of the plan's charges and told so (SKIPPED,
-MEMORY_TOO_SMALL).
+MEMORY_TOO_SMALL). What a state takes from earlier ones is in `continuing`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ import safetensors.numpy
 
 from allocator.plan import Assignment, Plan
 from allocator.ranges import ptk_ranges
+from ptklib.encoding.error_place import failure_of
 from ptklib.errors import GrantRefused, Refused
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import TAG_SPACE, Slice, TagRange
 from ptklib.privacy.amounts import show
+from ptklib.ptk import Arrays
 from ptklib.state import State
+from ptkstore.api.over import ALL, Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.planning import Candidate, charge_delta, ptk_of, records_per_unit
-from ptkstore.engine.retry import patiently
+from ptkstore.engine.retry import passes, patiently
 from ptkstore.engine.room.memory import (
     most_in_slice,
     most_in_window,
@@ -42,6 +45,8 @@ from ptkstore.engine.room.memory import (
 )
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import TrainedPtk
+from ptkstore.engine.window.continuing import Earlier, continued, earlier_of
+from ptkstore.lake import StateDamaged, StateMissing
 from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
 from ptkstore.workers.protocol import KEEP_BYTES, TrainJob, TrainOutcome
 
@@ -58,6 +63,7 @@ def assign(
     candidates: Sequence[Candidate],
     dp_records: int,
     blocks: int,
+    window: int,
     *,
     fewest: Plan | None = None,
 ) -> list[Assigned]:
@@ -72,7 +78,7 @@ def assign(
         return []
     cut = ptk_ranges(plan, dp_records, start=Fraction(spec.profile_share))
     by_name = {candidate.row.name: candidate for candidate in candidates}
-    window = most_in_window(dp_records, blocks, spec)
+    most_records = most_in_window(dp_records, blocks, spec)
     needed_by = {} if fewest is None else {one.id: one for one in fewest.assignments}
     found = []
     with parts.metadata.read() as tx:
@@ -87,11 +93,10 @@ def assign(
         ]
         needed = math.ceil(Fraction(assignment.samples, dp_records) * TAG_SPACE)
         latest = newest.get(row.id)
-        # A state continues the one before only if it was made by the same configuration.
-        same = latest is not None and latest.manifest["config"] == row.config
+        before = continued(row, latest, window)
         ranges = _trimmed(tags, needed)
         share = Fraction(sum(stop - start for start, stop in ranges), TAG_SPACE)
-        most = most_in_slice(window, share, records_per_unit(spec))
+        most = most_in_slice(most_records, share, records_per_unit(spec))
         found.append(
             Assigned(
                 ptk=row.id,
@@ -103,14 +108,15 @@ def assign(
                 samples=assignment.samples,
                 target=row.target,
                 ranges=ranges,
-                previous=latest.digest if latest is not None and same else None,
-                previous_oldest=latest.manifest["windows"][0]
-                if latest is not None and same
-                else None,
+                previous=before.previous,
+                previous_oldest=before.oldest,
+                previous_newest=before.newest,
+                over=row.over,
+                parts=before.parts,
                 version=latest.version + 1 if latest is not None else 1,
                 minimum=_minimum(needed_by.get(assignment.id)),
                 memory_bytes=training_bytes(
-                    spec, by_name[assignment.id].ptk, window=window, most=most
+                    spec, by_name[assignment.id].ptk, window=most_records, most=most
                 ),
             )
         )
@@ -193,7 +199,15 @@ def train(
                 if one.name in large
             }
         )
-    ready = [one for one in assigned if one.name not in large]
+    # All that can fail for want of a server comes before charges are spent, or is patient.
+    earlier, broken = _earlier(
+        parts, [one for one in assigned if one.name not in large], int(window)
+    )
+    if broken:
+        done(broken)
+    ready = [one for one in assigned if one.name in earlier]
+    if not ready:
+        return
     requests = requests_of(parts, spec, blocks, ready, cycle)
     try:
         grants = parts.ledger.reserve_all(requests)
@@ -213,11 +227,12 @@ def train(
             delta=assigned.delta,
             ranges=assigned.ranges,
             records_per_unit=units,
-            previous=parts.lake.get(assigned.previous)[0] if assigned.previous else None,
+            previous=parts.lake.get(assigned.previous)[0]
+            if assigned.previous and earlier[assigned.name] is None
+            else None,
         )
         for assigned in ready
     ]
-    # All that can fail for want of a server comes before this, or is patient.
     try:
         opener = spend_and_open(parts.path, spec, grants, parts.ledger)
     except GrantRefused as refusal:
@@ -230,7 +245,13 @@ def train(
     with ThreadPoolExecutor(_STORERS) as pool:
         stored = {
             train_outcome.name: pool.submit(
-                _outcome, parts, spec, by_name[train_outcome.name], train_outcome, window
+                _outcome,
+                parts,
+                spec,
+                by_name[train_outcome.name],
+                earlier[train_outcome.name],
+                train_outcome,
+                window,
             )
             for together, keep_bytes in _together(parts.workers.memory_bytes, jobs, by_name)
             for train_outcome in parts.workers.train(together, keep_bytes)
@@ -281,38 +302,66 @@ def _standing(
     return ready, grants, lost
 
 
+def _earlier(
+    parts: Parts, assigned: Sequence[Assigned], window: int
+) -> tuple[dict[str, Earlier | None], dict[str, TrainedPtk]]:
+    """What states are put together with, by name; and the PTKs whose earlier states do not go
+    together.
+    """
+    found: dict[str, Earlier | None] = {}
+    broken: dict[str, TrainedPtk] = {}
+    for one in assigned:
+        try:
+            found[one.name] = earlier_of(one, window, lambda digest: parts.lake.get(digest)[0])
+        except Exception as error:
+            if passes(error) or isinstance(error, StateMissing | StateDamaged):
+                raise
+            broken[one.name] = _line(one, "TRAIN_FAILED", failure_of(error))
+    return found, broken
+
+
 def _outcome(
-    parts: Parts, spec: StreamSpec, assigned: Assigned, trained: TrainOutcome, window: str
+    parts: Parts,
+    spec: StreamSpec,
+    assigned: Assigned,
+    earlier: Earlier | None,
+    trained: TrainOutcome,
+    window: str,
 ) -> TrainedPtk:
     if trained.arrays is None:
         _LOG.warning("PTK %s failed in training: %s", assigned.name, trained.logged)
         return _line(assigned, "TRAIN_FAILED", trained.failure)
-    return _store(parts, spec, assigned, trained.arrays, window)
+    fresh = safetensors.numpy.load(trained.arrays)
+    if earlier is None:
+        return _stored(parts, spec, assigned, fresh, window)
+    try:
+        arrays = earlier.with_new(ptk_of(assigned.kind, assigned.config), fresh)
+    except Exception as error:
+        # States alone were read: what went wrong may be told.
+        return _line(assigned, "TRAIN_FAILED", failure_of(error))
+    if Over.of(assigned.over).word == "rolling":
+        own = _state(spec, assigned, fresh, (window, window))
+        digest = patiently(lambda: parts.lake.put(*own.to_bytes()))
+        assigned = replace(assigned, parts=(*assigned.parts, (window, digest)))
+    return _stored(parts, spec, assigned, arrays, window)
 
 
 def _line(assigned: Assigned, outcome: str, reason: str) -> TrainedPtk:
     return TrainedPtk(TrainedLine(assigned.name, outcome, epsilon=assigned.epsilon, reason=reason))
 
 
-def _store(
-    parts: Parts, spec: StreamSpec, assigned: Assigned, arrays: bytes, window: str
+def _stored(
+    parts: Parts, spec: StreamSpec, assigned: Assigned, arrays: Arrays, window: str
 ) -> TrainedPtk:
-    state = State.make(
-        ptk_of(assigned.kind, assigned.config),
-        safetensors.numpy.load(arrays),
-        name=assigned.name,
-        epsilon=assigned.epsilon,
-        delta=assigned.delta,
-        version=assigned.version,
-        stream=spec.name,
-        unit=spec.unit,
-        records_per_unit=records_per_unit(spec),
-        composition=spec.policy.composition,
-        windows=(assigned.previous_oldest or window, window),
-        samples=assigned.samples,
-        target=assigned.target,
+    """The new version, in the lake."""
+    state = _state(
+        spec,
+        assigned,
+        arrays,
+        (assigned.previous_oldest or window, window),
         previous=assigned.previous,
-        minimum=assigned.minimum,
+        over=None if assigned.over == ALL else assigned.over,
+        parts=assigned.parts or None,
     )
     digest = patiently(lambda: parts.lake.put(*state.to_bytes()))
     line = TrainedLine(
@@ -323,3 +372,30 @@ def _store(
         samples=assigned.samples,
     )
     return TrainedPtk(line, digest)
+
+
+def _state(
+    spec: StreamSpec,
+    assigned: Assigned,
+    arrays: Arrays,
+    windows: tuple[str, str],
+    **made_of: Any,
+) -> State:
+    """A state with its certificate, and what is told there of earlier states."""
+    return State.make(
+        ptk_of(assigned.kind, assigned.config),
+        arrays,
+        name=assigned.name,
+        epsilon=assigned.epsilon,
+        delta=assigned.delta,
+        version=assigned.version,
+        stream=spec.name,
+        unit=spec.unit,
+        records_per_unit=records_per_unit(spec),
+        composition=spec.policy.composition,
+        windows=windows,
+        samples=assigned.samples,
+        target=assigned.target,
+        minimum=assigned.minimum,
+        **made_of,
+    )

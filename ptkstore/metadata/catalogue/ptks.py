@@ -55,9 +55,10 @@ class Ptks:
         train_every: int,
         *,
         at_ms: int | None = None,
+        over: str = "all",
     ) -> PtkRow:
-        """Add a PTK, WAITING, with config version 1 and etag 1. ``train_every`` counts windows.
-        PTK_EXISTS when the name is taken in any stream.
+        """Add a PTK, WAITING, with config version 1 and etag 1. ``train_every`` counts windows, and
+        ``over`` says of which its states are, for good. PTK_EXISTS when the name is taken in any stream.
         """
         check_name(name, "a PTK's name")
         check_name(kind, "a PTK's kind")
@@ -65,6 +66,7 @@ class Ptks:
         values = {
             "target": check_real(target, "target"),
             "train_every": check_whole(train_every, "train_every", at_least=1),
+            "over": check_text(over, "over"),
             "created_ms": check_whole_or_none(at_ms, "at_ms"),
         }
         self._streams.get(stream)

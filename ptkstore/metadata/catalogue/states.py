@@ -149,12 +149,15 @@ class States:
         return dict(self._session.tuples(query.group_by(states.c.ptk)))
 
     def digests(self) -> frozenset[str]:
-        """The digests of all versions of all PTKs: what the lake must keep, with those of running
-        cycles.
+        """The digests of all versions of all PTKs, and of the parts that the newest are made of:
+        what the lake must keep, with those of running cycles.
         """
-        return frozenset(
-            row["digest"] for row in self._session.all(sa.select(states.c.digest).distinct())
-        )
+        known = {row["digest"] for row in self._session.all(sa.select(states.c.digest).distinct())}
+        every = [row["ptk"] for row in self._session.all(sa.select(states.c.ptk).distinct())]
+        for row in self.last(every).values():
+            parts = row.manifest.get("parts") if isinstance(row.manifest, dict) else None
+            known |= {digest for _, digest in parts or ()}
+        return frozenset(known)
 
     def _first_by_ptk(self, query: sa.Select[tuple[object, ...]]) -> dict[int, StateRow]:
         return {row["ptk"]: StateRow(**row) for row in self._session.all(query)}

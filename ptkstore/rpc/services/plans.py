@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ptklib.errors import InvalidInput
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.over import ALL
 from ptkstore.api.stream_spec import USES
 from ptkstore.api.views import PlanView
 from ptkstore.engine.parts import Parts
@@ -94,6 +95,7 @@ def _changes(request: plan_pb2.WhatIfRequest) -> Changes:
                     kind=change.add.kind,
                     config=config,
                     target=change.add.target,
+                    over=change.add.over or ALL,
                 )
             )
         elif which == "remove":

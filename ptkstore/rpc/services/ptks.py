@@ -9,6 +9,7 @@ from typing import Any
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import Changes
+from ptkstore.api.over import ALL
 from ptkstore.api.paging import DEFAULT_SIZE
 from ptkstore.api.permissions import PERMISSIONS
 from ptkstore.api.references import number_of
@@ -86,6 +87,7 @@ class PtkService:
             config=json_object(request.config_json, "config_json"),
             target=request.target,
             train_every=request.train_every or 1,
+            over=request.over or ALL,
             now_ms=parts.public_ms(),
             within=_keeping(answer, call),
             ask=self._ask,

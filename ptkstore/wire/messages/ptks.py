@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from ptkstore.api import views
+from ptkstore.api.over import ALL
 from ptkstore.v1 import ptk_pb2
 from ptkstore.wire.messages.fields import enum_word, json_object, millis, moment, optional
 from ptkstore.wire.messages.remedies import remedy_messages, remedy_views
@@ -98,6 +99,7 @@ def ptk_message(ptk: views.PtkView, etag: int) -> ptk_pb2.Ptk:
         config_version=ptk.config_version,
         target=ptk.target,
         train_every=ptk.train_every,
+        over=ptk.over,
         status=status_number(ptk.status),
         reason=ptk.reason,
         latest_version=ptk.latest_version or 0,
@@ -119,6 +121,7 @@ def ptk_view(message: ptk_pb2.Ptk) -> views.PtkView:
         config_version=message.config_version,
         target=message.target,
         train_every=message.train_every,
+        over=message.over or ALL,
         status=status_word(message.status),
         reason=message.reason,
         latest_version=message.latest_version or None,
