@@ -133,6 +133,7 @@ _PATTERNS = {
     "ptklib.export.files": "names of Python modules",
     "ptklib.privacy.amounts": "numbers as people write them",
     "ptkstore.api.columns": "names and types of columns",
+    "ptkstore.api.over": "choices of windows as people write them",
     "ptkstore.api.references": "references to states and addresses",
     "ptkstore.api.stream_spec": "names of streams",
     "ptkstore.bus.protocol": "patterns of subjects",

@@ -85,6 +85,9 @@ def test_a_ptk_tells_of_itself(shown: tuple[Running, Store]) -> None:
     assert re.search(r"v1 2026-01-01 ", text)
     assert text.index("v2 2026") < text.index("v1 2026")
     assert "learned from 2 windows: 2026-01-02 2026-01-01" in text
+    assert "Speaks of all windows" in text
+    sampled = (first.samples or 0) + (second.samples or 0)
+    assert f"Counts in it are of the about {sampled:,} records that its trainings sampled" in text
     assert "From a closed form over public bounds" in text
     assert 'class="chosen"' in page
     for level, samples in zip(

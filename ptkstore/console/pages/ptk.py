@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
 from ptklib.errors import InvalidInput, SageError
+from ptkstore.api.over import Over
 from ptkstore.api.views import ProfileView, PtkConfig, PtkView, StateView
 from ptkstore.console.page.downloading import attachment
 from ptkstore.console.page.listing import listed
@@ -56,6 +58,7 @@ def ptk(visit: Visit) -> Response:
         if newest is not None and newest.samples is not None
         else None
     )
+    learned = _learned(visit, newest, states)
     configs = store.ptk_configs(name)
     subscribers = store.subscriptions(name)
     listing = listed(
@@ -84,7 +87,9 @@ def ptk(visit: Visit) -> Response:
         begins={
             row.version: window_begins(row.window, spec.window_seconds) for row in listing.rows
         },
-        windows=_windows(visit, newest, spec.window_seconds),
+        over=Over.of(ptk_view.over).words,
+        windows=[window_begins(one.window, spec.window_seconds) for one in learned],
+        sampled=_sampled(ptk_view, learned),
         most_windows=_MOST_WINDOWS,
         subscribers=subscribers[:_MOST_SUBSCRIBERS],
         more_subscribers=max(0, len(subscribers) - _MOST_SUBSCRIBERS),
@@ -142,20 +147,34 @@ def _profile(visit: Visit, ptk_view: PtkView) -> ProfileView | None:
         return None
 
 
-def _windows(visit: Visit, newest: StateView | None, window_seconds: int) -> list[str]:
-    """The windows that the newest version learned from, newest first."""
+def _learned(
+    visit: Visit, newest: StateView | None, states: Sequence[StateView]
+) -> list[StateView]:
+    """The versions whose windows the newest one speaks of, newest first."""
     if newest is None:
         return []
 
-    def read() -> list[str]:
+    def read() -> list[int]:
         told = visit.store.get_state(f"{newest.name}@v{newest.version}").manifest.windows or ()
-        numbers = sorted((int(window) for window in told if window.isdigit()), reverse=True)
-        return [window_begins(number, window_seconds) for number in numbers]
+        return [int(window) for window in told if window.isdigit()]
 
     try:
-        return visit.session.remember(("windows", newest.digest), _LONG_SECONDS, read)
+        ends = visit.session.remember(("windows", newest.digest), _LONG_SECONDS, read)
     except SageError:
         return []
+    if not ends:
+        return []
+    return [one for one in reversed(states) if min(ends) <= one.window <= max(ends)]
+
+
+def _sampled(ptk_view: PtkView, learned: Sequence[StateView]) -> int | None:
+    """The records that counts in the newest version are of: those planned for each of its windows,
+    times what a window of so long ago counts.
+    """
+    if not learned or any(one.samples is None for one in learned):
+        return None
+    over, now = Over.of(ptk_view.over), learned[0].window
+    return round(sum(over.weight(now - one.window) * (one.samples or 0) for one in learned))
 
 
 def _change(visit: Visit, configs: list[PtkConfig]) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ from ptkstore.engine.plans.planning import ptk_of
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.metadata import rows
 
-__all__ = ["Continued", "Earlier", "continued", "earlier_of"]
+__all__ = ["Continued", "EarlierStates", "continued", "earlier_of"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def continued(row: rows.PtkRow, latest: rows.StateRow | None, window: int) -> Co
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierStates:
     """What a state is put together with: arrays and how much they count; and the last state, whose
     order it keeps.
     """
@@ -82,7 +82,9 @@ class Earlier:
         return ptk.combined((*self.counted, (Fraction(1), arrays)), previous=self.previous)
 
 
-def earlier_of(assigned: Assigned, window: int, get: Callable[[str], bytes]) -> Earlier | None:
+def earlier_of(
+    assigned: Assigned, window: int, get: Callable[[str], bytes]
+) -> EarlierStates | None:
     """Read from the lake; None where training itself continues the last state, or nothing is
     continued.
 
@@ -92,13 +94,13 @@ def earlier_of(assigned: Assigned, window: int, get: Callable[[str], bytes]) -> 
     if not over.combines:
         return None
     if assigned.previous is None:
-        return Earlier((), None)
+        return EarlierStates((), None)
     previous = safetensors.numpy.load(get(assigned.previous))
     if over.word == "decay":
         ago = window - int(assigned.previous_newest or window)
-        return Earlier(((over.weight(ago), previous),), previous)
+        return EarlierStates(((over.weight(ago), previous),), previous)
     if not assigned.parts:
-        return Earlier((), previous)
+        return EarlierStates((), previous)
     ptk = ptk_of(assigned.kind, assigned.config)
     loaded = ((Fraction(1), safetensors.numpy.load(get(digest))) for _, digest in assigned.parts)
-    return Earlier(((Fraction(1), ptk.combined(loaded, previous=previous)),), previous)
+    return EarlierStates(((Fraction(1), ptk.combined(loaded, previous=previous)),), previous)

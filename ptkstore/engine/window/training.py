@@ -45,7 +45,7 @@ from ptkstore.engine.room.memory import (
 )
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import TrainedPtk
-from ptkstore.engine.window.continuing import Earlier, continued, earlier_of
+from ptkstore.engine.window.continuing import EarlierStates, continued, earlier_of
 from ptkstore.lake import StateDamaged, StateMissing
 from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
 from ptkstore.workers.protocol import KEEP_BYTES, TrainJob, TrainOutcome
@@ -304,11 +304,11 @@ def _standing(
 
 def _earlier(
     parts: Parts, assigned: Sequence[Assigned], window: int
-) -> tuple[dict[str, Earlier | None], dict[str, TrainedPtk]]:
+) -> tuple[dict[str, EarlierStates | None], dict[str, TrainedPtk]]:
     """What states are put together with, by name; and the PTKs whose earlier states do not go
     together.
     """
-    found: dict[str, Earlier | None] = {}
+    found: dict[str, EarlierStates | None] = {}
     broken: dict[str, TrainedPtk] = {}
     for one in assigned:
         try:
@@ -324,7 +324,7 @@ def _outcome(
     parts: Parts,
     spec: StreamSpec,
     assigned: Assigned,
-    earlier: Earlier | None,
+    earlier: EarlierStates | None,
     trained: TrainOutcome,
     window: str,
 ) -> TrainedPtk:
