@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ptklib.errors import InvalidInput
+from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.limits import MAX_CONFIGS
 from ptkstore.api.over import ALL, Over
 from ptkstore.api.views import (
@@ -60,6 +60,7 @@ class RemotePtks:
 
         ACTIVE, WAITING for its profile, or REJECTED with the reason and the nearest target.
         """
+        asked = Over.of(over).text
         request = ptk_pb2.RegisterPtkRequest(
             request_id=fresh_id(),
             name=name,
@@ -68,9 +69,16 @@ class RemotePtks:
             config_json=config_json(config),
             target=target,
             train_every=train_every,
-            over=Over.of(over).text,
+            over=asked,
         )
         answer = self._call(self._ptks.RegisterPtk, request, LONG_SECONDS)
+        if answer.HasField("ptk") and (answer.ptk.over or ALL) != asked:
+            raise Refused(
+                "OVER_UNSUPPORTED",
+                f"the server is older than `over`: it registered {name!r} over all windows. Retire "
+                "it, or update the server and register it under another name",
+                ptk=name,
+            )
         return messages.registration_view(answer.registration)
 
     def apply(self, changes: Changes, *, request_id: str = "") -> AppliedView:

@@ -96,6 +96,14 @@ def test_templates_are_good_projects(template: str) -> None:
         ("target: 0.05", "target: much", "PROJECT_INVALID", 12, "target must be a number"),
         ("target: 0.05", "target: true", "PROJECT_INVALID", 12, "target must be a number"),
         ("target: 0.05", "target: 0.05\n    train_every: 0", "PROJECT_INVALID", 13, "train_every"),
+        (
+            "target: 0.05",
+            "target: 0.05\n    over: {rolling: 0}",
+            "OVER_INVALID",
+            13,
+            "over must be",
+        ),
+        ("target: 0.05", "target: 0.05\n    over: often", "OVER_INVALID", 13, "over must be"),
         ("name: hour-speed", "name: 7", "PROJECT_INVALID", 9, "name must be text"),
         ("ptks:", "ptks: {}\nx:", "PROJECT_KEY_UNKNOWN", 9, "the file has no 'x'"),
         (

@@ -129,12 +129,20 @@ def test_a_stream_never_changes_and_its_ptks_are_left_alone(store: Store, tmp_pa
     assert store.ptk("hour-speed").target == 0.05
 
 
-@pytest.mark.parametrize("new", ["target: 0.05\n    train_every: 2"])
-def test_what_a_ptk_cannot_change(store: Store, tmp_path: Path, new: str) -> None:
+@pytest.mark.parametrize(("field", "value"), [("train_every", "2"), ("over", "{rolling: 2}")])
+def test_what_a_ptk_cannot_change(store: Store, tmp_path: Path, field: str, value: str) -> None:
     apply(store, tmp_path, GOOD)
+    new = f"target: 0.05\n    {field}: {value}"
     told = apply(store, tmp_path, GOOD.replace("target: 0.05", new))["hour-speed"]
     assert told.status == "REJECTED"
-    assert "train_every" in told.reason
+    assert field in told.reason
+
+
+def test_a_ptk_is_registered_over_the_windows_that_it_says(store: Store, tmp_path: Path) -> None:
+    text = GOOD.replace("target: 0.05", "target: 0.05\n    over: {decay: 0.9}")
+    assert statuses(apply(store, tmp_path, text))["hour-speed"] == "REGISTERED"
+    assert store.ptk("hour-speed").over == "decay:0.9"
+    assert statuses(apply(store, tmp_path, text))["hour-speed"] == "UNCHANGED"
 
 
 def test_a_retired_ptk_stays_retired(store: Store, tmp_path: Path) -> None:

@@ -9,8 +9,11 @@ import threading
 from functools import partial
 from typing import Any
 
+import pytest
+
 from ptklib.errors import InvalidInput, Refused
 from ptkstore import Store
+from ptkstore.api.changes import AddedPtk, Changes
 from ptkstore.api.views import StateView
 from tests.engine.small import DAY_MS, FIRST_MS, config, spec
 from tests.rpc.store_suite import filled, reason
@@ -54,6 +57,23 @@ class PtksSuite:
         assert [one.name for one in store.ptks("rides")] == ["a", "b"]
         assert store.ptks("nowhere") == []
         assert store.ptks() == twin.ptks()
+
+    def test_a_choice_of_windows_is_kept_and_told(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec(n_max=1000))
+        ask: dict[str, Any] = {"stream": "rides", "kind": "statistics", "config": config()}
+        store.register("rolled", target=0.3, over="rolling:07", **ask)
+        store.apply(Changes(add=(AddedPtk(name="faded", target=0.4, over="decay:0.5", **ask),)))
+        what_if = Changes(add=(AddedPtk(name="alone", target=0.4, over="last", **ask),))
+        looked = store.what_if("rides", what_if)
+        assert looked.token is not None
+        store.approve("rides", looked.token)
+        told = {"rolled": "rolling:7", "faded": "decay:0.5", "alone": "last"}
+        assert {ptk.name: ptk.over for ptk in store.ptks("rides")} == told
+        assert {ptk.name: ptk.over for ptk in twin.ptks("rides")} == told
+        for wrong in ("rolling", "decay:2"):
+            with pytest.raises(InvalidInput) as caught:
+                store.register("wrong", target=0.3, over=wrong, **ask)
+            assert caught.value.reason == "OVER_INVALID"
 
     def test_a_rejected_ptk_says_what_would_admit_it(self, store: Store, twin: Store) -> None:
         store.create_stream(spec(n_max=1000))
