@@ -114,8 +114,10 @@ def test_times_that_were_exact_are_made_coarse(url: str) -> None:
         connection.execute("ALTER TABLE audit DROP COLUMN times")
         connection.execute("DROP TABLE witness")
         connection.execute("ALTER TABLE states DROP COLUMN verdict")
+        connection.execute("ALTER TABLE ptks DROP COLUMN over")
     connection.close()
     with Metadata.open(url) as store, store.read() as tx:
+        assert tx.ptks.named("p").over == "all"
         assert (tx.streams.get("s").created_ms, tx.ptks.named("p").created_ms) == (60_000, 60_000)
         found = tx.profiles.list(ptk.id)
         assert [(one.created_ms, one.samples) for one in found] == [

@@ -45,6 +45,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             ("x", "y"),
             True,
             REMEDIES,
+            "rolling:7",
         ),
         lambda one: messages.ptk_message(one, 5),
         messages.ptk_view,
