@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,15 +60,21 @@ class Watch:
         # store.
         self.book = Ledger.open(self._path / "ledger.db")
         self.seen: list[tuple[str, int, int]] = []
+        # Of each thread: whether the transaction that it is in has written results.
+        self._here = threading.local()
         write, put = Metadata.write, DirectoryLake.put
 
         @contextmanager
         def watched_write(metadata: Metadata) -> Iterator[Transaction]:
             with write(metadata) as tx:
+                self._here.results = False
                 yield tx
-                known = json.loads(tx.witness.body() or "{}")
                 self.look("metadata")
+                if not self._here.results:
+                    # Another thread's mark of the outbox may come before the row of a step.
+                    return
                 # The row of the metadata says as much, in the same transaction.
+                known = json.loads(tx.witness.body() or "{}")
                 self.seen.append(("witness", known.get("seq", 0), self.book.head.seq))
 
         def watched_put(lake: DirectoryLake, arrays: bytes, manifest: bytes) -> str:
@@ -85,6 +92,7 @@ class Watch:
         def watched(session: MetadataSession, what: Any, *rest: Any, **named: Any) -> Any:
             table = what if isinstance(what, sa.Table) else what.table
             if table.name in RESULTS:
+                self._here.results = True
                 self.look(table.name)
             return real(session, what, *rest, **named)
 

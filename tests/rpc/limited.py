@@ -102,7 +102,11 @@ def limited(folder: Path, *, descriptors: int | None = None, **settings: str) ->
         text = ""
         while not text.endswith("}\n"):
             line = process.stdout.readline()
-            assert line, f"the server ended: {text} {log.read_text()[-2000:]}"
+            if not line:
+                ended = process.wait(60)
+                tee.wait(60)
+                told = log.read_text()[-4000:]
+                raise AssertionError(f"the server ended with {ended}: {text} {told}")
             text += line
         try:
             yield Limited(process, str(json.loads(text)["address"]), log)
