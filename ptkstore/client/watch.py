@@ -72,7 +72,10 @@ class Watch:
                 if failure.code() in _FINAL:
                     _LOG.warning("%s is not followed any more: %s", self._name, error.reason)
                     return
-                _LOG.info("%s is followed again after %s", self._name, error.reason)
+                # Without room at the server nothing is heard until somebody leaves.
+                refused = failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and not attempt
+                tell = _LOG.warning if refused else _LOG.info
+                tell("%s is followed again after %s", self._name, error.reason)
             except ValueError:
                 return  # the channel was closed
             attempt = 1 if self._after != seen else attempt + 1

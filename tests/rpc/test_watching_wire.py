@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from ptkstore import Store
 from ptkstore.engine.access.tokens import make_token
@@ -59,6 +60,28 @@ class TestWatching:
                 until(
                     lambda: next(stub.WatchEvents(operation_pb2.WatchEventsRequest())).event.id == 1
                 )
+
+    def test_a_follower_without_a_place_is_told_and_hears_when_there_is_one(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        words = "hour-speed is followed again after TOO_MANY_WATCHERS"
+        with (
+            serving(tmp_path, server={"watchers": 2, "threads": 8}) as (server, embedded),
+            Store(server.address) as store,
+        ):
+            filled(embedded)
+            seen: list[list[int]] = [[], []]
+            ends = [
+                store.subscribe("hour-speed", lambda view, mine=mine: mine.append(view.version))
+                for mine in seen
+            ]
+            until(lambda: words in [one.getMessage() for one in caplog.records])
+            embedded.run("rides", until_ms=FIRST_MS + DAY_MS)
+            until(lambda: sorted(seen) == [[], [1]])
+            ends[seen.index([1])]()
+            until(lambda: seen == [[1], [1]])
+        told = [one for one in caplog.records if one.getMessage() == words]
+        assert [one.levelname for one in told] == ["WARNING"], "once, and not at every try"
 
     def test_one_reader_cannot_take_all_places_by_any_rpc(self, tmp_path: Path) -> None:
         with serving(tmp_path, server={"watchers": 4, "threads": 8}) as (server, store):

@@ -204,8 +204,8 @@ def _step_back(place: str) -> None:
     os.sched_setaffinity(0, cores[len(cores) // 2 :])
     if place == BACKGROUND:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        if _OF_THE_SESSION.exists():
-            _step_back_as_a_session(_NICE[place])
+    if _OF_THE_SESSION.exists():
+        _step_back_as_a_session(_NICE[place])
 
 
 def _step_back_as_a_session(nice: int) -> None:
