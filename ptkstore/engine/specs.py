@@ -10,7 +10,7 @@ from collections.abc import Iterator, MutableMapping
 from ptklib.errors import Refused
 from ptklib.privacy.filters import Filter
 from ptkstore.api.stream_spec import StreamSpec
-from ptkstore.metadata import Metadata
+from ptkstore.metadata import Metadata, StreamRow
 
 __all__ = ["Specs"]
 
@@ -21,7 +21,9 @@ class Specs(MutableMapping[str, StreamSpec]):
     def __init__(self, metadata: Metadata) -> None:
         """Read nothing yet."""
         self._metadata = metadata
-        self._known: dict[str, StreamSpec] = {}
+        # Each with what it was read from: reading the same again would take longer than all else of
+        # a call.
+        self._known: dict[str, tuple[StreamSpec, object]] = {}
         self._filters: dict[str, Filter] = {}
 
     def named(self, name: str) -> StreamSpec:
@@ -37,25 +39,24 @@ class Specs(MutableMapping[str, StreamSpec]):
         ``use``. Refused: STREAM_UNKNOWN.
         """
         with self._metadata.read() as tx:
-            self._known[name] = StreamSpec.from_stored(tx.streams.get(name).spec)
-        return self._known[name]
+            return self._taken(tx.streams.get(name))
 
     def all(self) -> list[StreamSpec]:
         """All specifications as they are stored at this moment, by name."""
         with self._metadata.read() as tx:
             for row in tx.streams.list():
-                self._known[row.name] = StreamSpec.from_stored(row.spec)
-        return [self._known[name] for name in sorted(self._known)]
+                self._taken(row)
+        return [self._known[name][0] for name in sorted(self._known)]
 
     def __getitem__(self, name: str) -> StreamSpec:
         """The specification of a stream; KeyError where there is none."""
         if name not in self._known:
             self._read()
-        return self._known[name]
+        return self._known[name][0]
 
     def __setitem__(self, name: str, spec: StreamSpec) -> None:
         """Keep the specification of a stream that was made here."""
-        self._known[name] = spec
+        self._known[name] = spec, None
 
     def __delitem__(self, name: str) -> None:
         """Forget what was read; it is read again when it is asked for."""
@@ -83,4 +84,11 @@ class Specs(MutableMapping[str, StreamSpec]):
         with self._metadata.read() as tx:
             for row in tx.streams.list():
                 if row.name not in self._known:
-                    self._known[row.name] = StreamSpec.from_stored(row.spec)
+                    self._taken(row)
+
+    def _taken(self, row: StreamRow) -> StreamSpec:
+        spec, stored = self._known.get(row.name, (None, None))
+        if spec is None or stored != row.spec:
+            spec = StreamSpec.from_stored(row.spec)
+            self._known[row.name] = spec, row.spec
+        return spec
