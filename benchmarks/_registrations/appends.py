@@ -65,12 +65,12 @@ def measured(say: Say, turns: int = TURNS) -> dict[str, float]:
             for turn in range(turns):
                 say(f"appends, turn {turn + 1} of {turns}")
                 for kind in KINDS[turn % 3 :] + KINDS[: turn % 3]:
-                    planning = [other.pid, *_children(server.pid)]
+                    planning = [other.pid, *_planning(server.pid)]
                     (_go_on if kind == "busy" else _stop)(planning)
                     (_go_on if kind == "stranger" else _stop)([stranger.pid])
                     time.sleep(_SETTLE_SECONDS)
                     latencies[kind] += _pushed(store, table, APPENDS)
-            _go_on([other.pid, stranger.pid, *_children(server.pid)])
+            _go_on([other.pid, stranger.pid, *_planning(server.pid)])
             answered = len(store.ptks("flights"))
     found = {
         f"{kind}_p{share}_ms": float(np.percentile(ones, share)) * 1000
@@ -121,10 +121,11 @@ def _process(code: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def _children(pid: int) -> list[int]:
-    """The processes that this one has started."""
+def _planning(pid: int) -> list[int]:
+    """The processes that this one has started, and theirs."""
     found = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for one in found for child in one.read_text().split()]
+    children = [int(child) for one in found for child in one.read_text().split()]
+    return [*children, *(below for child in children for below in _planning(child))]
 
 
 def _stop(pids: list[int]) -> None:

@@ -134,7 +134,7 @@ def test_it_stands_behind_those_who_are_served(place: str) -> None:
     assert found.cores == ours.cores - ours.cores // 2
     # Nothing where the kernel does not share time among sessions. What is told of our own session
     # may be nothing all the same: the first one of a machine has no such number.
-    assert found.of_the_session in ("", "19" if place == BACKGROUND else "0")
+    assert found.of_the_session in ("", "19" if place == BACKGROUND else "10")
 
 
 def test_several_questions_are_worked_on_at_once_and_no_more(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """Plans worked out in processes of their own: a server that plans keeps its interpreter for those
 it serves.
 
-`Planner.ask` hands a function of a module and its facts to a new interpreter, which knows nothing
-else: specifications, configurations, targets, profiles, DP numbers. A PTK travels as its row, a
-filter as its numbers (`facts`). Processes start with the first question, and anew when they died.
-What a process dies of twice, or does not answer for long, is not tried here: PLAN_CONTENDED, as for
-who waits too long for a free one.
+`Planner.ask` hands a function of a module and its facts to a process that knows nothing else:
+specifications, configurations, targets, profiles, DP numbers. A PTK travels as its row, a filter as
+its numbers (`facts`). Processes start with the first question, and anew when they died, as copies
+of one that has imported what plans need (`workers.copies`). What a process dies of twice, or does
+not answer for long, is not tried here: PLAN_CONTENDED, as for who waits too long for a free one.
 
 Their place is behind everybody who is served, so that appends do not notice them. Being `nice` is
 not enough for that: where the kernel shares time among sessions, what a process computes is taken
@@ -16,12 +16,12 @@ Those of the background get what nobody else wants.
 
 from __future__ import annotations
 
-import json
+import contextlib
+import importlib
 import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -30,19 +30,29 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import pyarrow as pa
+
+from ptklib import registry
 from ptklib.encoding.error_place import failure_of
 from ptklib.errors import SageError
+from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptkstore.engine.plans.facts import packed, unpacked
 from ptkstore.engine.turns import WAIT_SECONDS, PlanContended
-from ptkstore.workers.confinement import hush, plain_environment
+from ptkstore.workers.confinement import hush
+from ptkstore.workers.copies import ChildProcess, start
 
-__all__ = ["BACKGROUND", "SERVED", "Planner", "serve"]
+__all__ = ["BACKGROUND", "SERVED", "Planner", "serve", "warm"]
 
 # Somebody waits for the answer; nobody does.
 SERVED, BACKGROUND = "served", "background"
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from ptkstore.engine.plans.planner import serve; serve(int(sys.argv[1]), sys.argv[3])"
+# What questions are about.
+_NEEDED = (
+    "ptkstore.engine.plans.answering",
+    "ptkstore.engine.plans.dry_run",
+    "ptkstore.engine.plans.refining",
+    "ptkstore.engine.plans.surplus",
+    "ptkstore.engine.plans.what_if",
+    "ptkstore.engine.window.plans",
 )
 _STOP_SECONDS = 5
 _NICE = {SERVED: 10, BACKGROUND: 19}
@@ -67,7 +77,7 @@ class _Defect:
 @dataclass(frozen=True)
 class _Process:
     pipe: Connection[Any, Any]
-    child: subprocess.Popen[bytes]
+    child: ChildProcess
 
     def end(self) -> None:
         self.pipe.close()
@@ -221,16 +231,21 @@ def _step_back_as_a_session(nice: int) -> None:
             return
 
 
+def warm() -> None:
+    """Import what plans need, and let Arrow and the sampler do what they do but once."""
+    for module in _NEEDED:
+        importlib.import_module(module)
+    # The server says what is wrong with a kind that cannot be read, where it is asked for.
+    with contextlib.suppress(SageError):
+        registry.kinds()
+    pa.array([0])
+    LaplaceRelease(epsilon=1, sensitivity=1).release([0])
+
+
 def _started(place: str) -> _Process:
     pipe, other = Pipe()
     with other:
-        child = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-c", _START, str(other.fileno()), json.dumps(sys.path), place],
-            pass_fds=[other.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env=plain_environment(),
-        )
+        child = start(f"{__name__}:serve", other.fileno(), place, warm=f"{__name__}:warm")
     return _Process(pipe, child)
 
 
