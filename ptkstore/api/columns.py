@@ -121,7 +121,7 @@ class Column:
             raise self._invalid("domain", "leaves no room for bounds: give one or the other")
         object.__setattr__(self, "domain", tuple(domain))
         if self.is_integer:
-            self._in_range(min(domain), max(domain))
+            self._in_range(*(value for value in domain if isinstance(value, int)))
 
     def _check_bounds(self) -> None:
         lower, upper = self.lower, self.upper

@@ -72,8 +72,8 @@ class TestWatching:
             filled(embedded)
             seen: list[list[int]] = [[], []]
             ends = [
-                store.subscribe("hour-speed", lambda view, mine=mine: mine.append(view.version))
-                for mine in seen
+                store.subscribe("hour-speed", lambda view: seen[0].append(view.version)),
+                store.subscribe("hour-speed", lambda view: seen[1].append(view.version)),
             ]
             until(lambda: words in [one.getMessage() for one in caplog.records])
             embedded.run("rides", until_ms=FIRST_MS + DAY_MS)
