@@ -120,12 +120,8 @@ class _Part:
 
     def __post_init__(self) -> None:
         """Short names."""
-        self.parts, self.spec, self.cycle, self.candidate = (
-            self.place.parts,
-            self.place.spec,
-            self.place.cycle,
-            self.place.candidate,
-        )
+        self.parts, self.spec = self.place.parts, self.place.spec
+        self.cycle, self.candidate = self.place.cycle, self.place.candidate
 
     def profile(self, progress: Callable[[str], None]) -> ProfiledPtk:
         """Measure what is not known, then write profile and status together."""
@@ -164,14 +160,10 @@ class _Part:
         privacy_filter = self.parts.privacy_filter(self.spec.name)
         fresh = np.array([fresh_loss(self.spec, privacy_filter)], dtype=np.int64)
         lower = lower_release(terms.prices.lower, terms.records_per_unit).cost
-        affordable = []
+        ptk, affordable = self.candidate.ptk, []
         for level in levels:
-            price = self.candidate.ptk.cost(
-                level, terms.delta, records_per_unit=terms.records_per_unit
-            )
-            demand = privacy_filter.demand(
-                price + lower if self.candidate.ptk.tags.exact_minimiser else price
-            )
+            price = ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
+            demand = privacy_filter.demand(price + lower if ptk.tags.exact_minimiser else price)
             if privacy_filter.admits(fresh, np.array(demand, dtype=np.int64)).all():
                 affordable.append(level)
         return affordable

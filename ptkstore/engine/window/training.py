@@ -79,9 +79,8 @@ def assign(
     cut = ptk_ranges(plan, dp_records, start=Fraction(spec.profile_share))
     by_name = {candidate.row.name: candidate for candidate in candidates}
     most_records = most_in_window(dp_records, blocks, spec)
-    needed_by = (
-        {} if fewest is None else {assignment.id: assignment for assignment in fewest.assignments}
-    )
+    least = () if fewest is None else fewest.assignments
+    needed_by = {assignment.id: assignment for assignment in least}
     assigned = []
     with parts.metadata.read() as tx:
         # The next version comes after all, those among them that were not shown to be good.
