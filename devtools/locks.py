@@ -138,21 +138,21 @@ def entries(text: str) -> list[LockedPackage]:
 def findings(lock: Lock, text: str, pyproject: Mapping[str, Any]) -> list[str]:
     """Why a lock with this text is not up to date; empty if it is."""
     first, _, body = text.partition("\n")
-    found = []
+    faults = []
     if first != _FIRST + _digest(lock, pyproject):
-        found.append("it was made from other requirements")
-    found += [
+        faults.append("it was made from other requirements")
+    faults += [
         f"no archive with a digest: {line.strip()}"
         for line in _ENTRY.sub("", body).splitlines()
         if line.strip()
     ]
     if "://" in text:
-        found.append("it names a place to fetch from")
+        faults.append("it names a place to fetch from")
     lacks: dict[str, list[str]] = {}
     for python in lock.pythons:
         for lack in _lacks(lock, entries(body), python, pyproject):
             lacks.setdefault(lack, []).append(python)
-    return found + [f"{lack} (Python {', '.join(pythons)})" for lack, pythons in lacks.items()]
+    return faults + [f"{lack} (Python {', '.join(pythons)})" for lack, pythons in lacks.items()]
 
 
 def _lacks(
@@ -251,14 +251,14 @@ def main() -> int:
                 print(error, file=sys.stderr)
                 return 1
         path = ROOT / lock.path
-        found = (
+        faults = (
             findings(lock, path.read_text(encoding="utf-8"), pyproject)
             if path.exists()
             else ["there is none"]
         )
-        for finding in found[:_MOST]:
+        for finding in faults[:_MOST]:
             print(f"{lock.path}: {finding}: make lock")
-        stale += bool(found)
+        stale += bool(faults)
     print(f"locks: {stale} of {len(LOCKS)} stale")
     return 1 if stale else 0
 

@@ -39,35 +39,37 @@ def for_uv(listed: str, environ: Mapping[str, str]) -> UvSettings:
     started in.
     """
     told = _told(listed)
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     if index := told.get("index-url"):
-        found["UV_DEFAULT_INDEX"] = index
+        variables["UV_DEFAULT_INDEX"] = index
     if more := told.get("extra-index-url", "").split():
-        found["UV_INDEX"] = " ".join(more)
+        variables["UV_INDEX"] = " ".join(more)
         # As pip does: the archive may be in any of them. The lock's digests say which archive it
         # is.
-        found["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     # pip passes over a folder that is not there, and uv stops.
     if links := [
-        one for one in told.get("find-links", "").split() if "://" in one or Path(one).is_dir()
+        link for link in told.get("find-links", "").split() if "://" in link or Path(link).is_dir()
     ]:
-        found["UV_FIND_LINKS"] = ",".join(links)
+        variables["UV_FIND_LINKS"] = ",".join(links)
     if hosts := told.get("trusted-host", "").split():
-        found["UV_INSECURE_HOST"] = " ".join(hosts)
+        variables["UV_INSECURE_HOST"] = " ".join(hosts)
     if cert := told.get("cert") or next(
-        (environ[one] for one in _CERTIFICATES if environ.get(one)), None
+        (environ[name] for name in _CERTIFICATES if environ.get(name)), None
     ):
-        found["SSL_CERT_FILE"] = cert
+        variables["SSL_CERT_FILE"] = cert
     if client := told.get("client-cert"):
-        found["SSL_CLIENT_CERT"] = client
+        variables["SSL_CLIENT_CERT"] = client
     if proxy := told.get("proxy"):
-        found["HTTP_PROXY"] = found["HTTPS_PROXY"] = proxy if "://" in proxy else f"http://{proxy}"
+        variables["HTTP_PROXY"] = variables["HTTPS_PROXY"] = (
+            proxy if "://" in proxy else f"http://{proxy}"
+        )
     if seconds := re.match(r"\d+", told.get("timeout") or told.get("default-timeout") or ""):
-        found["UV_HTTP_TIMEOUT"] = seconds[0]
+        variables["UV_HTTP_TIMEOUT"] = seconds[0]
     if told.get("keyring-provider") == "subprocess":
-        found["UV_KEYRING_PROVIDER"] = "subprocess"
+        variables["UV_KEYRING_PROVIDER"] = "subprocess"
     return UvSettings(
-        {name: value for name, value in found.items() if not _is_set(name, environ)},
+        {name: value for name, value in variables.items() if not _is_set(name, environ)},
         () if told.get("no-index", "").lower() in _FALSE else ("--no-index",),
     )
 
@@ -85,4 +87,7 @@ def _told(listed: str) -> dict[str, str]:
 
 
 def _is_set(name: str, environ: Mapping[str, str]) -> bool:
-    return any(environ.get(one) or environ.get(one.lower()) for one in (name, *_SAME.get(name, ())))
+    return any(
+        environ.get(spelling) or environ.get(spelling.lower())
+        for spelling in (name, *_SAME.get(name, ()))
+    )

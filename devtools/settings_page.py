@@ -37,7 +37,7 @@ One file, `sage.yaml`, has the sections below. `sage serve` reads it, and so do 
 know where a server's parts are, such as `backup`, `token` and `health`. A variable goes before the file:
 `{PREFIX}SERVER__ADDRESS` is `server.address`, with two underscores for each dot. Unknown keys are errors,
 with the nearest that exists; messages name keys and never repeat values. The sections
-{" and ".join(f"`{one}`" for one in DECLARATIONS)} of the same file are what [`sage apply`](cli.md) declares. With
+{" and ".join(f"`{key}`" for key in DECLARATIONS)} of the same file are what [`sage apply`](cli.md) declares. With
 no settings at all a store is a directory and the server listens on loopback.
 
 This page is made from `ptkstore/settings.py` and `ptkstore/console/sessions/settings.py` by
@@ -73,13 +73,13 @@ class Setting:
 
 def all_settings() -> dict[str, tuple[str, list[Setting]]]:
     """For each section of sage.yaml, and for the console, its docstring and its settings."""
-    found = {}
+    sections = {}
     for name, field in Settings.model_fields.items():
         section = field.annotation
         assert isinstance(section, type)
-        found[name] = _doc(section), list(_of_model(section, name))
-    found["The console"] = _doc(ConsoleSettings), list(_of_dataclass(ConsoleSettings))
-    return found
+        sections[name] = _doc(section), list(_of_model(section, name))
+    sections["The console"] = _doc(ConsoleSettings), list(_of_dataclass(ConsoleSettings))
+    return sections
 
 
 def page() -> str:
@@ -138,12 +138,12 @@ def _section_of(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
 def _takes(annotation: Any) -> str:
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
-        (annotation,) = (one for one in inner if one is not type(None))
+        (annotation,) = (member for member in inner if member is not type(None))
         return _takes(annotation)
     if origin is tuple:
         return f"list of {_takes(inner[0])}"
     if origin is typing.Literal:
-        return ", ".join(f"`{one}`" for one in inner)
+        return ", ".join(f"`{choice}`" for choice in inner)
     return _NAMES[annotation]
 
 
@@ -158,7 +158,7 @@ def _limits(field: FieldInfo) -> str:
             told.append(f"at least {limit.min_length} of them")
         else:
             raise TypeError(f"a limit that the page has no words for: {limit}")
-    return "".join(f", {one}" for one in told)
+    return "".join(f", {limit}" for limit in told)
 
 
 def _shown(value: Any) -> str:

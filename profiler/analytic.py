@@ -103,7 +103,7 @@ class Profile:
         if not isinstance(body["levels"], list) or not isinstance(body["samples"], list):
             raise _invalid("levels and samples must be lists")
         return cls(
-            levels=tuple(epsilon_exact(one, name="level") for one in body["levels"]),
+            levels=tuple(epsilon_exact(level, name="level") for level in body["levels"]),
             samples=tuple(body["samples"]),
             promised=exact(body["promised"], name="promised"),
             confidence=exact(body["confidence"], name="confidence"),
@@ -129,10 +129,10 @@ def profile(
     """
     wanted = exact(target, name="target")
     grid = tuple(epsilon_exact(level, name="level") for level in levels)
-    found = ptk.analytic_profile(
+    samples = ptk.analytic_profile(
         float(wanted), grid, delta_exact(delta), records_per_unit=records_per_unit
     )
-    if found is None:
+    if samples is None:
         raise InvalidInput(
             "PROFILE_UNAVAILABLE",
             f"a PTK of kind {getattr(ptk, 'kind', type(ptk).__name__)} has no closed form for its "
@@ -140,13 +140,13 @@ def profile(
             "profile it on data, or state its samples at each level yourself",
             ptk_id=ptk_id,
         )
-    if len(found) != len(grid):
+    if len(samples) != len(grid):
         raise _invalid(
-            f"a PTK must answer for each of the {len(grid)} levels, got {len(found)} answers"
+            f"a PTK must answer for each of the {len(grid)} levels, got {len(samples)} answers"
         )
     return Profile(
         levels=grid,
-        samples=_falling(found),
+        samples=_falling(samples),
         promised=wanted,
         confidence=exact(confidence, name="confidence"),
         ptk_id=ptk_id,

@@ -55,12 +55,12 @@ _EXPECTED = 10**6
 def profiler_subjects() -> list[Subject]:
     """A look, a reading, and a training with the lower test."""
     plan, dear = _plan(_LOOKS), _plan(_READINGS)
-    found: list[tuple[str, Task]] = [
+    tasks: list[tuple[str, Task]] = [
         ("profiler look", _look(plan.levels[0])),
         ("profiler reading", _reading(dear.levels[0])),
         ("profiler training and lower test", _train(plan, plan.levels[0])),
     ]
-    return [_subject(name, task) for name, task in found]
+    return [_subject(name, task) for name, task in tasks]
 
 
 def _plan(looks: Fraction) -> Schedule:
@@ -91,7 +91,7 @@ def _answered(task: Task, side: int) -> Arrays:
     told = {"value": answer.value, "invalid": answer.invalid}
     return {
         **(answer.arrays or {}),
-        **{name: np.array([one]) for name, one in told.items() if one is not None},
+        **{name: np.array([value]) for name, value in told.items() if value is not None},
     }
 
 

@@ -63,13 +63,13 @@ class Unrefuted:
 
     def ends(self, place: float) -> tuple[float, float]:
         """Both ends of the band at 1/epsilon = ``place``."""
-        found = self.a + self.c * place
-        return float(found.min()) * SLACK, float(found.max())
+        heights = self.a + self.c * place
+        return float(heights.min()) * SLACK, float(heights.max())
 
 
 def unrefuted_lines(tries: Sequence[Try]) -> Unrefuted:
     """All a and c, not negative, that the looks allow."""
-    places = np.array([one.place for one in tries])
+    places = np.array([tried.place for tried in tries])
     ratios = np.concatenate([[0.0], np.geomspace(places.min() / 100, places.max() * 100, _RATIOS)])
     # From c/epsilon alone to a alone; each shape is 1 at the middle place, so that heights mean the
     # same.
@@ -90,9 +90,9 @@ def unrefuted_heights(tries: Sequence[Try], curve: Sequence[float]) -> tuple[flo
 
 def _kept(shapes: Floats, tries: Sequence[Try], bound: float) -> tuple[NDArray[np.bool_], Floats]:
     """Which heights of which shapes the looks allow; shapes are given at the level of each try."""
-    sizes = np.array([one.samples for one in tries], dtype=np.float64)
-    states = np.array([one.states for one in tries], dtype=np.float64)
-    passed = np.array([one.passed for one in tries])
+    sizes = np.array([tried.samples for tried in tries], dtype=np.float64)
+    states = np.array([tried.states for tried in tries], dtype=np.float64)
+    passed = np.array([tried.passed for tried in tries])
     spread = shapes.max() / shapes.min()
     heights = np.geomspace(sizes.min() / _FAR / spread, sizes.max() * _FAR * spread, _SCALES)
     likelihood: Any = 0.0

@@ -113,11 +113,11 @@ class Curve:
 
 def points_of(results: Sequence[LevelResult]) -> tuple[Point, ...]:
     """The levels that were reached, rising."""
-    found = []
+    points = []
     for result in sorted(results, key=lambda result: result.level):
         if result.status == REACHED and result.samples is not None:
             looks = tuple((look.samples, look.states) for look in result.looks)
-            found.append(
+            points.append(
                 Point(
                     result.level,
                     result.estimate or result.samples,
@@ -126,7 +126,7 @@ def points_of(results: Sequence[LevelResult]) -> tuple[Point, ...]:
                     result.size,
                 )
             )
-    return tuple(found)
+    return tuple(points)
 
 
 def fit(points: Sequence[Point]) -> Curve | None:
@@ -142,8 +142,10 @@ def fit(points: Sequence[Point]) -> Curve | None:
         > TOLERANCE
     ):
         form, heights, a, c = FORMS[1], _falling(wanted), 0.0, 0.0
-    above = max(1.0, max(one.samples / height for one, height in zip(points, heights, strict=True)))
-    tries = [one for point in points for one in point.tries]
+    above = max(
+        1.0, max(point.samples / height for point, height in zip(points, heights, strict=True))
+    )
+    tries = [tried for point in points for tried in point.tries]
     if form == FORMS[0]:
         return Curve(
             form, tuple(points), tuple(heights), a, c, above, (1.0, 1.0), unrefuted_lines(tries)
@@ -166,9 +168,10 @@ def _line(places: Sequence[float], wanted: Sequence[float]) -> tuple[float, floa
     for step in range(_RATIOS + 1):
         ratio = low * (high / low) ** (step / _RATIOS) if step else 0.0
         shape = [math.log(ratio + place) for place in places]
-        scale = _mean([math.log(want) - one for want, one in zip(wanted, shape, strict=True)])
+        scale = _mean([math.log(want) - height for want, height in zip(wanted, shape, strict=True)])
         error = sum(
-            (math.log(want) - one - scale) ** 2 for want, one in zip(wanted, shape, strict=True)
+            (math.log(want) - height - scale) ** 2
+            for want, height in zip(wanted, shape, strict=True)
         )
         lines.append((error, ratio * math.exp(scale), math.exp(scale)))
     weights = [(_LEAST**2 + error) ** (-len(places) / 2) for error, _, _ in lines]
@@ -186,14 +189,14 @@ def _falling(values: Sequence[float]) -> list[float]:
     for value in values:
         groups.append((math.log(value), 1))
         while len(groups) > 1 and groups[-2][0] < groups[-1][0]:
-            (one, size), (other, more) = groups[-2], groups[-1]
-            groups[-2:] = [((one * size + other * more) / (size + more), size + more)]
+            (mean, size), (other, more) = groups[-2], groups[-1]
+            groups[-2:] = [((mean * size + other * more) / (size + more), size + more)]
     return [math.exp(value) for value, size in groups for _ in range(size)]
 
 
 def _interpolated(levels: Sequence[float], heights: Sequence[float], level: float) -> float:
-    for (one, low), (other, high) in pairwise(zip(levels, heights, strict=True)):
-        if one <= level <= other:
-            along = (math.log(level) - math.log(one)) / (math.log(other) - math.log(one))
+    for (below, low), (above, high) in pairwise(zip(levels, heights, strict=True)):
+        if below <= level <= above:
+            along = (math.log(level) - math.log(below)) / (math.log(above) - math.log(below))
             return math.exp(math.log(low) * (1 - along) + math.log(high) * along)
     return heights[-1]

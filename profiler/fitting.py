@@ -34,7 +34,11 @@ def fitted_schedule(
     for few in range(min(count, len(levels)), 1, -1):
         for first in range(len(levels) - few + 1):
             plan = schedule(ptk, terms, chosen(levels[first:], few), expected_records)
-            wanted = [min(_WANTED_SIZES, len(terms.sizes(one.level)) or 1) for one in plan.levels]
-            if all(len(one.sizes) >= least for one, least in zip(plan.levels, wanted, strict=True)):
+            wanted = [
+                min(_WANTED_SIZES, len(terms.sizes(level.level)) or 1) for level in plan.levels
+            ]
+            if all(
+                len(level.sizes) >= least for level, least in zip(plan.levels, wanted, strict=True)
+            ):
                 return plan
     return schedule(ptk, terms, levels[-1:], expected_records)

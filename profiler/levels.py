@@ -50,7 +50,7 @@ def _levels(whole: Fraction, count: int, lowest: Number, highest: Number) -> tup
     shares = [low, *(_between(low, high, step, count - 1) for step in range(1, count - 1)), high]
     if count == 1:
         shares = [high]
-    if any(one >= other for one, other in pairwise(shares)):
+    if any(share >= other for share, other in pairwise(shares)):
         raise InvalidInput(
             "LEVELS_INVALID",
             f"{count} levels between {lowest} and {highest} must differ in two digits: take fewer, "
@@ -61,7 +61,7 @@ def _levels(whole: Fraction, count: int, lowest: Number, highest: Number) -> tup
 
 def _between(low: Fraction, high: Fraction, step: int, steps: int) -> Fraction:
     first, last = (
-        _DIGITS.divide(Decimal(one.numerator), Decimal(one.denominator)) for one in (low, high)
+        _DIGITS.divide(Decimal(end.numerator), Decimal(end.denominator)) for end in (low, high)
     )
     ratio = _DIGITS.power(
         _DIGITS.divide(last, first), _DIGITS.divide(Decimal(step), Decimal(steps))

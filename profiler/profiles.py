@@ -153,11 +153,11 @@ def measured_profile(
         )
         looked = results[-1].status in (REACHED, NOT_REACHED)
         looked = looked and held_against is not None
-        found = measured_constant(ptk, plan, bench, noise or SystemNoise()) if looked else None
+        constant = measured_constant(ptk, plan, bench, noise or SystemNoise()) if looked else None
     finally:
         # What was opened stays charged; the bench knows what that is.
         bench.release(charges)
-    return _profile(plan, grid, results, found)
+    return _profile(plan, grid, results, constant)
 
 
 def _stages(
@@ -175,7 +175,7 @@ def _stages(
     results = dict(known)
 
     def go(wanted: Sequence[Fraction], first: int) -> None:
-        rest = [one for one in wanted if one not in results]
+        rest = [level for level in wanted if level not in results]
         level_results = measure(
             ptk,
             plan,
@@ -219,7 +219,7 @@ def _all(
     levels: Sequence[Fraction], status: str, reason: str, known: Mapping[Fraction, LevelResult]
 ) -> list[LevelResult]:
     fresh = {level: LevelResult(level, status, reason=reason) for level in levels}
-    return [one for _, one in sorted((dict(known) | fresh).items())]
+    return [result for _, result in sorted((dict(known) | fresh).items())]
 
 
 def _profile(

@@ -57,7 +57,7 @@ def research_profile(
     order = rng.permutation(table.num_rows)
     held, rest = order[: table.num_rows // 3], order[table.num_rows // 3 :]
     test = table.take(pa.array(held)).combine_chunks().to_batches()
-    found = []
+    points = []
     for level in levels:
         for size in samples:
             losses = []
@@ -65,7 +65,7 @@ def research_profile(
                 chosen = rng.choice(rest, min(size, len(rest)), replace=False)
                 part = table.take(pa.array(chosen)).combine_chunks().to_batches()
                 losses.append(ptk.eval(ptk.train_dp(part, epsilon=level, delta=delta), test))
-            found.append(
+            points.append(
                 ResearchPoint(float(level), size, float(np.mean(losses)), float(np.std(losses)))
             )
-    return found
+    return points

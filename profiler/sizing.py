@@ -59,5 +59,5 @@ def least_records(ptk: Ptk, terms: ProfileTerms, levels: Sequence[Number]) -> in
 
 def largest_planned(plan: Schedule) -> int:
     """The most samples that a schedule can come to plan with; 0 where nothing fits."""
-    trains = [one for level in plan.levels for one in level.trains]
-    return max((lifted(one.size, one.states) for one in trains), default=0)
+    trains = [training for level in plan.levels for training in level.trains]
+    return max((lifted(training.size, training.states) for training in trains), default=0)

@@ -86,7 +86,7 @@ def usable_coordinates(privacy_filter: Filter, loss: Sequence[int]) -> tuple[int
     """The main coordinates with something left."""
     main, _ = roles(privacy_filter)
     room = room_of(privacy_filter, loss)
-    return tuple(one for one in main if room[one] > 0)
+    return tuple(coordinate for coordinate in main if room[coordinate] > 0)
 
 
 def problem_at(
@@ -173,7 +173,8 @@ def total_demand(privacy_filter: Filter, ptks: Sequence[PtkOffers], plan: Plan) 
     chosen = [offers[assignment.id, assignment.level].demand for assignment in plan.assignments]
     # Saturated like any demand: the ceiling is above the capacity, and int64 holds it.
     return tuple(
-        min(sum(one[c] for one in chosen), top) for c, top in enumerate(privacy_filter.ceiling)
+        min(sum(demand[c] for demand in chosen), top)
+        for c, top in enumerate(privacy_filter.ceiling)
     )
 
 
@@ -200,10 +201,16 @@ def beyond_side(
     assert side is not None
     left = max(0, privacy_filter.capacity[side] - loss[side])
     least = sum(min(offer.demand[side] for offer in ptk.offers) for ptk in ptks)
-    found = f"The PTKs need a delta of at least {show_units(least, ATTO)} together, and {show_units(left, ATTO)} is left"
+    reason = (
+        f"The PTKs need a delta of at least {show_units(least, ATTO)} together, and "
+        f"{show_units(left, ATTO)} is left"
+    )
     if least <= left:
-        found = "The options that fit the delta that is left do not fit the rest, and the other way round"
-    text = f"{found}: give each charge a smaller delta, or the stream a larger one."
+        reason = (
+            "The options that fit the delta that is left do not fit the rest, and the other way "
+            "round"
+        )
+    text = f"{reason}: give each charge a smaller delta, or the stream a larger one."
     plan = Plan(
         "INFEASIBLE",
         None,

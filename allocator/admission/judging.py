@@ -127,15 +127,19 @@ class _Question:
         if not self.complete:
             return {}
         if not self.ptks:
-            return {one: Least(0.0, np.zeros(0, dtype=np.int64)) for one in self.usable}
+            return {
+                coordinate: Least(0.0, np.zeros(0, dtype=np.int64)) for coordinate in self.usable
+            }
         samples, demands = self.arrays
-        found = {}
-        for one in self.usable:
+        bounds = {}
+        for coordinate in self.usable:
             self.effort.spend(_BOUND * samples.size)
-            least = least_within(samples, demands[:, :, one], self.room[one], self.n_max)
+            least = least_within(
+                samples, demands[:, :, coordinate], self.room[coordinate], self.n_max
+            )
             if least is not None and np.ceil(least.bound - 1e-6) <= self.n_max:
-                found[one] = least
-        return dict(sorted(found.items(), key=lambda pair: (pair[1].bound, pair[0])))
+                bounds[coordinate] = least
+        return dict(sorted(bounds.items(), key=lambda pair: (pair[1].bound, pair[0])))
 
     def packs(self, tried: int) -> bool:
         """True when the quick way finds a plan that the filter admits in one of the first
@@ -191,20 +195,23 @@ class _Judging:
             )
             return Judged(Settled(none, None, None, nothing(question.filter)), proved=True)
         while self.open:
-            for one, work in list(self.open.items()):
-                found = work.look(effort.part(self.share))
-                if found.fits:
-                    return found
-                self.failed[one] = found
-                if found.proved:
-                    del self.open[one]
+            for coordinate, work in list(self.open.items()):
+                judged = work.look(effort.part(self.share))
+                if judged.fits:
+                    return judged
+                self.failed[coordinate] = judged
+                if judged.proved:
+                    del self.open[coordinate]
             if effort.over:
                 break
             self.share *= _MORE
         # The words are those of the coordinate that lacks least.
         best = min(
             self.failed or question.usable,
-            key=lambda one: (*lacking(question.ptks, one, question.room[one], question.n_max), one),
+            key=lambda coordinate: (
+                *lacking(question.ptks, coordinate, question.room[coordinate], question.n_max),
+                coordinate,
+            ),
         )
         if best in self.failed:
             return Judged(self.failed[best].settled, proved=not self.open)
@@ -314,11 +321,11 @@ def nearest(
             middle = (low + fits) // 2 if fits < len(steps) else len(steps) - 1
             if middle not in judging:
                 judging[middle] = _Judging(question(steps[middle]))
-            found = judging[middle].look(effort.part(share))
-            if found.fits:
+            judged = judging[middle].look(effort.part(share))
+            if judged.fits:
                 fits = middle
             else:
-                low, fails = middle, middle if found.proved else fails
+                low, fails = middle, middle if judged.proved else fails
         share *= _MORE
     step = steps[fits] if fits < len(steps) else None
     return Nearest(step, proved=fits - fails <= 1)

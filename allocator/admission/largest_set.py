@@ -91,10 +91,10 @@ def largest_set(
     head = next((name for name in alone if name in overdue), None)
     look = _Looks(alone, has_plan, looks)
     if len(alone) <= EXACT:
-        found = _every(alone, head, look)
-        return Chosen(found, alone, proven=not look.ended)
-    found = _many(alone, head, sizes, look)
-    return Chosen(found, alone, proven=len(found) == len(alone))
+        members = _every(alone, head, look)
+        return Chosen(members, alone, proven=not look.ended)
+    members = _many(alone, head, sizes, look)
+    return Chosen(members, alone, proven=len(members) == len(alone))
 
 
 def _every(alone: Sequence[str], head: str | None, look: _Looks) -> tuple[str, ...]:

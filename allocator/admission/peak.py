@@ -43,7 +43,7 @@ def peak_of(
 
 def members_of(plan: Plan) -> NDArray[np.bool_]:
     """Who trains where: by partition and assignment."""
-    place = {one.id: k for k, one in enumerate(plan.assignments)}
+    place = {assignment.id: k for k, assignment in enumerate(plan.assignments)}
     members = np.zeros((len(plan.partitions), len(place)), dtype=bool)
     for row, partition in zip(members, plan.partitions, strict=True):
         row[[place[name] for name in partition.members]] = True

@@ -39,16 +39,16 @@ def least_in_each(
     if not all(ptk.offers for ptk in ptks):
         return dict.fromkeys(coordinates, None)
     samples, everywhere = arrays_of(ptks)
-    found: dict[int, int | None] = {}
+    bounds: dict[int, int | None] = {}
     for coordinate in coordinates:
         capacity = max(0, room[coordinate])
         demands = everywhere[:, :, coordinate]
         if capacity * int(samples.max()) > _MOST:
             loss = [most - left for most, left in zip(privacy_filter.capacity, room, strict=True)]
-            found[coordinate] = least_possible(problem_at(privacy_filter, loss, ptks, coordinate))
+            bounds[coordinate] = least_possible(problem_at(privacy_filter, loss, ptks, coordinate))
         else:
-            found[coordinate] = _least(samples, demands, capacity)
-    return found
+            bounds[coordinate] = _least(samples, demands, capacity)
+    return bounds
 
 
 def arrays_of(ptks: Sequence[PtkOffers]) -> tuple[_Ints, _Ints]:

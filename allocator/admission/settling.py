@@ -112,7 +112,7 @@ def settle_many(
     check_widths(privacy_filter, ptks)
     usable = usable_coordinates(privacy_filter, loss)
     quick = least_in_each(privacy_filter, room_of(privacy_filter, loss), ptks, usable)
-    bounds = {one: bound for one, bound in quick.items() if bound is not None}
+    bounds = {coordinate: bound for coordinate, bound in quick.items() if bound is not None}
     best: Settled | None = None
     failed: list[Settled] = []
 
@@ -120,7 +120,11 @@ def settle_many(
         return problem_at(privacy_filter, loss, ptks, coordinate, n_max=n_max)
 
     few = len(ptks) <= FEW
-    alone = {one: least_exposure(problem_in(one)) or _NEVER for one in usable} if few else {}
+    alone = (
+        {coordinate: least_exposure(problem_in(coordinate)) or _NEVER for coordinate in usable}
+        if few
+        else {}
+    )
     order = _promising(usable, bounds, alone)
     for place, coordinate in enumerate(order if few else order[:TRIED]):
         if best is not None and bounds.get(coordinate, _NEVER) >= (best.plan.total_samples or 0):
@@ -192,9 +196,16 @@ def _promising(
 
     ``alone``: what one partition for all would hold, if known.
     """
-    order = sorted(usable, key=lambda one: (bounds.get(one, _NEVER), alone.get(one, _NEVER), one))
-    first = min(order, key=lambda one: alone.get(one, _NEVER), default=None)
-    return sorted(order, key=lambda one: one != first)
+    order = sorted(
+        usable,
+        key=lambda coordinate: (
+            bounds.get(coordinate, _NEVER),
+            alone.get(coordinate, _NEVER),
+            coordinate,
+        ),
+    )
+    first = min(order, key=lambda coordinate: alone.get(coordinate, _NEVER), default=None)
+    return sorted(order, key=lambda coordinate: coordinate != first)
 
 
 def _certified(plan: Plan, bound: int) -> Plan:

@@ -79,12 +79,12 @@ def carried_by(
 ) -> Carried:
     """Who trains on at most ``n_max`` samples, of PTKs in the order of their turns."""
     offers = {ptk.id: ptk for ptk in ptks}
-    found: dict[tuple[str, ...], Settled] = {}
+    by_members: dict[tuple[str, ...], Settled] = {}
 
     def has_plan(names: Sequence[str]) -> bool:
         settled = _looked(privacy_filter, loss, [offers[name] for name in names], n_max)
         if settled is not None:
-            found[tuple(names)] = settled
+            by_members[tuple(names)] = settled
         return settled is not None
 
     turns = [ptk.id for ptk in ptks]
@@ -97,7 +97,7 @@ def carried_by(
         for name in turns
         if name not in inside
     ]
-    settled = found[chosen.members] if chosen.members else _nobody(privacy_filter, left_out)
+    settled = by_members[chosen.members] if chosen.members else _nobody(privacy_filter, left_out)
     return Carried(settled, tuple(left_out), chosen.proven)
 
 

@@ -56,7 +56,10 @@ def settle(
     failed: list[Settled] = []
     # The most promising first: the rest need no full solve once their bound is beyond the best
     # plan.
-    for coordinate in sorted(reach, key=lambda one: (reach[one] is None, reach[one] or 0, one)):
+    for coordinate in sorted(
+        reach,
+        key=lambda coordinate: (reach[coordinate] is None, reach[coordinate] or 0, coordinate),
+    ):
         bound = reach[coordinate]
         if best is not None and (bound is None or bound > best[0][0]):
             break

@@ -52,16 +52,18 @@ def gap_explained(problem: Problem, plan: Plan) -> GapExplained | None:
     if plan.total_samples is None or plan.lower_bound is None or table is None:
         return None
     total, capacity = plan.total_samples, max(1, problem.capacity)
-    filled = {one.id: one.samples * one.demand for one in plan.assignments}
+    filled = {
+        assignment.id: assignment.samples * assignment.demand for assignment in plan.assignments
+    }
     least = {
-        name: min(one.samples * one.demand for one in row if one.samples <= total)
+        name: min(option.samples * option.demand for option in row if option.samples <= total)
         for name, row in zip(table.ids, table.rows, strict=True)
     }
     dearer = sorted(
         ((name, (area - least[name]) / capacity) for name, area in filled.items()),
-        key=lambda one: (-one[1], one[0]),
+        key=lambda pair: (-pair[1], pair[0]),
     )
-    dearer = [one for one in dearer if one[1] > 0]
+    dearer = [pair for pair in dearer if pair[1] > 0]
     by_areas = least_possible(problem) or 0
     bound = "areas" if plan.lower_bound <= by_areas else "program"
     unfilled = total - sum(filled.values()) / capacity

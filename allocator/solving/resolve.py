@@ -199,21 +199,21 @@ def _shelved(table: OptionTable, current: Plan, choice: Ints, known: Ints) -> Pa
     base = _base(table, current, choice)
     shelves = [np.flatnonzero(row) for row in base.members]
     inside = np.zeros(len(table), dtype=bool)
-    for one in shelves:
-        inside[one] = True
+    for shelf in shelves:
+        inside[shelf] = True
     shelves = inserted(levels, shelves, np.flatnonzero(~inside), Effort(1e12))
     widths = np.array([levels.cost(shelf) for shelf in shelves], dtype=np.int64)
     members = np.zeros((len(shelves), len(table)), dtype=bool)
     options = choice.copy()
     stays = set(known.tolist())
-    for k, (one, width) in enumerate(zip(shelves, widths.tolist(), strict=True)):
-        members[k, one] = True
-        for i in one:
+    for k, (shelf, width) in enumerate(zip(shelves, widths.tolist(), strict=True)):
+        members[k, shelf] = True
+        for i in shelf:
             cheapest = next(j for j, option in enumerate(table.rows[i]) if option.samples <= width)
             options[i] = cheapest
         # Options as they were where there is room for them.
-        load = sum(table.rows[i][int(options[i])].demand for i in one)
-        for i in one:
+        load = sum(table.rows[i][int(options[i])].demand for i in shelf)
+        for i in shelf:
             mine = table.rows[i][int(choice[i])]
             more = mine.demand - table.rows[i][int(options[i])].demand
             if int(i) in stays and mine.samples <= width and load + more <= table.capacity:

@@ -49,7 +49,11 @@ def least_area(table: OptionTable, most: int) -> Ints | None:
     """
     chosen = np.zeros(len(table), dtype=np.int64)
     for i, row in enumerate(table.rows):
-        areas = [(one.samples * one.demand, j) for j, one in enumerate(row) if one.samples <= most]
+        areas = [
+            (option.samples * option.demand, j)
+            for j, option in enumerate(row)
+            if option.samples <= most
+        ]
         if not areas:
             return None
         chosen[i] = min(areas)[1]

@@ -88,8 +88,8 @@ class Search:
             self._cut = min(self._cut, better.packed.total)
             self._add(better)
 
-    def _add(self, found: PackedOptions) -> None:
-        for column in _columns(found):
+    def _add(self, packing: PackedOptions) -> None:
+        for column in _columns(packing):
             self.configurations.add(column)
 
     @property
@@ -100,7 +100,7 @@ class Search:
     def _lowest(self) -> int:
         """No plan holds fewer records, or none of use does."""
         waiting = [*self._open[:1], *([self._next] if self._next is not None else [])]
-        lowest = min((int(np.ceil(one[0] - 1e-6)) for one in waiting), default=self._cut)
+        lowest = min((int(np.ceil(node[0] - 1e-6)) for node in waiting), default=self._cut)
         return max(self.bound, min(self._settled, lowest, self._cut))
 
     def _visit(self, known: float, number: int, allowed: NDArray[np.bool_], effort: Effort) -> None:
@@ -178,7 +178,7 @@ def shortest(
     """
     rows = np.arange(len(table))
     samples, demands = table.samples[rows, choice], table.demands[rows, choice]
-    low, high, found = max(least, int(samples.max())) - 1, below, None
+    low, high, best = max(least, int(samples.max())) - 1, below, None
     tall = int(demands.max()) * 4 > table.capacity
     # The first try is the bound itself: it is met more often than not.
     probe, far = low + 1, max(1, low >> _NEAR) if len(table) >= _MANY else below
@@ -190,11 +190,11 @@ def shortest(
         if packed is None:
             low = probe
         else:
-            high, found = packed.total, packed
+            high, best = packed.total, packed
         probe = (low + high) // 2
-        if found is None:
+        if best is None:
             probe, far = min(probe, low + far), 4 * far
-    return found
+    return best
 
 
 def _rounded(
@@ -250,7 +250,7 @@ def _split(
         return None
     shares = np.where(allowed, relaxed.shares, 0.0)
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
-    best, found = (-1.0, -1.0), (0, 0)
+    best, split = (-1.0, -1.0), (0, 0)
     for ptk in np.flatnonzero(several):
         places = np.flatnonzero(allowed[ptk])
         passed = np.cumsum(shares[ptk, places])
@@ -262,9 +262,9 @@ def _split(
         divided = float(1 - shares[ptk].max()) * float(relaxed.prices[ptk] * relaxed.least[ptk])
         score = (rise - relaxed.bound, divided)
         if score > best:
-            best, found = score, (int(ptk), int(places[cut]))
-    return found
+            best, split = score, (int(ptk), int(places[cut]))
+    return split
 
 
-def _columns(found: PackedOptions) -> list[Ints]:
-    return [np.where(row, found.choice, -1) for row in found.packed.members]
+def _columns(packing: PackedOptions) -> list[Ints]:
+    return [np.where(row, packing.choice, -1) for row in packing.packed.members]

@@ -19,11 +19,11 @@ __all__ = ["as_found", "as_plan", "begin", "no_plan", "nothing_asked", "unsettle
 _ORDERED = 400
 
 
-def as_plan(table: OptionTable, found: PackedOptions, bound: int, solver: str) -> Plan:
+def as_plan(table: OptionTable, packing: PackedOptions, bound: int, solver: str) -> Plan:
     """The plan of a packing; segments with the same members become one partition."""
-    packed = _merged(found.packed)
+    packed = _merged(packing.packed)
     total = packed.total
-    options = [row[int(j)] for row, j in zip(table.rows, found.choice, strict=True)]
+    options = [row[int(j)] for row, j in zip(table.rows, packing.choice, strict=True)]
     demands = np.array([option.demand for option in options], dtype=np.int64)
     order = _neighbourly(packed)
     members = packed.members[order]
@@ -41,12 +41,12 @@ def as_plan(table: OptionTable, found: PackedOptions, bound: int, solver: str) -
     assignments = tuple(
         Assignment(
             id=name,
-            level=one.level,
-            demand=one.demand,
-            samples=one.samples,
+            level=option.level,
+            demand=option.demand,
+            samples=option.samples,
             partitions=tuple(np.flatnonzero(places[i]).tolist()),
         )
-        for i, (name, one) in enumerate(zip(table.ids, options, strict=True))
+        for i, (name, option) in enumerate(zip(table.ids, options, strict=True))
     )
     bound = min(bound, total)
     return Plan(
@@ -117,14 +117,14 @@ def unsettled(problem: Problem, total: int | None, bound: int, solver: str) -> P
     """REJECTED: the best plan found (if its length is known) is beyond n_max, and a shorter one was
     not ruled out.
     """
-    found = (
+    said = (
         "No plan was found"
         if total is None
         else f"The shortest plan found holds {total} samples, more than"
     )
     held = "within" if total is None else ""
     text = (
-        f"{' '.join(filter(None, (found, held)))} n_max = {problem.n_max}; whether one exists with "
+        f"{' '.join(filter(None, (said, held)))} n_max = {problem.n_max}; whether one exists with "
         f"{bound} to {problem.n_max} samples was not settled."
     )
     return Plan("REJECTED", None, None, None, (), (), solver=solver, explanation=Explanation(text))

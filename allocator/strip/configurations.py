@@ -120,20 +120,20 @@ class Configurations:
             if rounds < 0 or effort.over:
                 done = False
                 break
-            found = False
+            cutting = False
             for at in (_SMOOTHING * best_prices + (1 - _SMOOTHING) * prices, prices):
                 worthy = self.sets.best(at[:, None] * ratios, 1.0, effort, states=states)
                 certified = float((at * self._least).sum()) / worthy.most * (1 - _SAFE)
                 if certified > bound:
                     bound, best_prices = certified, at / worthy.most
                 for column in worthy.sets:
-                    found |= self._cuts(column, prices[:, None] * ratios)
-                if found:
+                    cutting |= self._cuts(column, prices[:, None] * ratios)
+                if cutting:
                     self._others(
                         worthy.sets[0], at[:, None] * ratios, prices[:, None] * ratios, effort
                     )
                     break
-            if not found:
+            if not cutting:
                 if states >= _MOST_STATES or worthy.sets or worthy.most <= 1 + _CONVERGED:
                     break
                 # Nothing cuts, and too many partial sets were left out to say that nothing does.
@@ -158,17 +158,17 @@ class Configurations:
         fullest record with (i, j) on it is paid for: to n_ij times what the others leave of 1.
         """
         worth = np.where(allowed, self._ratios, 0.0) * relaxed.prices[:, None]
-        found = np.where(allowed, relaxed.bound, np.inf)
+        bounds = np.where(allowed, relaxed.bound, np.inf)
         several = np.flatnonzero(allowed.sum(axis=1) > 1)
         if not len(several) or effort.over:
-            return found
+            return bounds
         room = np.maximum(0.0, 1 - self._fine.rooms(worth, several, effort))
         own = relaxed.prices[several] * self._least[several]
         held = relaxed.bound - own[:, None] + room * self.table.samples[several]
         # Prices and rooms are sums of a few numbers of the size of 1.
         held -= _SAFE * (relaxed.bound + self.table.samples[several])
-        found[several] = np.where(allowed[several], np.maximum(relaxed.bound, held), np.inf)
-        return found
+        bounds[several] = np.where(allowed[several], np.maximum(relaxed.bound, held), np.inf)
+        return bounds
 
     def _others(self, first: Ints, worth: Floats, violated_at: Floats, effort: Effort) -> None:
         """Add sets of PTKs that are in none of those before them: the plan needs sets for all."""
@@ -176,12 +176,12 @@ class Configurations:
         column = first
         for _ in range(_DISJOINT):
             left[column >= 0] = 0.0
-            found = self.sets.best(left, 1.0, effort, most_sets=_SOME_SETS, states=_SOME_STATES)
-            if not found.sets:
+            worthy = self.sets.best(left, 1.0, effort, most_sets=_SOME_SETS, states=_SOME_STATES)
+            if not worthy.sets:
                 break
-            column = found.sets[0]
-            for one in found.sets:
-                self._cuts(one, violated_at)
+            column = worthy.sets[0]
+            for ptk_set in worthy.sets:
+                self._cuts(ptk_set, violated_at)
 
     def _cuts(self, column: Ints, violated_at: Floats) -> bool:
         """Remember a configuration if it cuts these prices off and is new."""

@@ -87,4 +87,4 @@ def _edges(demands: _Ints, capacity: int) -> list[int]:
     low = low[(low > 0) & (2 * low <= capacity)]
     if len(low) > _EDGES:
         low = low[np.linspace(0, len(low) - 1, _EDGES).astype(np.int64)]
-    return [int(one) for one in low]
+    return [int(edge) for edge in low]

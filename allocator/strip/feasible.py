@@ -189,7 +189,7 @@ def _start(table: OptionTable, most: int, bound: int, effort: Effort) -> PackedO
 
 def _serial(table: OptionTable) -> int:
     """One PTK after the other, each at its longest."""
-    return sum(int(one) for one in table.samples.max(axis=1))
+    return sum(int(samples) for samples in table.samples.max(axis=1))
 
 
 def _by_heights(

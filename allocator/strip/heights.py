@@ -78,16 +78,16 @@ class Heights:
         shares = np.zeros(allowed.shape)
         while rounds > 0:
             rounds -= 1
-            found, value, shares = self._master(allowed, needs)
+            tentative, value, shares = self._master(allowed, needs)
             effort.spend(3e4 * allowed.size)
-            worth, pattern = self._best(found)
+            worth, pattern = self._best(tentative)
             worth = max(worth, 1e-300)
             certified = float(
-                np.where(allowed, needs * found[self._class], np.inf).min(axis=1).sum()
+                np.where(allowed, needs * tentative[self._class], np.inf).min(axis=1).sum()
             )
             certified = certified / worth * (1 - _SAFE)
             if certified > bound:
-                bound, prices = certified, found / worth
+                bound, prices = certified, tentative / worth
             if worth <= 1 + 1e-7 or value <= bound * (1 + 1e-6) or bound >= enough or effort.over:
                 break
             self._patterns.append(pattern)

@@ -42,10 +42,10 @@ class OptionMoves:
     def better(self, best: PackedOptions, effort: Effort) -> PackedOptions:
         """The best plan that is found until there is nothing left to try or to spend."""
         while not effort.over:
-            found = self._one_better(best, effort)
-            if found is None:
+            packing = self._one_better(best, effort)
+            if packing is None:
                 break
-            best = found
+            best = packing
         return best
 
     def _one_better(self, best: PackedOptions, effort: Effort) -> PackedOptions | None:
@@ -57,9 +57,9 @@ class OptionMoves:
             if key in self._tried:
                 continue
             self._tried.add(key)
-            found = self._tried_out(choice, cut, effort)
-            if found is not None:
-                return found
+            packing = self._tried_out(choice, cut, effort)
+            if packing is not None:
+                return packing
         return None
 
     def _tried_out(self, choice: Ints, cut: int, effort: Effort) -> PackedOptions | None:
@@ -92,12 +92,12 @@ class OptionMoves:
         for _, i, j in singles:
             yield _moved(choice, ((i, j),))
         pairs = sorted(
-            (one[0] + other[0], one[1:], other[1:])
-            for one, other in combinations(singles, 2)
-            if one[1] != other[1]
+            (move[0] + other[0], move[1:], other[1:])
+            for move, other in combinations(singles, 2)
+            if move[1] != other[1]
         )
-        for _, one, other in pairs[:_PAIRS]:
-            yield _moved(choice, (one, other))
+        for _, move, other in pairs[:_PAIRS]:
+            yield _moved(choice, (move, other))
         for three in combinations(singles[:_THREES], 3):
             if len({i for _, i, _ in three}) == len(three):
                 yield _moved(choice, tuple((i, j) for _, i, j in three))

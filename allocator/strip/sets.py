@@ -121,19 +121,19 @@ class Sets:
         after = self._promises(worth, useful, everyone)
         before = self._promises(worth, useful, everyone[::-1])[::-1]
         effort.spend(4.0 * float(useful.sum() + self._inside[rows].sum()) * (self.units + 2000))
-        found = np.zeros((len(rows), self.table.width))
+        rooms = np.zeros((len(rows), self.table.width))
         for k, i in enumerate(rows):
             for j in range(int(self.table.lengths[i])):
                 left = self.units - int(self._down[i, j])
                 if left >= 0:
-                    found[k, j] = (before[i, : left + 1] + after[i + 1, left::-1]).max()
-        return found
+                    rooms[k, j] = (before[i, : left + 1] + after[i + 1, left::-1]).max()
+        return rooms
 
     def _rounded(self, demands: Ints) -> Ints:
         if self._capacity < _EXACT:
             return np.asarray(demands * self.units // self._capacity)
         return np.array(
-            [[int(one) * self.units // self._capacity for one in row] for row in demands],
+            [[int(demand) * self.units // self._capacity for demand in row] for row in demands],
             dtype=np.int64,
         ).reshape(demands.shape)
 

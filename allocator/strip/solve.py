@@ -198,24 +198,24 @@ def _without(packed: Packed, kept: Ints) -> Packed:
 
 
 def _with_dust(
-    table: OptionTable, kept: Ints, found: PackedOptions, bound: int, below: int
+    table: OptionTable, kept: Ints, packing: PackedOptions, bound: int, below: int
 ) -> PackedOptions | None:
     """The plan of the main part with the others laid over it, at their least area."""
-    choice = least_area(table, max(bound, found.packed.total))
+    choice = least_area(table, max(bound, packing.packed.total))
     assert choice is not None
-    choice[kept] = found.choice
+    choice[kept] = packing.choice
     rows = np.arange(len(table))
-    members = np.zeros((len(found.packed.widths), len(table)), dtype=bool)
-    members[:, kept] = found.packed.members
-    start = Packed(found.packed.widths, members)
-    length = max(bound, found.packed.total)
+    members = np.zeros((len(packing.packed.widths), len(table)), dtype=bool)
+    members[:, kept] = packing.packed.members
+    start = Packed(packing.packed.widths, members)
+    length = max(bound, packing.packed.total)
     while length < below:
         packed = pack(
             length, table.samples[rows, choice], table.demands[rows, choice], table.capacity, start
         )
         if packed is not None:
             return PackedOptions(choice, packed)
-        length += max(1, (below - found.packed.total) // 64)
+        length += max(1, (below - packing.packed.total) // 64)
     return None
 
 

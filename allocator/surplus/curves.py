@@ -114,15 +114,15 @@ class LossCurve:
         """The fewest samples at which the profile itself promises the target, by rung; None where it
         promises nothing.
         """
-        found: list[int | None] = []
+        fewest: list[int | None] = []
         ahead = list(self.points)
         best: int | None = None
         for rung in self.rungs:
             while ahead and ahead[0][0] <= rung.epsilon:
                 samples = ahead.pop(0)[1]
                 best = samples if best is None else min(best, samples)
-            found.append(best)
-        return tuple(found)
+            fewest.append(best)
+        return tuple(fewest)
 
     def losses(self, samples: int) -> list[float]:
         """`loss` at every rung."""

@@ -87,35 +87,38 @@ def enrich(
         return None
     before = expected_of(curves, plan)
     main = usable_coordinates(guards[0].privacy_filter, guards[0].loss)
-    found: list[tuple[float, int, int, Layout]] = []
-    for place, one in enumerate(_tried(main, coordinate, len(curves))):
-        room = _room(guards, one)
+    layouts: list[tuple[float, int, int, Layout]] = []
+    for place, tried in enumerate(_tried(main, coordinate, len(curves))):
+        room = _room(guards, tried)
         wide = spread(room, curves, samples)
         if wide is not None:
-            found.append((wide.total_loss, place, one, wide))
-        if one == coordinate:
+            layouts.append((wide.total_loss, place, tried, wide))
+        if tried == coordinate:
             filled = kept(room, curves, plan, samples)
             if filled is not None:
-                found.append((filled.total_loss * (1 + WORTH), place, one, filled))
-    for _, _, one, layout in sorted(found, key=lambda entry: entry[:2]):
+                layouts.append((filled.total_loss * (1 + WORTH), place, tried, filled))
+    for _, _, tried, layout in sorted(layouts, key=lambda entry: entry[:2]):
         if layout.total_loss < sum(before.values()) and _admitted(guards, layout):
             expected = (
                 Expected(curve.id, before[curve.id], layout.loss(number))
                 for number, curve in enumerate(curves)
             )
-            return Richer(layout.plan(), one, tuple(expected))
+            return Richer(layout.plan(), tried, tuple(expected))
     return None
 
 
 def expected_of(curves: Sequence[LossCurve], plan: Plan) -> dict[str, float]:
     """The loss to expect of every PTK of a plan, as a share of its target."""
     by_id = {curve.id: curve for curve in curves}
-    return {one.id: by_id[one.id].loss_at(one.level, one.samples) for one in plan.assignments}
+    return {
+        assignment.id: by_id[assignment.id].loss_at(assignment.level, assignment.samples)
+        for assignment in plan.assignments
+    }
 
 
 def _tried(main: Sequence[int], coordinate: int, count: int) -> list[int]:
     """The coordinates to fill in: the plan's own and all others, or some all over with many PTKs."""
-    others = [one for one in main if one != coordinate]
+    others = [other for other in main if other != coordinate]
     step = 1 if count <= FEW else max(1, len(others) // TRIED)
     return [coordinate, *others[::step]]
 

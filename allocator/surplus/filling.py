@@ -57,11 +57,15 @@ def kept(room: Room, curves: Sequence[LossCurve], plan: Plan, samples: int) -> L
     rest = samples - sum(sizes)
     sizes += [size for size in _parts(rest, REST) if size > 0]
     mine = [by_id[curve.id] for curve in curves]
-    rungs = [curve.rung_of(one.level) for curve, one in zip(curves, mine, strict=True)]
+    rungs = [
+        curve.rung_of(assignment.level) for curve, assignment in zip(curves, mine, strict=True)
+    ]
     allowed = [rung for rung in rungs if rung is not None]
     if len(allowed) < len(curves):
         return None
-    layout = Layout(room, curves, sizes, allowed, [set(one.partitions) for one in mine])
+    layout = Layout(
+        room, curves, sizes, allowed, [set(assignment.partitions) for assignment in mine]
+    )
     if max(layout.used) > room.most or max(layout.beside) > room.most_beside:
         return None
     _widen_all(layout)
@@ -153,5 +157,5 @@ def _hull(layout: Layout, number: int) -> list[tuple[int, float, int]]:
     return steps
 
 
-def _slope(one: tuple[int, float, int], other: tuple[int, float, int]) -> float:
-    return (other[1] - one[1]) / (other[0] - one[0])
+def _slope(left: tuple[int, float, int], right: tuple[int, float, int]) -> float:
+    return (right[1] - left[1]) / (right[0] - left[0])

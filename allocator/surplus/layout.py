@@ -94,14 +94,14 @@ class Layout:
     def plan(self) -> Plan:
         """As a plan, without the partitions that nobody trains on."""
         kept = [k for k in range(len(self.sizes)) if any(k in places for places in self.places)]
-        found = {old: new for new, old in enumerate(kept)}
+        numbers = {old: new for new, old in enumerate(kept)}
         assignments = tuple(
             Assignment(
                 id=curve.id,
                 level=curve.rungs[self.rungs[number]].level,
                 demand=self.room.demand(curve, self.rungs[number]),
                 samples=self.samples(number),
-                partitions=tuple(sorted(found[place] for place in self.places[number])),
+                partitions=tuple(sorted(numbers[place] for place in self.places[number])),
             )
             for number, curve in enumerate(self.curves)
         )

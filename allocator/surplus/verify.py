@@ -47,43 +47,52 @@ def _promises(
     minimum: Plan,
     richer: Plan,
 ) -> Iterator[str]:
-    asked = Counter(one.id for one in minimum.assignments)
-    told = Counter(one.id for one in richer.assignments)
+    asked = Counter(assignment.id for assignment in minimum.assignments)
+    told = Counter(assignment.id for assignment in richer.assignments)
     if asked != told:
         yield f"the plans are for other PTKs: {sorted((asked - told) + (told - asked))}"
     profiles = {ptk.id: ptk.offers for ptk in ptks}
-    for one in richer.assignments:
-        if (one.id, one.level) not in demands:
-            yield f"{one.id} may not be given {one.level}"
+    for assignment in richer.assignments:
+        if (assignment.id, assignment.level) not in demands:
+            yield f"{assignment.id} may not be given {assignment.level}"
         if not any(
-            Decimal(one.level) >= Decimal(offer.level) and one.samples >= offer.samples
-            for offer in profiles.get(one.id, ())
+            Decimal(assignment.level) >= Decimal(offer.level)
+            and assignment.samples >= offer.samples
+            for offer in profiles.get(assignment.id, ())
         ):
-            yield f"{one.id} has no promise at {one.level} on {one.samples} samples"
+            yield (
+                f"{assignment.id} has no promise at {assignment.level} on {assignment.samples} "
+                "samples"
+            )
 
 
 def _places(richer: Plan, samples: int) -> Iterator[str]:
     total = 0
     for number, partition in enumerate(richer.partitions):
         total += partition.samples
-        inside = [one.id for one in richer.assignments if number in one.partitions]
+        inside = [
+            assignment.id for assignment in richer.assignments if number in assignment.partitions
+        ]
         if sorted(inside) != list(partition.members) or not inside or partition.samples < 1:
             yield f"partition {number} holds {partition.samples} for {partition.members}, not for {inside}"
     if total != richer.total_samples or total > samples:
         yield f"the plan says {richer.total_samples} samples, has {total}, and there are {samples}"
-    for one in richer.assignments:
-        yield from _place(one, richer)
+    for assignment in richer.assignments:
+        yield from _place(assignment, richer)
 
 
-def _place(one: Assignment, richer: Plan) -> Iterator[str]:
+def _place(assignment: Assignment, richer: Plan) -> Iterator[str]:
     known = set(range(len(richer.partitions)))
-    if not one.partitions or len(set(one.partitions)) < len(one.partitions):
-        yield f"the partitions of {one.id} are none, or one of them twice"
-    if not known.issuperset(one.partitions):
-        yield f"{one.id} is in a partition that the plan does not have"
+    if not assignment.partitions or len(set(assignment.partitions)) < len(assignment.partitions):
+        yield f"the partitions of {assignment.id} are none, or one of them twice"
+    if not known.issuperset(assignment.partitions):
+        yield f"{assignment.id} is in a partition that the plan does not have"
         return
-    if sum(richer.partitions[place].samples for place in one.partitions) < one.samples:
-        yield f"the partitions of {one.id} hold fewer than its {one.samples} samples"
+    if (
+        sum(richer.partitions[place].samples for place in assignment.partitions)
+        < assignment.samples
+    ):
+        yield f"the partitions of {assignment.id} hold fewer than its {assignment.samples} samples"
 
 
 def _charges(
@@ -93,9 +102,9 @@ def _charges(
 ) -> Iterator[str]:
     for number in range(len(richer.partitions)):
         rows = [
-            demands[one.id, one.level]
-            for one in richer.assignments
-            if number in one.partitions and (one.id, one.level) in demands
+            demands[assignment.id, assignment.level]
+            for assignment in richer.assignments
+            if number in assignment.partitions and (assignment.id, assignment.level) in demands
         ]
         for place, (privacy_filter, loss) in enumerate(guards):
             total = [

@@ -18,11 +18,11 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.svg is not None:
         asked.svg.write_text(draw(), encoding="utf-8")
-    found = findings()
-    for line in found:
+    lines = findings()
+    for line in lines:
         print(line)
-    print(f"layers: {len(found)} findings in {len(modules())} modules")
-    return 1 if found else 0
+    print(f"layers: {len(lines)} findings in {len(modules())} modules")
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

@@ -54,14 +54,14 @@ def _directions(known: Mapping[str, Module]) -> Iterator[str]:
             yield f"{where}: {module.name} belongs to no part: add it to devtools/layers/rules.py"
             continue
         rank, part = here
-        for found in module.ours:
-            there = part_of(found.module)
-            if found.module in ROOTS or there is None or there[1] == part:
+        for used in module.ours:
+            there = part_of(used.module)
+            if used.module in ROOTS or there is None or there[1] == part:
                 continue
             if there[0] >= rank:
-                yield f"{where}:{found.line}: {part.name} must not import {found.module}: imports point down only"
+                yield f"{where}:{used.line}: {part.name} must not import {used.module}: imports point down only"
             elif part.name in ONLY and there[1].name not in ONLY[part.name]:
-                yield f"{where}:{found.line}: {part.name} must not import {found.module}: see ONLY in the rules"
+                yield f"{where}:{used.line}: {part.name} must not import {used.module}: see ONLY in the rules"
         if part.name in PURE:
             for name, line in module.others:
                 if name.split(".")[0] in IMPURE:
@@ -83,18 +83,18 @@ def _names(known: Mapping[str, Module]) -> Iterator[str]:
     for module in known.values():
         if module.name.split(".")[0] not in PRODUCT:
             continue
-        for found in module.ours:
-            source = known[found.module]
+        for used in module.ours:
+            source = known[used.module]
             if (
-                not found.name
+                not used.name
                 or source.generated
                 or source.name in ROOTS
-                or found.module.startswith("ptkstore.v1")
+                or used.module.startswith("ptkstore.v1")
             ):
                 continue
-            if source.exports is None or found.name not in source.exports:
-                where = f"{module.path.relative_to(ROOT)}:{found.line}"
-                yield f"{where}: {found.name} is not in the __all__ of {found.module}"
+            if source.exports is None or used.name not in source.exports:
+                where = f"{module.path.relative_to(ROOT)}:{used.line}"
+                yield f"{where}: {used.name} is not in the __all__ of {used.module}"
 
 
 def _transactions(known: Mapping[str, Module]) -> Iterator[str]:
@@ -118,9 +118,9 @@ def circles(known: Mapping[str, Module]) -> Iterator[str]:
     for module in known.values():
         if module.generated or module.name in ROOTS or module.name.split(".")[0] not in PRODUCT:
             continue
-        for found in module.ours:
-            here, there = _node(module), _node(known[found.module])
-            if here != there and found.module not in ROOTS:
+        for used in module.ours:
+            here, there = _node(module), _node(known[used.module])
+            if here != there and used.module not in ROOTS:
                 edges[here].add(there)
     for circle in _components(edges):
         yield f"packages import each other in a circle: {', '.join(sorted(circle))}"

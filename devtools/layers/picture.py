@@ -72,14 +72,14 @@ def _inside() -> dict[str, set[str]]:
     """The next level of names inside each part."""
     inside: dict[str, set[str]] = defaultdict(set)
     for module in modules().values():
-        found = part_of(module.name)
-        if found is None or module.generated:
+        home = part_of(module.name)
+        if home is None or module.generated:
             continue
-        for member in found[1].members:
+        for member in home[1].members:
             if module.name.startswith(member + "."):
-                inside[found[1].name].add(module.name[len(member) + 1 :].split(".")[0])
-            elif module.name == member and len(found[1].members) > 1:
-                inside[found[1].name].add(member.rpartition(".")[2])
+                inside[home[1].name].add(module.name[len(member) + 1 :].split(".")[0])
+            elif module.name == member and len(home[1].members) > 1:
+                inside[home[1].name].add(member.rpartition(".")[2])
     return inside
 
 
@@ -106,8 +106,8 @@ def _edges() -> dict[str, set[str]]:
         here = part_of(module.name)
         if here is None or module.name in ROOTS or here[1].name in _HIDDEN:
             continue
-        for found in module.ours:
-            there = part_of(found.module)
+        for used in module.ours:
+            there = part_of(used.module)
             if there is not None and there[1] != here[1]:
                 edges[here[1].name].add(there[1].name)
     return edges

@@ -88,7 +88,7 @@ class MemoryBench:
         self.spent += charges
         held = [self._held(task.piece) for task in tasks]
         if self._executor is None:
-            return [self._runner(task, one) for task, one in zip(tasks, held, strict=True)]
+            return [self._runner(task, batches) for task, batches in zip(tasks, held, strict=True)]
         return list(self._executor.map(self._runner, tasks, held))
 
     def release(self, charges: Sequence[PieceCost]) -> None:

@@ -65,10 +65,10 @@ _LARGEST_RATE = 60.0
 
 def target_exact(target: Number) -> Fraction:
     """A target: above 0 and below 1."""
-    found = exact(target, name="target")
-    if not 0 < found < 1:
+    exact_target = exact(target, name="target")
+    if not 0 < exact_target < 1:
         raise InvalidInput("TARGET_INVALID", f"target must be above 0 and below 1, got {target}")
-    return found
+    return exact_target
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,15 @@ def risk_test(
 
     ``scale`` is that of the noise, in units.
     """
-    found = []
+    tests = []
     for step in range(1, 25):
         centre = math.floor(target * UNIT * (1 - Fraction(2**step, 3**step)))
         if step == 1:
             centre = math.floor(target * UNIT * Fraction(1, 6))
         rate = _rate(centre / UNIT, float(target)) / records_per_unit
         threshold = _threshold(rate, float(scale) / UNIT, UPPER_FAILURE / looks)
-        found.append(RiskTest(target, centre, threshold, records))
-    return min(found, key=lambda test: (test.margin, test.centre))
+        tests.append(RiskTest(target, centre, threshold, records))
+    return min(tests, key=lambda test: (test.margin, test.centre))
 
 
 def lower_centre(target: Fraction) -> int:

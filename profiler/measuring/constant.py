@@ -44,8 +44,8 @@ _ROWS = 8
 def label_of(ptk: Ptk) -> str | None:
     """The column that a supervised PTK learns; None where there is none, or it is not told."""
     label = getattr(ptk, "label", None) if ptk.tags.supervised else None
-    found = label if isinstance(label, str) else getattr(label, "column", None)
-    return found if isinstance(found, str) else None
+    column = label if isinstance(label, str) else getattr(label, "column", None)
+    return column if isinstance(column, str) else None
 
 
 @dataclass(frozen=True)

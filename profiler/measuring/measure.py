@@ -257,22 +257,24 @@ class _Chain:
         """Trainings of that size on the records of sizes that were not tried: enough for no lift."""
         assert self._reached is not None
         wanted = MOST_STATES - self._level.trains[self._reached].states
-        found: list[TrainTask] = []
+        tasks: list[TrainTask] = []
         for place, trains in enumerate(self._level.trains):
-            if place in self._run or len(found) >= wanted:
+            if place in self._run or len(tasks) >= wanted:
                 continue
             # The first piece has another price.
             for charge in trains.charges[1:]:
-                count = min(wanted - len(found), charge.piece.planned_records // size)
+                count = min(wanted - len(tasks), charge.piece.planned_records // size)
                 whole = charge.piece.planned_records // size
                 parts = parts_of(charge.piece, whole)[:count] if whole else ()
-                found += [replace(self._train(charge), part=part) for part in parts]
-        return found
+                tasks += [replace(self._train(charge), part=part) for part in parts]
+        return tasks
 
     def _go_reading(self) -> None:
         assert self._reached is not None
         size = self._level.sizes[self._reached]
-        self._read = next((k for k, one in enumerate(self._level.reads) if one.size == size), None)
+        self._read = next(
+            (k for k, read in enumerate(self._level.reads) if read.size == size), None
+        )
         if self._read is None:
             self.end(REACHED)
 
@@ -361,14 +363,14 @@ class _Chain:
         last = self._readings[-2:] or self._around(size)
         if len(last) < 2:
             return last[0].samples if last else size
-        smaller, larger = sorted(last, key=lambda one: one.samples)
+        smaller, larger = sorted(last, key=lambda reading: reading.samples)
         if smaller.risk <= self._passes:
             return smaller.samples
         if larger.risk >= self._passes:
             return larger.samples
         along = (smaller.risk - self._passes) / (smaller.risk - larger.risk)
-        found = math.ceil(float(smaller.samples * (larger.samples / smaller.samples) ** along))
-        return max(1, min(larger.samples, found))
+        crossing = math.ceil(float(smaller.samples * (larger.samples / smaller.samples) ** along))
+        return max(1, min(larger.samples, crossing))
 
     def _around(self, size: int) -> list[Look]:
         below = [look for look in self._looks if look.samples < size]

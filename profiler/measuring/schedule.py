@@ -100,7 +100,9 @@ class Trains:
     def parts(self) -> tuple[tuple[PieceCost, Piece | None], ...]:
         """The charge and the part of each state; None where the whole piece is its own."""
         first, *rest = self.charges
-        shared = [(one, part) for one in rest for part in parts_of(one.piece, self.states - 1)]
+        shared = [
+            (charge, part) for charge in rest for part in parts_of(charge.piece, self.states - 1)
+        ]
         return (first, None), *shared
 
 
@@ -176,17 +178,17 @@ def schedule(
         )
     half = max(0, expected_records) // min(2, len(grid))
     told = RECORDS if label_of(ptk) is not None and half >= _ROOM * RECORDS else 0
-    found = []
+    schedules = []
     begin = Fraction(0)
     for level in grid:
         part = half - told if level == grid[-1] else half // (len(grid) - 1)
         level_schedule, begin = _level(ptk, terms, level, part, begin, max(1, expected_records))
-        found.append(level_schedule)
-    validation, constant = found[-1].validation, None
+        schedules.append(level_schedule)
+    validation, constant = schedules[-1].validation, None
     if told and validation is not None:
         width = Fraction(told, max(1, expected_records))
         constant = constant_charges(ptk, terms, grid[-1], validation, begin, width)
-    whole = Schedule(terms, tuple(found), expected_records, constant)
+    whole = Schedule(terms, tuple(schedules), expected_records, constant)
     check_disjoint({charge.piece for charge in whole.charges})
     return whole
 
@@ -243,8 +245,8 @@ def _laid(
     tested = price if plan.lower is None else price + plan.lower.cost
     trains = []
     for size, states in zip(room.sizes, room.states, strict=True):
-        one = piece(f"train-{size}-1", size)
-        charges = [PieceCost(one.name, one, tested)]
+        first = piece(f"train-{size}-1", size)
+        charges = [PieceCost(first.name, first, tested)]
         if states > 1:
             more = piece(f"train-{size}-more-{states - 1}", size * (states - 1))
             charges.append(PieceCost(more.name, more, price))
@@ -280,9 +282,9 @@ def _readable(
             size: min(terms.states, math.floor(validation * share / size))
             for size in [*below, *sizes]
         }
-        found = [(size, one) for size, one in states.items() if one >= _LEAST_STATES]
-        if sum(size * one for size, one in found) <= room:
-            return found
+        readable = [(size, count) for size, count in states.items() if count >= _LEAST_STATES]
+        if sum(size * count for size, count in readable) <= room:
+            return readable
     return []
 
 

@@ -191,17 +191,17 @@ def charges_of(tasks: Sequence[Task]) -> list[PieceCost]:
 
     Refuses tasks that share one and a record (PIECE_INVALID).
     """
-    found: dict[str, list[Task]] = {}
+    by_charge: dict[str, list[Task]] = {}
     for task in tasks:
-        found.setdefault(task.charge.name, []).append(task)
-    for sharing in found.values():
+        by_charge.setdefault(task.charge.name, []).append(task)
+    for sharing in by_charge.values():
         whole = sharing[0].charge.piece
         check_disjoint(task.piece for task in sharing)
         if any(task.piece.start < whole.start or task.piece.stop > whole.stop for task in sharing):
             raise InvalidInput(
                 "PIECE_INVALID", f"a task of {whole.name!r} must stay inside that piece"
             )
-    return [sharing[0].charge for sharing in found.values()]
+    return [sharing[0].charge for sharing in by_charge.values()]
 
 
 def run(task: Task, records: Records) -> Answer:
@@ -288,7 +288,7 @@ def _typical(sums: Sequence[int], groups: int) -> int:
     """
     size = min(groups, len(sums))
     falling = sorted(sums, reverse=True)
-    return sum(math.comb(k, size - 1) * one for k, one in enumerate(falling)) // math.comb(
+    return sum(math.comb(k, size - 1) * total for k, total in enumerate(falling)) // math.comb(
         len(sums), size
     )
 

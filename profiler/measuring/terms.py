@@ -104,8 +104,8 @@ class ProfileTerms:
         """The sample sizes at a level: doublings of the first up to ``n_max``."""
         least = max(Fraction(FLOOR), _PER_EPSILON / level)
         size = self.first or 2 ** (math.ceil(least) - 1).bit_length()
-        found = []
+        sizes = []
         while size <= self.n_max:
-            found.append(size)
+            sizes.append(size)
             size *= 2
-        return tuple(found)
+        return tuple(sizes)

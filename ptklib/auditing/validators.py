@@ -59,10 +59,12 @@ def _views(test: LossTest, sides: list[NDArray[np.float64]], count: int) -> list
         for side in sides
     ]
     views = [
-        OutputView("likelihood", *(ratio_of_rows(test.release, one, *given) for one in told)),
+        OutputView(
+            "likelihood", *(ratio_of_rows(test.release, evidence, *given) for evidence in told)
+        ),
     ]
     for modulus in MODULI:
-        agree = [[(one - value) % modulus == 0 for value in given] for one in told]
+        agree = [[(evidence - value) % modulus == 0 for value in given] for evidence in told]
         seen = (np.ravel(first).astype(np.int64) - np.ravel(second) for first, second in agree)
         views.append(OutputView(f"residues mod {modulus}", *seen))
     return views

@@ -148,7 +148,9 @@ def _sides(
 
 
 def _power(power: Number) -> float:
-    found = exact(power, name="power")
-    if not 0 < found < 1:
-        raise InvalidInput("POWER_INVALID", f"power must be above 0 and below 1, got {show(found)}")
-    return float(found)
+    exact_power = exact(power, name="power")
+    if not 0 < exact_power < 1:
+        raise InvalidInput(
+            "POWER_INVALID", f"power must be above 0 and below 1, got {show(exact_power)}"
+        )
+    return float(exact_power)

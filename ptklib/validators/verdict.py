@@ -44,10 +44,10 @@ class LossVerdict:
 
 def eta_exact(eta: Number) -> Fraction:
     """How often an ACCEPT may be wrong, as an exact number above 0 and below 1."""
-    found = exact(eta, name="eta")
-    if not 0 < found < 1:
-        raise InvalidInput("ETA_INVALID", f"eta must be above 0 and below 1, got {show(found)}")
-    return found
+    exact_eta = exact(eta, name="eta")
+    if not 0 < exact_eta < 1:
+        raise InvalidInput("ETA_INVALID", f"eta must be above 0 and below 1, got {show(exact_eta)}")
+    return exact_eta
 
 
 def eta_of_attempt(eta: Number, attempt: int) -> Fraction:

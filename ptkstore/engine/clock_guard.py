@@ -76,8 +76,8 @@ class ClockGuard:
         # The clock of the machine goes on when the store is closed; whose other clock this is
         # nobody knows then.
         self._kept = clock is time.time or boot is not None
-        found = self._read() if self._kept else None
-        self._offset_ms = self._compare() if found is None else found
+        offset_ms = self._read() if self._kept else None
+        self._offset_ms = self._compare() if offset_ms is None else offset_ms
 
     def now_ms(self) -> int:
         """The clock's time, if it is borne out. Refused: CLOCK_IMPLAUSIBLE."""

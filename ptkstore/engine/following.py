@@ -163,14 +163,14 @@ class Followers:
             return
         with self._metadata.read() as tx:
             newest = tx.states.newest({ptk for ptk, _ in seen.values()})
-            found = {
+            standing = {
                 name: tx.states.standing(ptk, after=version)
                 for name, (ptk, version) in seen.items()
                 if ptk in newest and newest[ptk].version > version
             }
         waiting: list[Follower] = []
         with self._lock:
-            for name, fresh in found.items():
+            for name, fresh in standing.items():
                 line = self._lines.get(name)
                 if line is None or not fresh:
                     continue

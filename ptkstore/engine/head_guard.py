@@ -123,13 +123,13 @@ class HeadGuard:
 
     def find(self) -> dict[str, Kept]:
         """All witnesses there are, by place. Refused: WITNESS_DAMAGED, LEDGER_FOREIGN."""
-        found: dict[str, Kept] = {}
+        witnesses: dict[str, Kept] = {}
         # Last ones first: what is written meanwhile makes the first ones newer, never older.
         for place in reversed(PLACES):
             data = self._read(place)
             if data is not None:
-                found[place] = read_kept(data, self._ledger, place)
-        return found
+                witnesses[place] = read_kept(data, self._ledger, place)
+        return witnesses
 
     def require_newest(self) -> None:
         """Refuse a store of which a part was set back, or that is half restored."""
@@ -138,11 +138,11 @@ class HeadGuard:
                 "RESTORE_UNFINISHED",
                 "a restore was interrupted: run `sage restore` again before anything else",
             )
-        found = self.find()
-        self._require_all(found, new=self._is_new())
-        for place, kept in found.items():
+        witnesses = self.find()
+        self._require_all(witnesses, new=self._is_new())
+        for place, kept in witnesses.items():
             self._require_head(place, kept.head)
-        known, number = max((kept.number for kept in found.values()), default=0), self._number()
+        known, number = max((kept.number for kept in witnesses.values()), default=0), self._number()
         if number < known:
             raise MetadataDamaged(
                 "METADATA_SET_BACK",
@@ -155,9 +155,9 @@ class HeadGuard:
         """Let a new directory of a store that lives elsewhere (another server, which reads) know
         what the others know.
         """
-        found = self.find()
-        if any(kept.whole for kept in found.values()) and "directory" not in found:
-            newest = max(found.values(), key=lambda one: one.head.seq)
+        witnesses = self.find()
+        if any(kept.whole for kept in witnesses.values()) and "directory" not in witnesses:
+            newest = max(witnesses.values(), key=lambda kept: kept.head.seq)
             with self._turn, self._locked():
                 self._write_files(write_kept(newest, self._ledger))
 
@@ -187,16 +187,17 @@ class HeadGuard:
 
     def _fresh(self, head: Head, sealed: Mapping[str, int]) -> Kept:
         """What to write now: never less than is known, for another server may have been faster."""
-        found = self.find()
+        witnesses = self.find()
+        heads = [head, *(kept.head for kept in witnesses.values())]
         joined = dict(sealed)
-        for name, span in (item for kept in found.values() for item in kept.sealed.items()):
+        for name, span in (item for kept in witnesses.values() for item in kept.sealed.items()):
             joined[name] = max(span, joined.get(name, span))
         return Kept(
-            head=max([head, *(kept.head for kept in found.values())], key=lambda one: one.seq),
+            head=max(heads, key=lambda known: known.seq),
             number=self._number(),
             sealed=joined,
             # A file of an earlier release is no place yet.
-            places=frozenset(place for place, one in found.items() if one.whole),
+            places=frozenset(place for place, kept in witnesses.items() if kept.whole),
         )
 
     def _is_new(self) -> bool:
@@ -205,9 +206,9 @@ class HeadGuard:
             (self._path / name).exists() for name in ("streams", "keys")
         )
 
-    def _require_all(self, found: dict[str, Kept], *, new: bool) -> None:
-        whole = {place for place, one in found.items() if one.whole}
-        known = frozenset[str]().union(*(kept.places for kept in found.values()))
+    def _require_all(self, witnesses: dict[str, Kept], *, new: bool) -> None:
+        whole = {place for place, kept in witnesses.items() if kept.whole}
+        known = frozenset[str]().union(*(kept.places for kept in witnesses.values()))
         # Raw data that is gone is told by whoever wants to write there: what is in the lake can be
         # read without it.
         missing = [place for place in PLACES if place in known - whole and place != "raw data"]
@@ -229,14 +230,14 @@ class HeadGuard:
             commit.mac == known.mac for commit in self._ledger.commits([known.seq])
         ):
             return
-        found = self._ledger.head.seq
+        last = self._ledger.head.seq
         raise JournalDamaged(
             "HISTORY_CUT",
-            f"the ledger ends at commit {found}, and the {place} knows a commit {known.seq} that "
+            f"the ledger ends at commit {last}, and the {place} knows a commit {known.seq} that "
             "it does not contain: it was "
             "set back, and has forgotten what was spent. If an old copy was put back on purpose, "
             "run `sage restore`",
-            found=found,
+            found=last,
             known=known.seq,
             place=place,
         )

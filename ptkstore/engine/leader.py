@@ -68,8 +68,8 @@ class StoreLock:
         """
         boot = _BOOT.read_text().strip() if _BOOT.exists() else os.uname().nodename
         self._path.touch(mode=0o600)
-        found = self._path.stat()
-        return f"{boot} {found.st_dev} {found.st_ino}"
+        status = self._path.stat()
+        return f"{boot} {status.st_dev} {status.st_ino}"
 
     def take(self) -> bool:
         """True when it is ours, now or since before."""

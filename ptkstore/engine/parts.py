@@ -211,10 +211,10 @@ class Parts:
         charged again.
         """
         known = self.head_guard.sealed_before(stream)
-        found = Progress.read(
+        sealed = Progress.read(
             Vault(self.path, stream).files, Spans(self.specs[stream]).first
         ).sealed_before
-        if known is not None and found < known:
+        if known is not None and sealed < known:
             raise StreamDamaged(
                 "STREAM_SET_BACK",
                 f"the files of stream {stream!r} are older than is known elsewhere: put the newest "

@@ -146,8 +146,8 @@ OF_ENGINE: list[Mutation] = [
         "tests/engine/test_head_first.py",
         (
             "witness: a head that goes back",
-            "max([head, *(kept.head for kept in found.values())], key=",
-            "max([head], key=",
+            "heads = [head, *(kept.head for kept in witnesses.values())]",
+            "heads = [head]",
             "test_a_head_that_another_server_kept_meanwhile_is_not_replaced_by_an_older_one",
         ),
     ),

@@ -137,12 +137,12 @@ class Grid:
         # Axis j of the data is bit j of the product: the last axis of the first group is axis 0.
         field = products.reshape((2,) * size + (self.cells,) * size)
         for axis in range(size):
-            one, place = (
+            integers, place = (
                 np.take(field, 0, axis=size - 1 - axis),
                 np.take(field, 1, axis=size - 1 - axis),
             )
             # One axis of the first group is gone, those before it stay in place.
-            field = self._along(one, place, size - 1 + axis)
+            field = self._along(integers, place, size - 1 + axis)
             field = np.expand_dims(field, size - 1 - axis)
         return np.ascontiguousarray(field.reshape(-1))
 
@@ -190,8 +190,8 @@ def _seeded(
     for number in range(clusters):
         upto = np.cumsum(weights * distance + 1e-300, axis=1)
         aim = generator.uniform(size=_STARTS) * upto[:, -1]
-        found = np.minimum((upto < aim[:, None]).sum(axis=1), len(points) - 1)
-        chosen[:, number] = points[found]
+        picked = np.minimum((upto < aim[:, None]).sum(axis=1), len(points) - 1)
+        chosen[:, number] = points[picked]
         apart = np.square(points[None] - chosen[:, number, None]).sum(axis=2)
         distance = apart if number == 0 else np.minimum(distance, apart)
     return chosen

@@ -78,7 +78,7 @@ class Records:
                 part = chunk[:, start : start + rows]
                 full = part.shape[1] == rows
                 vectors, keys, chosen = (
-                    room if full else (one[:, : part.shape[1]].copy() for one in room)
+                    room if full else (buffer[:, : part.shape[1]].copy() for buffer in room)
                 )
                 np.copyto(vectors, part)
                 np.matmul(slopes, vectors, out=keys)

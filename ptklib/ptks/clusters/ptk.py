@@ -323,14 +323,14 @@ class Clusters(Ptk):
         shares[on_bound] = generator.choice([-1.0, 1.0], int(on_bound.sum()))
         return pa.RecordBatch.from_pydict(
             {
-                one.column: np.clip(
-                    one.lower / 2
-                    + one.upper / 2
-                    + shares[:, place] * (one.upper / 2 - one.lower / 2),
-                    one.lower,
-                    one.upper,
+                value.column: np.clip(
+                    value.lower / 2
+                    + value.upper / 2
+                    + shares[:, place] * (value.upper / 2 - value.lower / 2),
+                    value.lower,
+                    value.upper,
                 )
-                for place, one in enumerate(self.values)
+                for place, value in enumerate(self.values)
             }
         )
 
@@ -472,9 +472,9 @@ def _noisy(
     weighted = _weighted(exact, weight)
     if isinstance(release, CubeRelease):
         return release.release(weighted, source=source)
-    found: Integers = release.release(weighted, source=source).values.copy()
-    found[:, 0] = np.rint(found[:, 0] * (STEPS / weight))
-    return found
+    noisy: Integers = release.release(weighted, source=source).values.copy()
+    noisy[:, 0] = np.rint(noisy[:, 0] * (STEPS / weight))
+    return noisy
 
 
 @lru_cache(maxsize=256)
@@ -516,13 +516,13 @@ def _squares(vectors: Floats, centres: Floats) -> Floats:
 
 def _aligned(centres: Floats, previous: Floats) -> Floats:
     """The centres in the order of the previous ones they are nearest to, the nearest pair first."""
-    found = np.empty_like(centres)
+    aligned = np.empty_like(centres)
     left = np.square(centres[:, None] - previous[None]).sum(axis=2)
     for _ in range(len(centres)):
         mine, theirs = np.unravel_index(int(left.argmin()), left.shape)
-        found[theirs] = centres[mine]
+        aligned[theirs] = centres[mine]
         left[mine, :] = left[:, theirs] = np.inf
-    return found
+    return aligned
 
 
 def _generator(source: BitSource) -> np.random.Generator:

@@ -120,12 +120,13 @@ class WishartRelease:
                     i, j, self.scale / 2, int(rest[i, j]), self.grain
                 )
         held = np.array(
-            [max(-LIMIT, min(LIMIT, int(one) * self.grain)) for one in noisy[above]], dtype=np.int64
+            [max(-LIMIT, min(LIMIT, int(cell) * self.grain)) for cell in noisy[above]],
+            dtype=np.int64,
         )
-        made = np.zeros((size, size), dtype=np.int64)
-        made[above] = held
-        made.T[above] = held
-        return made
+        symmetric = np.zeros((size, size), dtype=np.int64)
+        symmetric[above] = held
+        symmetric.T[above] = held
+        return symmetric
 
 
 def _error(normal: Floats, factor: float) -> float:
@@ -147,18 +148,18 @@ class _Refined:
 
     def __init__(self, cells: Integers, source: BitSource) -> None:
         self._source = source
-        found = [[[self._refine(int(k)) for k in row] for row in side] for side in cells]
-        self._bits = max(bits for side in found for row in side for _, bits in row)
+        refined = [[[self._refine(int(k)) for k in row] for row in side] for side in cells]
+        self._bits = max(bits for side in refined for row in side for _, bits in row)
         self._numbers = [
             [[self._extended(p, self._bits - bits) for p, bits in row] for row in side]
-            for side in found
+            for side in refined
         ]
 
     def rounded(self, i: int, j: int, half: Fraction, rest: int, grain: int) -> int:
         """round((half (G G^T - H H^T)_ij + rest) / grain), half up."""
         while True:
             low, high = self._difference(i, j)
-            ends = [math.floor((half * one + rest) / grain + Fraction(1, 2)) for one in (low, high)]
+            ends = [math.floor((half * end + rest) / grain + Fraction(1, 2)) for end in (low, high)]
             if ends[0] == ends[1]:
                 return ends[0]
             self._append()
@@ -207,7 +208,7 @@ def _accepts(p: int, bits: int, v: int, known: int, least: Fraction) -> bool | N
     """Whether V < exp(-(z^2 - least^2)/2), for V in [v, v+1)/2**known and z in [p, p+1)/2**bits;
     None: not known yet.
     """
-    ends = sorted(Fraction(abs(one), 1 << bits) ** 2 for one in (p, p + 1))
+    ends = sorted(Fraction(abs(end), 1 << bits) ** 2 for end in (p, p + 1))
     least_loss, most_loss = (max(Fraction(0), end - least * least) / 2 for end in ends)
     # exp(-x) >= 1 - x: nearly always enough.
     if Fraction(v + 1, 1 << known) <= 1 - most_loss:

@@ -193,7 +193,7 @@ class Covariance(Ptk):
     def exact(self, batches: Batches) -> Arrays:
         """The state without noise: its plane minimises the mean loss. Raw: never published."""
         sums = np.array(
-            [[max(-LIMIT, min(LIMIT, one)) for one in row] for row in self._sums(batches)],
+            [[max(-LIMIT, min(LIMIT, total)) for total in row] for row in self._sums(batches)],
             dtype=np.int64,
         )
         return self._state(sums, np.ones(1, dtype=np.int64), None)
@@ -290,12 +290,12 @@ class Covariance(Ptk):
         middles = [value.lower / 2 + value.upper / 2 for value in self.values]
         return pa.RecordBatch.from_pydict(
             {
-                one.column: np.clip(
-                    middle + shares[:, place] * (one.upper / 2 - one.lower / 2),
-                    one.lower,
-                    one.upper,
+                value.column: np.clip(
+                    middle + shares[:, place] * (value.upper / 2 - value.lower / 2),
+                    value.lower,
+                    value.upper,
                 )
-                for place, (one, middle) in enumerate(zip(self.values, middles, strict=True))
+                for place, (value, middle) in enumerate(zip(self.values, middles, strict=True))
             }
         )
 
@@ -416,14 +416,14 @@ def _aligned(vectors: Floats, previous: Floats) -> Floats:
     """The vectors in the order and with the signs of the previous ones that they are nearest to,
     the nearest pair first.
     """
-    found = np.empty_like(vectors)
+    aligned = np.empty_like(vectors)
     overlap = vectors @ previous.T
     left = np.abs(overlap)
     for _ in range(len(vectors)):
         mine, theirs = np.unravel_index(int(left.argmax()), left.shape)
-        found[theirs] = vectors[mine] * (-1.0 if overlap[mine, theirs] < 0 else 1.0)
+        aligned[theirs] = vectors[mine] * (-1.0 if overlap[mine, theirs] < 0 else 1.0)
         left[mine, :] = left[:, theirs] = -1.0
-    return found
+    return aligned
 
 
 @lru_cache(maxsize=256)

@@ -237,11 +237,11 @@ class Quantiles(Ptk):
         """See the rules in the module."""
         self.validate(arrays)
         low, high = self._edges[:-1], self._edges[1:]
-        found = self._quantiles(arrays)[:-1, :, None]
+        quantiles = self._quantiles(arrays)[:-1, :, None]
         share = np.array(self.quantiles)[:, None]
         table = np.zeros((self._cells.size, len(low)))
         for place in range(len(self.quantiles)):
-            at = found[:, place]
+            at = quantiles[:, place]
             above = np.square(high - np.clip(at, low, high)) / (2 * (high - low)) + np.maximum(
                 low - at, 0.0
             )
@@ -268,8 +268,8 @@ class Quantiles(Ptk):
     def features(self, arrays: Arrays, table: pa.Table) -> pa.Table:
         """The quantiles of each row's key, as float64. Rules for unknown keys: see the module."""
         self.validate(arrays)
-        found = self._quantiles(arrays)
-        return self._cells.look_up(table, dict(zip(self.feature_names(), found.T, strict=True)))
+        quantiles = self._quantiles(arrays)
+        return self._cells.look_up(table, dict(zip(self.feature_names(), quantiles.T, strict=True)))
 
     def analytic_profile(
         self,
@@ -295,7 +295,7 @@ class Quantiles(Ptk):
             0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
         )
         share = self.min_share or 1 / self._cells.size
-        found: list[int | None] = []
+        needed: list[int | None] = []
         near = 1.0
         for level in levels:
             try:
@@ -303,13 +303,13 @@ class Quantiles(Ptk):
             except InvalidInput as error:
                 if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
                     raise
-                found.append(None)
+                needed.append(None)
                 continue
             count = self._smallest(scale, target, near * scale)
-            found.append(None if count is None else math.ceil(count / share))
+            needed.append(None if count is None else math.ceil(count / share))
             # Laplace noise of twice the scale needs twice the records, and Gaussian noise nearly.
             near = near if count is None else count / scale
-        return tuple(found)
+        return tuple(needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; counts and windows are in
@@ -395,13 +395,13 @@ class Quantiles(Ptk):
         # The sums go through 0 and the count, so every share of the count is between two of them.
         below.sort(axis=1)
         rows = np.arange(len(below))[:, None]
-        bins = np.stack([(below[:, 1:] < one[:, None]).sum(axis=1) for one in wanted.T], axis=1)
+        bins = np.stack([(below[:, 1:] < rank[:, None]).sum(axis=1) for rank in wanted.T], axis=1)
         bins = np.minimum(bins, self._tree.bins - 1)
         low, high = below[rows, bins], below[rows, bins + 1]
         step = np.where(high > low, high - low, 1.0)
         part = np.clip((wanted - low) / step, 0.0, 1.0)
-        found = self._edges[bins] + part * (self._edges[bins + 1] - self._edges[bins])
-        return np.asarray(np.maximum.accumulate(found, axis=1))
+        quantiles = self._edges[bins] + part * (self._edges[bins + 1] - self._edges[bins])
+        return np.asarray(np.maximum.accumulate(quantiles, axis=1))
 
     def _smallest(self, scale: float, target: float, near: float) -> int | None:
         """The fewest records of a key that keep the target with probability `CONFIDENCE`; None

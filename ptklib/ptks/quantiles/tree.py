@@ -100,7 +100,7 @@ class Tree:
     def fitted(self, nodes: NDArray[np.int64] | Floats) -> Floats:
         """The bins that fit all noisy nodes best, by least squares; they may be negative."""
         ends = np.cumsum(self.sizes)[:-1]
-        own = [one.astype(np.float64) for one in np.split(nodes, ends, axis=1)]
+        own = [totals.astype(np.float64) for totals in np.split(nodes, ends, axis=1)]
         below, spread = [own[0]], [np.ones((1, self.bins))]
         for level in range(1, self.levels):
             variance = self._grouped(spread[-1])
@@ -141,17 +141,17 @@ def spread(tree: Tree, share: float) -> tuple[Floats, Floats, Floats]:
         before, after = totals[:block], totals[block + 1 :]
         squares[edges] = (
             np.square(weights).sum(axis=0)
-            + (1 - share) ** 2 * sum(one[0] for one in before)
-            + share**2 * sum(one[0] for one in after)
+            + (1 - share) ** 2 * sum(sums[0] for sums in before)
+            + share**2 * sum(sums[0] for sums in after)
         )
-        sides = [(1 - share) * one[1] for one in before[:1]] + [
-            share * one[1] for one in after[:1] + after[-1:]
+        sides = [(1 - share) * sums[1] for sums in before[:1]] + [
+            share * sums[1] for sums in after[:1] + after[-1:]
         ]
         largest[edges] = np.maximum(weights.max(axis=0), max(sides, default=0.0))
         sizes[edges] = (
             weights.sum(axis=0)
-            + (1 - share) * sum(one[2] for one in before)
-            + share * sum(one[2] for one in after)
+            + (1 - share) * sum(sums[2] for sums in before)
+            + share * sum(sums[2] for sums in after)
         )
     return squares, largest, sizes
 
@@ -169,7 +169,7 @@ def _blocks(tree: Tree) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], i
     For every node of a block: what it moves below each edge of the block, and in all.
     """
     width = tree.branching ** (tree.levels - 1)
-    found = []
+    blocks = []
     for block in (0, (tree.bins - 1) // width):
         begin, end = block * width, min((block + 1) * width, tree.bins)
         nodes: list[int] = []
@@ -180,8 +180,8 @@ def _blocks(tree: Tree) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], i
         rows = np.zeros((len(nodes), tree.nodes))
         rows[np.arange(len(nodes)), nodes] = 1.0
         below = np.cumsum(tree.fitted(rows)[:, begin:end], axis=1)
-        found.append((np.insert(below, 0, 0.0, axis=1), below[:, -1]))
-    return found[0], found[1], width
+        blocks.append((np.insert(below, 0, 0.0, axis=1), below[:, -1]))
+    return blocks[0], blocks[1], width
 
 
 def tails(

@@ -75,9 +75,9 @@ class Forms:
     def read(self, totals: Integers | Floats) -> tuple[Floats, Floats]:
         """The totals of u and v that these totals of the forms stand for."""
         (a, b), (c, d) = self.first, self.second
-        one, other = totals[:, 0].astype(np.float64), totals[:, 1].astype(np.float64)
+        first, second = totals[:, 0].astype(np.float64), totals[:, 1].astype(np.float64)
         det = a * d - b * c
-        return (d * one - b * other) / det, (a * other - c * one) / det
+        return (d * first - b * second) / det, (a * second - c * first) / det
 
 
 @lru_cache(maxsize=256)
@@ -86,8 +86,8 @@ def best_forms(steps: int, slope: Fraction, low: Fraction, high: Fraction, gauss
     at most ``slope`` >= 1.
     """
     a, b = (
-        one.ravel()
-        for one in np.meshgrid(
+        grid.ravel()
+        for grid in np.meshgrid(
             np.arange(LARGEST + 1), np.arange(-LARGEST, LARGEST + 1), indexing="ij"
         )
     )
@@ -96,7 +96,7 @@ def best_forms(steps: int, slope: Fraction, low: Fraction, high: Fraction, gauss
     corners = ((0.0, 1.0), (1.0, 1.0), (1.0, float(1 / slope)))
     sizes = [(np.abs(a * u + b * v), np.abs(c * u + d * v)) for u, v in corners]
     reach = np.max(
-        [one**2 + other**2 if gaussian else (one + other) ** 2 for one, other in sizes], axis=0
+        [left**2 + right**2 if gaussian else (left + right) ** 2 for left, right in sizes], axis=0
     )
     spread = np.max(
         [(d + c * ratio) ** 2 + (b + a * ratio) ** 2 for ratio in (float(low), float(high))], axis=0
@@ -105,10 +105,11 @@ def best_forms(steps: int, slope: Fraction, low: Fraction, high: Fraction, gauss
     near = np.argwhere(score <= score.min() * _SAME)
     pairs = [((int(a[i, 0]), int(b[i, 0])), (int(c[0, j]), int(d[0, j]))) for i, j in near]
     first, second = min(
-        pairs, key=lambda pair: (sum(abs(one) for form in pair for one in form), pair)
+        pairs,
+        key=lambda pair: (sum(abs(coefficient) for form in pair for coefficient in form), pair),
     )
     moved = [
-        [abs(one * u + other * v) for one, other in (first, second)]
+        [abs(of_u * u + of_v * v) for of_u, of_v in (first, second)]
         for u, v in (
             (Fraction(0), Fraction(steps)),
             (Fraction(steps), Fraction(steps)),

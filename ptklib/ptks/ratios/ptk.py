@@ -223,9 +223,9 @@ class Ratios(Ptk):
         Rules for unknown keys: see the module.
         """
         self.validate(arrays)
-        found = self._read(arrays)
+        columns = self._read(arrays)
         asked = zip(self.feature_names(), self.statistics, strict=True)
-        return self._cells.look_up(table, {feature: found[name] for feature, name in asked})
+        return self._cells.look_up(table, {feature: columns[name] for feature, name in asked})
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration, and so do the forms."""

@@ -16,12 +16,12 @@ def read_columns(space: Space, missing: Floats) -> list[dict[str, Any]]:
     return [
         {
             "do": "measured",
-            "from": one.column,
+            "from": value.column,
             "into": f"value_{place}",
             "middle": float(space.middles[place]),
             "half": float(space.halves[place]),
             "top": float(space.reach[place]) / STEPS,
             "missing": float(missing[place]),
         }
-        for place, one in enumerate(space.values)
+        for place, value in enumerate(space.values)
     ]

@@ -158,7 +158,7 @@ class Space:
     @cached_property
     def limit(self) -> int:
         """The largest sum of u^2: that of the corners, or of the norm where it is less."""
-        corners = sum(int(one) ** 2 for one in self.reach)
+        corners = sum(int(reach) ** 2 for reach in self.reach)
         if self.norm is None:
             return corners
         return min(corners, math.floor((Fraction(repr(self.norm)) * STEPS) ** 2))
@@ -166,7 +166,7 @@ class Space:
     @cached_property
     def bounded_by_norm(self) -> bool:
         """Whether the norm shortens any vector at all."""
-        return self.limit < sum(int(one) ** 2 for one in self.reach)
+        return self.limit < sum(int(reach) ** 2 for reach in self.reach)
 
     def pieces(self, batches: Batches) -> Iterator[RecordVectors]:
         """The records, some thousands at a time. The next piece overwrites the last."""
@@ -186,9 +186,9 @@ class Space:
         """One row per column in scaled units, clipped but not rounded nor shortened; ``missing``
         where there is no value.
         """
-        found = np.empty((self.size, table.num_rows))
+        scaled = np.empty((self.size, table.num_rows))
         for place, bounded in enumerate(self.values):
-            row = found[place]
+            row = scaled[place]
             raw, absent = _numbers(table, bounded)
             with np.errstate(over="ignore", invalid="ignore"):
                 np.subtract(raw, self.middles[place], out=row, dtype=np.float64)
@@ -197,7 +197,7 @@ class Space:
             row[nowhere] = missing[place]
             top = float(self.reach[place]) / STEPS
             np.clip(row, -top, top, out=row)
-        return found
+        return scaled
 
     def _piece(self, columns: list[Numbers], start: int, room: Floats) -> RecordVectors:
         part = slice(start, start + room.shape[1])

@@ -88,7 +88,7 @@ def ptk(visit: Visit) -> Response:
             row.version: window_begins(row.window, spec.window_seconds) for row in listing.rows
         },
         over=Over.of(ptk_view.over).words,
-        windows=[window_begins(one.window, spec.window_seconds) for one in learned],
+        windows=[window_begins(state.window, spec.window_seconds) for state in learned],
         sampled=_sampled(ptk_view, learned),
         most_windows=_MOST_WINDOWS,
         subscribers=subscribers[:_MOST_SUBSCRIBERS],
@@ -164,17 +164,17 @@ def _learned(
         return []
     if not ends:
         return []
-    return [one for one in reversed(states) if min(ends) <= one.window <= max(ends)]
+    return [state for state in reversed(states) if min(ends) <= state.window <= max(ends)]
 
 
 def _sampled(ptk_view: PtkView, learned: Sequence[StateView]) -> int | None:
     """The records that counts in the newest version are of: those planned for each of its windows,
     times what a window of so long ago counts.
     """
-    if not learned or any(one.samples is None for one in learned):
+    if not learned or any(state.samples is None for state in learned):
         return None
     over, now = Over.of(ptk_view.over), learned[0].window
-    return round(sum(over.weight(now - one.window) * (one.samples or 0) for one in learned))
+    return round(sum(over.weight(now - state.window) * (state.samples or 0) for state in learned))
 
 
 def _change(visit: Visit, configs: list[PtkConfig]) -> dict[str, Any] | None:

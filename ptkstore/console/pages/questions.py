@@ -182,8 +182,8 @@ class Question:
 
     def asked(self, find: Callable[[str], PtkView]) -> Changes:
         """For the store. Nothing may be wrong."""
-        found = _changes(self.changes, self.terms, find)
-        return replace(found, use={self.stream: self.use}) if self.use else found
+        changes = _changes(self.changes, self.terms, find)
+        return replace(changes, use={self.stream: self.use}) if self.use else changes
 
     def spec(self, spec: StreamSpec, **more: Any) -> StreamSpec:
         """The stream as it would be under the terms.

@@ -106,8 +106,8 @@ def summary(parts: Parts, stream: str) -> BudgetSummary:
 def _lefts(parts: Parts, stream: str, names: Sequence[str]) -> list[float]:
     """What is left of each block, 0 where it was closed."""
     rests = parts.ledger.rests(stream, names)
-    found = [float(rest.left) for rest in rests.values()]
-    return found if len(rests) == len(names) else [*found, _untouched(parts, stream)]
+    lefts = [float(rest.left) for rest in rests.values()]
+    return lefts if len(rests) == len(names) else [*lefts, _untouched(parts, stream)]
 
 
 def _untouched(parts: Parts, stream: str) -> float:

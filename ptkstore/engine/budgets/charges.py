@@ -174,14 +174,14 @@ def _given_back(
         for entry in commit.entries
         if entry["kind"] == "release"
     ]
-    places = [older[one] for one in released if one not in fresh]
+    places = [older[charge_id] for charge_id in released if charge_id not in fresh]
     before = (
         {commit.seq: commit.entries for commit in parts.ledger.commits(row.seq for row in places)}
         if places
         else {}
     )
     return [
-        *(fresh[one] for one in released if one in fresh),
+        *(fresh[charge_id] for charge_id in released if charge_id in fresh),
         *(before[row.seq][row.place] for row in places),
     ]
 
@@ -193,8 +193,10 @@ def _rows(
 
     Entries about a charge follow its stream and key.
     """
-    owners = {one: (row.stream, row.key) for one, row in older.items()}
-    owners |= {one: (entry["stream"], entry.get("key") or "") for one, entry in fresh.items()}
+    owners = {charge_id: (row.stream, row.key) for charge_id, row in older.items()}
+    owners |= {
+        charge_id: (entry["stream"], entry.get("key") or "") for charge_id, entry in fresh.items()
+    }
     rows = []
     for commit in commits:
         for place, entry in enumerate(commit.entries):

@@ -143,13 +143,13 @@ def _wide(blocks: int) -> int:
 
 
 def _columns(
-    found: Sequence[tuple[BlockLoss, _Shares, bool]], windows: dict[str, int]
+    losses: Sequence[tuple[BlockLoss, _Shares, bool]], windows: dict[str, int]
 ) -> tuple[LedgerColumn, ...]:
-    wide = _wide(len(found))
+    wide = _wide(len(losses))
     columns = []
-    for begin in range(0, len(found), wide):
-        some = found[begin : begin + wide]
-        highest = np.max([one.rows for _, one, _ in some], axis=0)
+    for begin in range(0, len(losses), wide):
+        some = losses[begin : begin + wide]
+        highest = np.max([shares.rows for _, shares, _ in some], axis=0)
         columns.append(
             LedgerColumn(
                 first=some[0][0].name,
@@ -157,8 +157,8 @@ def _columns(
                 window=windows.get(some[0][0].name, 0),
                 blocks=len(some),
                 retired=sum(block.retired for block, _, _ in some),
-                shares=tuple(round(float(one), 6) for one in highest),
-                mean=round(sum(one.mean for _, one, _ in some) / len(some), 6),
+                shares=tuple(round(float(share), 6) for share in highest),
+                mean=round(sum(shares.mean for _, shares, _ in some) / len(some), 6),
                 flat=any(flat for _, _, flat in some),
             )
         )

@@ -134,7 +134,7 @@ def search(
 ) -> PtkSearch:
     """PTKs whose name, kind or stream has every word of ``find``, sorted."""
     with parts.metadata.read() as tx:
-        part, newest, found, total, number = find_ptks(
+        part, newest, matching, total, number = find_ptks(
             tx,
             stream=stream,
             status=status,
@@ -144,7 +144,9 @@ def search(
             size=size,
             sees=sees,
         )
-    return PtkSearch(tuple(_record(row, newest.get(row.id)) for row in part), found, total, number)
+    return PtkSearch(
+        tuple(_record(row, newest.get(row.id)) for row in part), matching, total, number
+    )
 
 
 def count(parts: Parts, stream: str | None, *, sees: Sees | None = None) -> dict[str, int]:

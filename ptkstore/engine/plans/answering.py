@@ -92,7 +92,7 @@ def answer_of(
             name, "ACTIVE", planned_epsilon=mine.level, planned_samples=mine.samples
         )
     left = effort.part(_NEAREST * (effort.limit - effort.spent))
-    target, found = _nearest(spec, privacy_filter, others, newcomer, left)
+    target, tightest = _nearest(spec, privacy_filter, others, newcomer, left)
     told = _told(privacy_filter, judged.settled, effort)
     reason = told.explanation.text if told.explanation else "no plan exists"
     remedies = plan_remedies(
@@ -104,7 +104,7 @@ def answer_of(
         known={name: target},
     )
     # What would help is a hint; that it is not the least is no reason to work on.
-    refining = not (judged.proved and found) and not work.final
+    refining = not (judged.proved and tightest) and not work.final
     return Registration(
         name,
         "REJECTED",
@@ -222,7 +222,7 @@ def _nearest(
     whether it is known to be.
     """
     beside = [offers_of(spec, privacy_filter, other) for other in others]
-    found = nearest(
+    answer = nearest(
         privacy_filter,
         fresh_loss(spec, privacy_filter),
         beside,
@@ -231,7 +231,7 @@ def _nearest(
         n_max=spec.n_max,
         effort=effort,
     )
-    return None if found.step is None else found.step / 1000, found.proved
+    return None if answer.step is None else answer.step / 1000, answer.proved
 
 
 def _told(privacy_filter: Filter, settled: Settled, effort: Effort) -> Plan:

@@ -221,7 +221,9 @@ def _read(
             _Draft(
                 specs[stream],
                 tuple(other for other in others if other.row.name not in concerned),
-                tuple(one for name, one in newcomers.items() if concerned[name] == stream),
+                tuple(
+                    newcomer for name, newcomer in newcomers.items() if concerned[name] == stream
+                ),
             )
         )
     return _Snapshot(tuple(drafts), _seen(tx, concerned))

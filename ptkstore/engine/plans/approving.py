@@ -51,9 +51,9 @@ def ask(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
     # Before the answer is worked out: what changes meanwhile makes it stale.
     with parts.metadata.read() as tx:
         seen = fingerprint(tx, stream)
-    found = what_if(parts, stream, changes)
-    planned = found.proposed.status in _PLANNED
-    return replace(found, token=_token(stream, seen, changes)) if planned else found
+    view = what_if(parts, stream, changes)
+    planned = view.proposed.status in _PLANNED
+    return replace(view, token=_token(stream, seen, changes)) if planned else view
 
 
 def fingerprint(tx: Transaction, stream: str) -> str:
@@ -138,8 +138,8 @@ def approve(parts: Parts, stream: str, token: str, within: Within[PlanView] = no
         require_fresh(tx, stream, seen)
     # What is planned here is what will be: nothing is carried out unless all of it is still as it
     # was seen.
-    found = what_if(parts, stream, changes)
-    planned = found.proposed
+    view = what_if(parts, stream, changes)
+    planned = view.proposed
     if planned.status not in _PLANNED:
         raise Refused(
             "PLAN_INFEASIBLE",
@@ -147,7 +147,7 @@ def approve(parts: Parts, stream: str, token: str, within: Within[PlanView] = no
             stream=stream,
             remedies=[remedy.as_json() for remedy in planned.remedies],
         )
-    _carry_out(parts, stream, changes, seen, found.unprofiled, lambda tx: within(tx, planned))
+    _carry_out(parts, stream, changes, seen, view.unprofiled, lambda tx: within(tx, planned))
     return planned
 
 

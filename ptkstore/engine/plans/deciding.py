@@ -48,7 +48,7 @@ def standing(tx: Transaction, stream: str, name: str) -> Standing:
     accepted = tx.ptks.standing(stream, ACCEPTED)
     newest = tx.profiles.newest_of_stream(stream)
     own = tx.ptks.etag_of(name)
-    return Standing(accepted, tuple(newest.get(one) for one in accepted), own)
+    return Standing(accepted, tuple(newest.get(ptk) for ptk in accepted), own)
 
 
 def decided(
@@ -88,8 +88,8 @@ def attempted(
         with metadata.read() as tx:
             others, newcomer = read(tx)
             seen = standing(tx, stream, name)
-        found = answer(others, newcomer)
+        answered = answer(others, newcomer)
         with writing() as writable:
             if standing(writable, stream, name) == seen:
-                return write(writable, newcomer, found)
+                return write(writable, newcomer, answered)
     raise contended(stream, f"its PTKs changed {TRIES} times while {name!r} was planned")

@@ -114,16 +114,16 @@ class Planner:
         if not self._turns.acquire(timeout=WAIT_SECONDS):
             raise _contended("others are planning")
         try:
-            found = self._asked(question)
+            reply = self._asked(question)
         finally:
             self._turns.release()
-        if isinstance(found, SageError):
-            raise found
-        if isinstance(found, _Defect):
+        if isinstance(reply, SageError):
+            raise reply
+        if isinstance(reply, _Defect):
             # Whoever asked meets it as a store without a server does, and tells it the same way.
-            _LOG.warning("%s failed: %s", getattr(work, "__name__", "planning"), found.told)
+            _LOG.warning("%s failed: %s", getattr(work, "__name__", "planning"), reply.told)
             return work(*facts, **named)
-        answer: Found = found
+        answer: Found = reply
         return answer
 
     def close(self) -> None:

@@ -154,7 +154,7 @@ def _offers(
 ) -> tuple[Offer, ...]:
     """Public numbers of a configuration and a target: the same in every window."""
     levels = privacy_levels(privacy_filter.epsilon)
-    found = (
+    ptk_profile = (
         measured
         if measured is not None
         else profile(ptk, target, levels, delta, records_per_unit=units)
@@ -165,7 +165,7 @@ def _offers(
             samples,
             privacy_filter.demand(ptk.cost(level, delta, records_per_unit=units)),
         )
-        for level, samples in zip(found.levels, found.samples, strict=True)
+        for level, samples in zip(ptk_profile.levels, ptk_profile.samples, strict=True)
         if samples is not None
     )
 

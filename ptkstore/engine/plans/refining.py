@@ -80,7 +80,8 @@ def _refined(
         fresh = tx.ptks.get(row.id)
         if fresh.status != "REJECTED" or not (fresh.suggestion or {}).get(_KEY):
             raise _Settled
-        return [one for one in active(tx, row.stream) if one.row.id != row.id], candidate(tx, fresh)
+        others = [other for other in active(tx, row.stream) if other.row.id != row.id]
+        return others, candidate(tx, fresh)
 
     def write(tx: Transaction, newcomer: Candidate, answer: Registration) -> bool:
         parts.lead.fence(tx)

@@ -116,16 +116,17 @@ def register(
         windows = last_windows(tx, spec.name)
         row = reusable(tx, *wanted) or unwritten(*wanted)
         # Another configuration has no profile yet, and what is asked again counts as another.
-        return [one for one in active(tx, spec.name) if one.row.id != row.id], Candidate.of(row)
+        others = [other for other in active(tx, spec.name) if other.row.id != row.id]
+        return others, Candidate.of(row)
 
     def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration:
-        found = _answered(spec, privacy_filter, ask, memory_bytes, others, newcomer)
-        return told_of_size(spec, newcomer, found, windows)
+        registration = _answered(spec, privacy_filter, ask, memory_bytes, others, newcomer)
+        return told_of_size(spec, newcomer, registration, windows)
 
-    def write(tx: Transaction, _newcomer: Candidate, found: Registration) -> Registration:
-        told(tx, fresh_row(tx, *wanted, now_ms), found, now_ms)
-        within(tx, found)
-        return found
+    def write(tx: Transaction, _newcomer: Candidate, registration: Registration) -> Registration:
+        told(tx, fresh_row(tx, *wanted, now_ms), registration, now_ms)
+        within(tx, registration)
+        return registration
 
     return decided(
         metadata,
@@ -195,20 +196,20 @@ def change(
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
         row = tx.ptks.get(first.id)
         wanted = asked(row)
-        others = [one for one in active(tx, spec.name) if one.row.id != row.id]
+        others = [other for other in active(tx, spec.name) if other.row.id != row.id]
         # Another configuration has no profile yet.
         return others, candidate(tx, wanted) if wanted.config == row.config else Candidate.of(
             wanted
         )
 
-    def write(tx: Transaction, newcomer: Candidate, found: Registration) -> Registration:
-        if found.status == "REJECTED":
+    def write(tx: Transaction, newcomer: Candidate, registration: Registration) -> Registration:
+        if registration.status == "REJECTED":
             # It keeps what it had, so there is nothing to work on in the background.
-            found = replace(found, refining=False)
+            registration = replace(registration, refining=False)
         else:
-            write_change(tx, newcomer.row, found, now_ms)
-        within(tx, found)
-        return found
+            write_change(tx, newcomer.row, registration, now_ms)
+        within(tx, registration)
+        return registration
 
     return decided(
         metadata,

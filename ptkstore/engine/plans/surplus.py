@@ -102,17 +102,17 @@ def with_surplus(
     """The plan for people with what its PTKs are given beyond it."""
     if richer is None:
         return replace(view, use=use)
-    expected = {one.id: one for one in richer.expected}
+    expected = {losses.id: losses for losses in richer.expected}
     lines = (
         SurplusLine(
-            ptk=one.id,
-            epsilon=one.level,
-            samples=one.samples,
-            share=one.samples / available if available else 0.0,
-            expected_minimum=expected[one.id].minimum,
-            expected=expected[one.id].surplus,
+            ptk=assignment.id,
+            epsilon=assignment.level,
+            samples=assignment.samples,
+            share=assignment.samples / available if available else 0.0,
+            expected_minimum=expected[assignment.id].minimum,
+            expected=expected[assignment.id].surplus,
         )
-        for one in richer.plan.assignments
+        for assignment in richer.plan.assignments
     )
     return replace(view, use=use, surplus=tuple(lines), surplus_samples=richer.plan.total_samples)
 
@@ -143,15 +143,15 @@ def _profiled(spec: StreamSpec, privacy_filter: Filter, candidate: Candidate) ->
 def _rungs(ptk: Ptk, privacy_filter: Filter, delta: Fraction, units: int) -> tuple[Rung, ...]:
     """The epsilons that a PTK may be given, with what they demand: public numbers."""
     coarse = privacy_levels(privacy_filter.epsilon)
-    found = []
+    rungs = []
     for level in sorted({*coarse, *privacy_levels(privacy_filter.epsilon, count=_FINE)}):
         try:
             cost = ptk.cost(level, delta, records_per_unit=units)
-            found.append(Rung(show(level), privacy_filter.demand(cost)))
+            rungs.append(Rung(show(level), privacy_filter.demand(cost)))
         except InvalidInput:
             # A scale of noise that the mechanism does not have: no level of its profile either.
             continue
-    return tuple(found)
+    return tuple(rungs)
 
 
 def most_samples(

@@ -61,20 +61,20 @@ def what_if(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
     rate = Fraction(max(0, records), blocks * spec.block_seconds) if blocks else Fraction(0)
     held = _held(spec, rate, parts.workers.memory_bytes)
     current = None if adopted is None else Current.of(adopted.body)
-    found = parts.ask(_compared, spec, other, now, then, rate, held, current)
-    _require_memory(parts, spec, then, found, {*changes.retarget, *(new.name for new in added)})
-    return found
+    view = parts.ask(_compared, spec, other, now, then, rate, held, current)
+    _require_memory(parts, spec, then, view, {*changes.retarget, *(new.name for new in added)})
+    return view
 
 
 def _require_memory(
     parts: Parts,
     spec: StreamSpec,
     then: list[Candidate],
-    found: WhatIfView,
+    view: WhatIfView,
     changed: set[str],
 ) -> None:
     """Refuse what would be registered and never train."""
-    samples = {line.ptk: line.samples for line in found.proposed.lines}
+    samples = {line.ptk: line.samples for line in view.proposed.lines}
     for newcomer in then:
         name = newcomer.row.name
         if name in changed:
@@ -95,11 +95,11 @@ def _compared(
     """Both plans, of the stream as it is and as it would be. Public facts alone."""
     privacy_filter = spec.policy.filter()
     waiting = [
-        one.row.name
-        for one in then
-        if one.measured is None and not has_closed_form(spec, privacy_filter, one)
+        ptk.row.name
+        for ptk in then
+        if ptk.measured is None and not has_closed_form(spec, privacy_filter, ptk)
     ]
-    then = [one for one in then if one.row.name not in waiting]
+    then = [ptk for ptk in then if ptk.row.name not in waiting]
     return WhatIfView(
         current=_plan(spec, now, rate, held, current),
         # Another promise counts in other amounts: the plan in force says nothing of it.
@@ -140,10 +140,10 @@ def _changed(
 ) -> list[Candidate]:
     """The PTKs as they would be."""
     _require_known(tx, spec, changes)
-    candidates = [one for one in now if one.row.name not in (*changes.remove, *changes.retarget)]
+    candidates = [ptk for ptk in now if ptk.row.name not in (*changes.remove, *changes.retarget)]
     for name, target in changes.retarget.items():
         candidates.append(candidate(tx, replace(tx.ptks.named(name), target=float(target))))
-    candidates.sort(key=lambda one: one.row.id)
+    candidates.sort(key=lambda ptk: ptk.row.id)
     return candidates + [
         Candidate.of(_row(new, spec.name, -1 - place)) for place, new in enumerate(changes.add)
     ]

@@ -25,13 +25,13 @@ __all__ = ["last_windows", "terms_of", "told_of_size"]
 _WINDOWS = 3
 
 
-def terms_of(spec: StreamSpec, one: Candidate) -> ProfileTerms:
+def terms_of(spec: StreamSpec, candidate: Candidate) -> ProfileTerms:
     """What is asked of a profile; prices are shares of the stream's epsilon."""
     epsilon = Fraction(spec.policy.epsilon)
     return ProfileTerms.of(
-        repr(one.row.target),
+        repr(candidate.row.target),
         epsilon,
-        delta=charge_delta(spec, one.ptk),
+        delta=charge_delta(spec, candidate.ptk),
         records_per_unit=records_per_unit(spec),
         n_max=spec.n_max,
         prices=Prices.of(epsilon, looks=_looks(spec)),

@@ -59,13 +59,13 @@ class ProfilePlace:
     spec: StreamSpec
     cycle: int
     blocks: tuple[str, ...]
-    one: Candidate
+    candidate: Candidate
     place: int
     places: int
 
     def key(self, charge: PieceCost) -> str:
         """Of a charge in the ledger: asking again is asking once."""
-        return f"cycle-{self.cycle}/profile-{self.one.row.id}/{charge.name}"
+        return f"cycle-{self.cycle}/profile-{self.candidate.row.id}/{charge.name}"
 
     def request(self, charge: PieceCost) -> Reserve:
         """The reservation of one charge."""
@@ -73,7 +73,7 @@ class ProfilePlace:
             self.spec.name,
             [Slice(self.blocks, self.tags(charge.piece))],
             charge.cost,
-            contexts=("door:profile", f"ptk:{self.one.row.name}"),
+            contexts=("door:profile", f"ptk:{self.candidate.row.name}"),
             key=self.key(charge),
             ttl_seconds=GRANT_SECONDS,
         )
@@ -108,7 +108,9 @@ class LedgerBench:
             grants = self._place.parts.ledger.reserve_all(
                 [self._place.request(charge) for charge in charges]
             )
-            self._grants |= {one.name: grant for one, grant in zip(charges, grants, strict=True)}
+            self._grants |= {
+                charge.name: grant for charge, grant in zip(charges, grants, strict=True)
+            }
         self._place.parts.observers.tell("profile", "reserved")
 
     def run(self, tasks: Sequence[Task]) -> list[Answer]:
@@ -134,14 +136,14 @@ class LedgerBench:
             return [Answer(failure=failure_of(error)) for _ in tasks]
         # One after the other, as workers ask for them: each holds a copy of its records.
         jobs = (ProfileJob(task.name, task, self._records(opener, task)) for task in tasks)
-        found = {}
+        answers = {}
         for done in parts.workers.profile(jobs):
-            found[done.name] = done.answer
+            answers[done.name] = done.answer
             if done.logged:
                 _LOG.warning(
-                    "PTK %s failed in its profile: %s", self._place.one.row.name, done.logged
+                    "PTK %s failed in its profile: %s", self._place.candidate.row.name, done.logged
                 )
-        return [found[task.name] for task in tasks]
+        return [answers[task.name] for task in tasks]
 
     def release(self, charges: Sequence[PieceCost]) -> None:
         """Give back what was not spent."""
@@ -189,17 +191,17 @@ class LedgerBench:
         window = most_in_window(self._dp_records, len(place.blocks), place.spec)
         share = Fraction(place.spec.profile_share) / place.places
         most = most_in_slice(window, share, records_per_unit(place.spec))
-        needed = profiling_bytes(place.spec, place.one.ptk, window=window, most=most)
+        needed = profiling_bytes(place.spec, place.candidate.ptk, window=window, most=most)
         require_room(needed, place.parts.workers.memory_bytes, "a profile")
 
     def _records(self, opener: Opener, task: Task) -> tuple[pa.RecordBatch, ...]:
         tags = self._place.tags(task.piece)
-        found = []
+        batches = []
         for batch, marks in self._read(opener):
             inside = (marks >= np.uint64(tags.start)) & (marks <= np.uint64(tags.stop - 1))
             if inside.any():
-                found.append(batch.filter(pa.array(inside)))
-        return tuple(joined(found))
+                batches.append(batch.filter(pa.array(inside)))
+        return tuple(joined(batches))
 
     def _read(self, opener: Opener) -> list[Tagged]:
         """The records of this PTK's part, read once: blocks are decrypted as a whole, and a task
@@ -211,7 +213,7 @@ class LedgerBench:
 
     def _part(self, opener: Opener) -> Iterator[Tagged]:
         """The columns of this PTK, of the records of its part."""
-        whole, columns = self._place.tags(), list(self._place.one.ptk.columns())
+        whole, columns = self._place.tags(), list(self._place.candidate.ptk.columns())
         for batch, marks in joined_tagged(opener.read()):
             inside = (marks >= np.uint64(whole.start)) & (marks <= np.uint64(whole.stop - 1))
             yield Tagged(batch.select(columns).filter(pa.array(inside)), marks[inside])

@@ -97,13 +97,15 @@ def profile_due(
     ptks: dict[str, ProfiledPtk] = {}
     for number, ptk in enumerate(listed.ptks):
         with parts.metadata.read() as tx:
-            one = candidate(tx, tx.ptks.get(ptk))
+            subject = candidate(tx, tx.ptks.get(ptk))
         profiled = parts.journal.find(cycle, ProfiledPtk, str(ptk))
         if profiled is None:
-            place = ProfilePlace(parts, spec, cycle, sealed.blocks, one, number, len(listed.ptks))
-            progress(f"{spec.name}, window {window}: profile {one.row.name}")
+            place = ProfilePlace(
+                parts, spec, cycle, sealed.blocks, subject, number, len(listed.ptks)
+            )
+            progress(f"{spec.name}, window {window}: profile {subject.row.name}")
             profiled = _Part(place, window, sealed.dp_records).profile(progress)
-        ptks[one.row.name] = profiled
+        ptks[subject.row.name] = profiled
     return Profiled(ptks)
 
 
@@ -118,26 +120,22 @@ class _Part:
 
     def __post_init__(self) -> None:
         """Short names."""
-        self.parts, self.spec, self.cycle, self.one = (
-            self.place.parts,
-            self.place.spec,
-            self.place.cycle,
-            self.place.one,
-        )
+        self.parts, self.spec = self.place.parts, self.place.spec
+        self.cycle, self.candidate = self.place.cycle, self.place.candidate
 
     def profile(self, progress: Callable[[str], None]) -> ProfiledPtk:
         """Measure what is not known, then write profile and status together."""
         levels = privacy_levels(self.parts.privacy_filter(self.spec.name).epsilon)
-        terms = terms_of(self.spec, self.one)
+        terms = terms_of(self.spec, self.candidate)
         expected = int(self.dp_records * Fraction(self.spec.profile_share) / self.place.places)
         usable = self._affordable(levels, terms) or [levels[0]]
-        plan = fitted_schedule(self.one.ptk, terms, usable, expected, MEASURED)
+        plan = fitted_schedule(self.candidate.ptk, terms, usable, expected, MEASURED)
         bench = LedgerBench(self.place, self.dp_records)
         with self.parts.metadata.read() as tx:
-            before = earlier(self.parts, tx, self.spec, self.one.row, terms, self.dp_records)
+            before = earlier(self.parts, tx, self.spec, self.candidate.row, terms, self.dp_records)
         known = self._known(plan, bench, before)
-        found = measured_profile(
-            self.one.ptk,
+        measured = measured_profile(
+            self.candidate.ptk,
             terms,
             levels,
             bench,
@@ -147,9 +145,9 @@ class _Part:
             noise=NOISE,
             finished=self._finished,
             cancelled=self._cancelled,
-            progress=lambda text: progress(f"{self.one.row.name}: {text}"),
+            progress=lambda text: progress(f"{self.candidate.row.name}: {text}"),
         )
-        return self._write(found, terms, before)
+        return self._write(measured, terms, before)
 
     @property
     def _trainable(self) -> int:
@@ -162,12 +160,10 @@ class _Part:
         privacy_filter = self.parts.privacy_filter(self.spec.name)
         fresh = np.array([fresh_loss(self.spec, privacy_filter)], dtype=np.int64)
         lower = lower_release(terms.prices.lower, terms.records_per_unit).cost
-        affordable = []
+        ptk, affordable = self.candidate.ptk, []
         for level in levels:
-            price = self.one.ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
-            demand = privacy_filter.demand(
-                price + lower if self.one.ptk.tags.exact_minimiser else price
-            )
+            price = ptk.cost(level, terms.delta, records_per_unit=terms.records_per_unit)
+            demand = privacy_filter.demand(price + lower if ptk.tags.exact_minimiser else price)
             if privacy_filter.admits(fresh, np.array(demand, dtype=np.int64)).all():
                 affordable.append(level)
         return affordable
@@ -216,11 +212,11 @@ class _Part:
         Release of a DP state whose charge is spent: no further cost.
         """
         assert result.state is not None
-        terms = terms_of(self.spec, self.one)
+        terms = terms_of(self.spec, self.candidate)
         state = State.make(
-            self.one.ptk,
+            self.candidate.ptk,
             result.state,
-            name=self.one.row.name,
+            name=self.candidate.row.name,
             epsilon=result.level,
             delta=terms.delta,
             version=0,
@@ -230,43 +226,45 @@ class _Part:
             composition=self.spec.policy.composition,
             windows=(str(self.window), str(self.window)),
             samples=result.size,
-            target=self.one.row.target,
+            target=self.candidate.row.target,
         )
         return self.parts.lake.put(*state.to_bytes())
 
     def _cancelled(self) -> bool:
         def read() -> rows.PtkRow:
             with self.parts.metadata.read() as tx:
-                return tx.ptks.get(self.one.row.id)
+                return tx.ptks.get(self.candidate.row.id)
 
         fresh = patiently(read)
         return fresh.status not in _LIVING or not self._same(fresh)
 
     def _same(self, fresh: rows.PtkRow) -> bool:
-        row = self.one.row
+        row = self.candidate.row
         return (fresh.config_version, fresh.target) == (row.config_version, row.target)
 
     def _part(self, level: Fraction) -> str:
-        return f"{self.one.row.id}:{show(level)}"
+        return f"{self.candidate.row.id}:{show(level)}"
 
-    def _write(self, found: MeasuredProfile, terms: ProfileTerms, before: Earlier) -> ProfiledPtk:
+    def _write(
+        self, measured: MeasuredProfile, terms: ProfileTerms, before: Earlier
+    ) -> ProfiledPtk:
         """Profile, status and event in one transaction.
 
         What becomes of one that waited is planned before it is opened.
         """
-        row = self.one.row
+        row = self.candidate.row
         privacy_filter = self.parts.privacy_filter(self.spec.name)
 
         def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
             fresh = tx.ptks.get(row.id)
-            others = [one for one in active(tx, self.spec.name) if one.row.id != row.id]
-            return others, Candidate(fresh, self.one.ptk, found.profile)
+            others = [other for other in active(tx, self.spec.name) if other.row.id != row.id]
+            return others, Candidate(fresh, self.candidate.ptk, measured.profile)
 
         def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration | None:
             if newcomer.row.status != "WAITING" or not self._same(newcomer.row):
                 return None
             return self._answer(
-                found,
+                measured,
                 lambda: self.parts.ask(answer_of, self.spec, privacy_filter, others, newcomer),
             )
 
@@ -274,7 +272,7 @@ class _Part:
             tx: ResultsTransaction, newcomer: Candidate, answered: Registration | None
         ) -> ProfiledPtk:
             return self._written(
-                tx, newcomer.row, found, self._body(found, terms, before), answered
+                tx, newcomer.row, measured, self._body(measured, terms, before), answered
             )
 
         try:
@@ -296,12 +294,16 @@ class _Part:
             with self.parts.journal.writing() as tx:
                 fresh = tx.ptks.get(row.id)
                 waits = fresh.status == "WAITING" and self._same(fresh)
-                answered = self._answer(found, lambda: later) if waits else None
-                return self._written(tx, fresh, found, self._body(found, terms, before), answered)
+                answered = self._answer(measured, lambda: later) if waits else None
+                return self._written(
+                    tx, fresh, measured, self._body(measured, terms, before), answered
+                )
 
-    def _body(self, found: MeasuredProfile, terms: ProfileTerms, before: Earlier) -> dict[str, Any]:
+    def _body(
+        self, measured: MeasuredProfile, terms: ProfileTerms, before: Earlier
+    ) -> dict[str, Any]:
         now_ms = self.parts.public_ms()
-        body = found.as_json() | identity(self.spec, self.one.row, terms)
+        body = measured.as_json() | identity(self.spec, self.candidate.row, terms)
         body |= {
             "dp_records": self.dp_records,
             "window_cycle": self.cycle,
@@ -313,63 +315,65 @@ class _Part:
         self,
         tx: ResultsTransaction,
         fresh: rows.PtkRow,
-        found: MeasuredProfile,
+        measured: MeasuredProfile,
         body: dict[str, Any],
         answered: Registration | None,
     ) -> ProfiledPtk:
-        row, now_ms = self.one.row, self.parts.public_ms()
+        row, now_ms = self.candidate.row, self.parts.public_ms()
         # Something was found out, if only that no level is enough.
-        known = found.status in (REACHED, NOT_REACHED, RISK_ABOVE_TARGET)
+        known = measured.status in (REACHED, NOT_REACHED, RISK_ABOVE_TARGET)
         if known and self._same(fresh) and fresh.status in _LIVING:
-            levels = [show(level) for level in found.profile.levels]
+            levels = [show(level) for level in measured.profile.levels]
             tx.profiles.put(
                 row.id, row.config_version, row.target, levels, body, MEASURED_SOURCE, at_ms=now_ms
             )
         if answered is None and not known and fresh.status in ("ACTIVE", "FAILED"):
-            self._distrust(tx, fresh, found, now_ms)
-        if answered is not None and found.status == REACHED:
+            self._distrust(tx, fresh, measured, now_ms)
+        if answered is not None and measured.status == REACHED:
             told(tx, fresh, answered, now_ms)
         elif answered is not None:
             self._unreached(tx, answered, now_ms)
-        profiled = ProfiledPtk(row.name, found.status, found.trainings)
+        profiled = ProfiledPtk(row.name, measured.status, measured.trainings)
         tx.events.add("ptk.profiled", row.name, profiled.as_json(), at_ms=now_ms)
         return self.parts.journal.write_in(tx, self.cycle, profiled, part=str(row.id))
 
-    def _answer(self, found: MeasuredProfile, planned: Callable[[], Registration]) -> Registration:
+    def _answer(
+        self, measured: MeasuredProfile, planned: Callable[[], Registration]
+    ) -> Registration:
         """What becomes of a PTK that waited.
 
         One that trains already keeps its status: the next plan tells.
         """
-        if found.status == REACHED:
+        if measured.status == REACHED:
             answer = planned()
-            warned = found.vain and answer.status == "ACTIVE"
-            return replace(answer, reason=vain(found.as_json())) if warned else answer
-        reason = f"profile: {found.status}, {found.results[-1].reason}"[:1000]
-        if found.status in (NOT_REACHED, RISK_ABOVE_TARGET):
+            warned = measured.vain and answer.status == "ACTIVE"
+            return replace(answer, reason=vain(measured.as_json())) if warned else answer
+        reason = f"profile: {measured.status}, {measured.results[-1].reason}"[:1000]
+        if measured.status in (NOT_REACHED, RISK_ABOVE_TARGET):
             return Registration(
-                self.one.row.name,
+                self.candidate.row.name,
                 "REJECTED",
                 reason=reason,
-                nearest_target=_nearest(found, self._trainable),
+                nearest_target=_nearest(measured, self._trainable),
             )
-        if found.status == FAILED and found.results[-1].reason not in _UNLUCKY:
-            return Registration(self.one.row.name, "REJECTED", reason=reason)
+        if measured.status == FAILED and measured.results[-1].reason not in _UNLUCKY:
+            return Registration(self.candidate.row.name, "REJECTED", reason=reason)
         # Too little data, no budget, or a crash: the next window may do.
-        return Registration(self.one.row.name, "WAITING", reason=reason)
+        return Registration(self.candidate.row.name, "WAITING", reason=reason)
 
     def _distrust(
-        self, tx: Transaction, fresh: rows.PtkRow, found: MeasuredProfile, now_ms: int
+        self, tx: Transaction, fresh: rows.PtkRow, measured: MeasuredProfile, now_ms: int
     ) -> None:
         """A profile of the older rule certified a witness only. Where it could not be renewed, its PTK
         waits: nothing is published on it.
         """
         last = tx.profiles.latest(fresh.id, fresh.config_version, fresh.target)
         if last is not None and not certified(last.samples):
-            reason = f"{OLDER} ({found.status}, {found.results[-1].reason})"[:1000]
+            reason = f"{OLDER} ({measured.status}, {measured.results[-1].reason})"[:1000]
             tx.ptks.set_status(fresh.id, "WAITING", reason=reason, at_ms=now_ms)
 
     def _unreached(self, tx: Transaction, answered: Registration, now_ms: int) -> None:
-        row, reason = self.one.row, answered.reason
+        row, reason = self.candidate.row, answered.reason
         if answered.status == "WAITING":
             tx.ptks.set_status(row.id, "WAITING", reason=reason, at_ms=now_ms)
             return
@@ -378,13 +382,13 @@ class _Part:
         tx.events.add("ptk.rejected", row.name, {"reason": reason, **suggestion}, at_ms=now_ms)
 
 
-def _nearest(found: MeasuredProfile, most: int) -> float | None:
+def _nearest(measured: MeasuredProfile, most: int) -> float | None:
     """The target, in thousandths, at which the best states seen would have passed, with one more
     margin for the noise; of sizes that a window with ``most`` records to train on can plan.
     """
     reach = [
         look.risk + 2 * look.margin
-        for result in found.results
+        for result in measured.results
         for look in result.looks
         if lifted(look.samples, look.states) <= most
     ]

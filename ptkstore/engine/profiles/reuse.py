@@ -64,7 +64,7 @@ def due(parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int) -> dic
     if Fraction(spec.profile_share) == 0:
         return {}
     privacy_filter, counts = parts.privacy_filter(spec.name), _counts(tx, spec, dp_records)
-    found = {}
+    reasons = {}
     for row in tx.ptks.list(spec.name):
         if row.status not in ("WAITING", "ACTIVE", "FAILED") or has_closed_form(
             spec, privacy_filter, Candidate.of(row)
@@ -72,14 +72,14 @@ def due(parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int) -> dic
             continue
         last = tx.profiles.latest(row.id, row.config_version, row.target)
         if last is None:
-            found[row.id] = "NEW"
+            reasons[row.id] = "NEW"
         elif row.status == "WAITING" or "renew_ms" in last.samples:
-            found[row.id] = "ASKED"
+            reasons[row.id] = "ASKED"
         elif last.source == MEASURED_SOURCE and not certified(last.samples):
-            found[row.id] = "PROMISE_CHANGED"
+            reasons[row.id] = "PROMISE_CHANGED"
         elif why := _stale(parts, spec, last, counts):
-            found[row.id] = why
-    return found
+            reasons[row.id] = why
+    return reasons
 
 
 def look_again(parts: Parts, spec: StreamSpec, dp_records: int) -> None:
@@ -103,18 +103,18 @@ def _rejected_again(
     part of the profile slice would hold twice as many records.
     """
     share, living = Fraction(spec.profile_share), len(due(parts, tx, spec, dp_records))
-    found: list[rows.PtkRow] = []
+    rejected: list[rows.PtkRow] = []
     for row in tx.ptks.list(spec.name):
         last = tx.profiles.latest(row.id, row.config_version, row.target)
         if row.status != "REJECTED" or last is None or last.source != MEASURED_SOURCE:
             continue
-        expected = int(dp_records * share / (living + len(found) + 1))
+        expected = int(dp_records * share / (living + len(rejected) + 1))
         before = int(last.samples.get("expected_records", 0))
         status = last.samples.get("status")
         older = not certified(last.samples)
         if status == NOT_REACHED and (older or expected >= _MORE * before):
-            found.append(row)
-    return found
+            rejected.append(row)
+    return rejected
 
 
 def earlier(
@@ -139,7 +139,7 @@ def earlier(
         if body.get("key") != wanted["key"] or _stale(parts, spec, profile, counts):
             continue
         told = reused(
-            [LevelResult.from_json(one) for one in body["results"]],
+            [LevelResult.from_json(result) for result in body["results"]],
             exact(body["tau"]),
             terms.target,
         )
@@ -166,7 +166,7 @@ def _kin(tx: Transaction, spec: StreamSpec, kind: str) -> Iterator[rows.ProfileR
         for profile in tx.profiles.list(row.id)
         if profile.source == MEASURED_SOURCE
     ]
-    return iter(sorted(profiles, key=lambda one: (-one.target, one.id)))
+    return iter(sorted(profiles, key=lambda profile: (-profile.target, profile.id)))
 
 
 def _counts(tx: Transaction, spec: StreamSpec, dp_records: int) -> list[int]:

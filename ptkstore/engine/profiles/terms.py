@@ -38,19 +38,20 @@ def profile_view(
 
     Other levels of a measured profile are rounded to what it has.
     """
-    one, wanted = candidate(tx, row), tuple(epsilon_exact(level, name="level") for level in levels)
-    terms, grid = terms_of(spec, one), privacy_levels(spec.policy.epsilon)
+    subject = candidate(tx, row)
+    wanted = tuple(epsilon_exact(level, name="level") for level in levels)
+    terms, grid = terms_of(spec, subject), privacy_levels(spec.policy.epsilon)
     asked = wanted or grid
     told: dict[str, Any] = {
         "ptk": row.name,
         "status": row.status,
         "levels": tuple(show(level) for level in asked),
     }
-    closed = one.ptk.analytic_profile(
+    closed = subject.ptk.analytic_profile(
         row.target, asked, terms.delta, records_per_unit=terms.records_per_unit
     )
     if closed is not None:
-        profile = closed_form(one.ptk, row.target, asked, terms.delta, terms.records_per_unit)
+        profile = closed_form(subject.ptk, row.target, asked, terms.delta, terms.records_per_unit)
         return ProfileView(
             source=profile.source,
             promised=show(profile.promised),
@@ -58,8 +59,8 @@ def profile_view(
             samples=profile.samples,
             **told,
         )
-    if one.measured is None:
-        needed = needed_records(one.ptk, terms, grid)
+    if subject.measured is None:
+        needed = needed_records(subject.ptk, terms, grid)
         return ProfileView(
             source="none",
             reason=row.reason,
@@ -72,14 +73,14 @@ def profile_view(
     body = stored.samples
     witnesses = body.get("witnesses", {})
     bands = dict(zip(body["profile"]["levels"], body.get("band", ()), strict=False))
-    known = dict(zip(one.measured.levels, one.measured.samples, strict=True))
+    known = dict(zip(subject.measured.levels, subject.measured.samples, strict=True))
     samples = tuple(
         known.get(max((have for have in known if have <= level), default=level)) for level in asked
     )
     return ProfileView(
-        source=one.measured.source,
-        promised=show(one.measured.promised),
-        confidence=show(one.measured.confidence),
+        source=subject.measured.source,
+        promised=show(subject.measured.promised),
+        confidence=show(subject.measured.confidence),
         samples=samples,
         trainings=body["trainings"],
         measured=tuple(
@@ -140,9 +141,9 @@ def witness(tx: Transaction, row: rows.PtkRow) -> str:
     body: dict[str, Any] = profile.samples if profile is not None else {}
     witnesses = body.get("witnesses", {})
     risks = {
-        one["level"]: min(look[1] for look in one["looks"])
-        for one in body.get("results", [])
-        if one["level"] in witnesses
+        result["level"]: min(look[1] for look in result["looks"])
+        for result in body.get("results", [])
+        if result["level"] in witnesses
     }
     if not risks:
         raise Refused(

@@ -138,13 +138,13 @@ def _column_bytes(column: Column) -> int:
         return 5
     if column.type == "string":
         if column.domain is not None:
-            return max(len(str(one).encode()) for one in column.domain) + 5
+            return max(len(str(value).encode()) for value in column.domain) + 5
         return (int(column.upper) if isinstance(column.upper, int | float) else MAX_TEXT_BYTES) + 5
     return max(1, int(column.arrow.bit_width) // 8) + 1
 
 
-def _spare(found: int) -> int:
-    return found * 5 // 4 + _SPARE_BYTES
+def _spare(size: int) -> int:
+    return size * 5 // 4 + _SPARE_BYTES
 
 
 def _mib(count: int) -> int:

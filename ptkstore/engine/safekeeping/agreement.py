@@ -40,21 +40,21 @@ def examine_agreement(parts: Parts) -> Iterator[Finding]:
 def _witnesses(parts: Parts) -> Iterator[Finding]:
     try:
         parts.head_guard.require_newest()
-        found = parts.head_guard.find()
+        witnesses = parts.head_guard.find()
     except SageError as error:
         yield Finding("ERROR", "witnesses", f"{error.reason}: {error.message}")
         return
     # What is written first is never behind what is written after it.
-    for first, then in pairwise(place for place in PLACES if place in found):
-        if found[first].head.seq < found[then].head.seq:
+    for first, then in pairwise(place for place in PLACES if place in witnesses):
+        if witnesses[first].head.seq < witnesses[then].head.seq:
             yield Finding(
                 "ERROR",
                 "witnesses",
                 f"WITNESS_SET_BACK: the {first} knows less of the ledger than the {then}: it is "
                 "old",
             )
-    places = frozenset[str]().union(*(kept.places for kept in found.values()))
-    for place in sorted(places - found.keys()):
+    places = frozenset[str]().union(*(kept.places for kept in witnesses.values()))
+    for place in sorted(places - witnesses.keys()):
         yield Finding(
             "ERROR", "witnesses", f"WITNESS_MISSING: what the {place} knew of the ledger is gone"
         )
@@ -74,11 +74,11 @@ def _streams(parts: Parts) -> Iterator[Finding]:
         try:
             known = parts.head_guard.sealed_before(name)
             files = Vault(parts.path, name).files
-            found = Progress.read(files, Spans(parts.specs[name]).first).sealed_before
+            sealed = Progress.read(files, Spans(parts.specs[name]).first).sealed_before
         except SageError as error:
             yield Finding("ERROR", f"stream {name}", f"{error.reason}: {error.message}")
             continue
-        if known is not None and found < known:
+        if known is not None and sealed < known:
             yield Finding(
                 "ERROR",
                 f"stream {name}",

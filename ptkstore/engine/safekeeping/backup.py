@@ -83,7 +83,7 @@ def read_backup(path: Path) -> tuple[Backup, Sequence[str]]:
     """What a backup says it holds, and the digests of its states. Refused: BACKUP_INVALID."""
     try:
         body = json.loads((path / _FILE).read_bytes())
-        digests = [str(one) for one in body["states"]]
+        digests = [str(digest) for digest in body["states"]]
         known = body["format"] == _FORMAT and set(body["databases"]) <= set(DATABASES)
         made = Backup(
             made_ms=int(body["made_ms"]), databases=tuple(body["databases"]), states=len(digests)

@@ -190,11 +190,11 @@ def _canaries(path: Path, canaries: Sequence[bytes | str]) -> Iterator[Finding]:
     files = 0
     for file in sorted(_files(path)):
         try:
-            found = _holds(file, needles)
+            hit = _holds(file, needles)
         except FileNotFoundError:
             continue  # drafts, logs of databases and expired blocks go at any time
         files += 1
-        if found:
+        if hit:
             hits.append(str(file.relative_to(path)))
     if hits:
         yield Finding("ERROR", "canaries", f"found in the clear in {', '.join(hits[:5])}")

@@ -34,10 +34,10 @@ def examine_holding(parts: Parts) -> Iterator[Finding]:
     now_ms = parts.now_ms()
     for name in sorted(parts.specs):
         spec = parts.specs[name]
-        found = list(_faults(parts, spec, now_ms))
+        faults = list(_faults(parts, spec, now_ms))
         what = f"exposure of {name} by the clock"
-        yield from (Finding(level, what, text) for level, text in found)
-        if not found:
+        yield from (Finding(level, what, text) for level, text in faults)
+        if not faults:
             yield Finding(
                 "OK", what, f"nothing is held for longer than {_hours(_allowed_ms(spec))}"
             )

@@ -214,7 +214,7 @@ def _retire(parts: Parts, spec: StreamSpec, goes_on_ms: int) -> int:
     ledger, spans = parts.ledger, Spans(spec)
     known = {spans.block_number(name) for name in ledger.blocks(spec.name)}
     if known:
-        gap = [spans.name(one) for one in range(max(known) + 1, goes_on_ms // spans.span_ms)]
+        gap = [spans.name(number) for number in range(max(known) + 1, goes_on_ms // spans.span_ms)]
         for start in range(0, len(gap), _AT_ONCE):
             ledger.add_blocks(spec.name, gap[start : start + _AT_ONCE])
     return _retire_living(parts, spec.name)

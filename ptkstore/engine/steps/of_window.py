@@ -269,7 +269,7 @@ class Done:
         return tuple(_judged(ptk.line, verdicts.get(name)) for name, ptk in sorted(trained.items()))
 
 
-def _judged(line: TrainedLine, found: ValidatedPtk | None) -> TrainedLine:
-    if found is None:
+def _judged(line: TrainedLine, validated: ValidatedPtk | None) -> TrainedLine:
+    if validated is None:
         return line
-    return replace(line, validation=found.verdict, reason=line.reason or found.reason)
+    return replace(line, validation=validated.verdict, reason=line.reason or validated.reason)

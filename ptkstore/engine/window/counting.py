@@ -63,7 +63,9 @@ def seal_due(parts: Parts, stream: str, until_ms: int) -> list[int]:
         waiting = {block.window for block in tx.blocks.list(stream, status="sealed")}
         waiting |= {cycle.window for cycle in tx.cycles.unfinished(stream)}
     return sorted(
-        one for one in waiting if (one + 1) * spec.window_seconds * 1000 <= writer.watermark_ms
+        window
+        for window in waiting
+        if (window + 1) * spec.window_seconds * 1000 <= writer.watermark_ms
     )
 
 

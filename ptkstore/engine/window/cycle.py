@@ -307,12 +307,12 @@ class Cycle:
                     "digest": ptk.digest,
                     "window": self.window,
                 }
-                found = validated.ptks.get(name)
-                if found is not None:
-                    verdicts[row.id] = found.verdict
-                    body |= {"validation": found.verdict, "reason": found.reason}
+                validated_ptk = validated.ptks.get(name)
+                if validated_ptk is not None:
+                    verdicts[row.id] = validated_ptk.verdict
+                    body |= {"validation": validated_ptk.verdict, "reason": validated_ptk.reason}
                 # Nobody is handed a version that was not shown to keep its target.
-                hidden = found is not None and found.verdict == NOT_SHOWN
+                hidden = validated_ptk is not None and validated_ptk.verdict == NOT_SHOWN
                 told.append(("ptk.not_shown" if hidden else "ptk.state", name, body))
             elif line.outcome in ("TRAIN_LOST", "TRAIN_FAILED"):
                 tx.ptks.set_status(

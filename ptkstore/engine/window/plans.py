@@ -67,7 +67,7 @@ class Line:
         """``left_out_since`` after a window; who was not due in it stays where it was."""
         planned = {candidate.row.name for candidate in due}
         rest = {name: since for name, since in self.left_out_since.items() if name not in planned}
-        return rest | {one.id: self.left_out_since.get(one.id, window) for one in left_out}
+        return rest | {ptk.id: self.left_out_since.get(ptk.id, window) for ptk in left_out}
 
 
 @dataclass(frozen=True)
@@ -212,15 +212,15 @@ def _told(
         remedies.append(Remedy(kind="records", value=records, text=told))
     else:
         text = f"No plan was found for {every.removesuffix(' need').removesuffix(' needs')}."
-    small = [one.id for one in left_out if one.reason == "WINDOW_TOO_SMALL"]
+    small = [ptk.id for ptk in left_out if ptk.reason == "WINDOW_TOO_SMALL"]
     stuck = [
-        one.text for one in left_out if one.reason in ("TARGET_UNREACHABLE", "BUDGET_TOO_SMALL")
+        ptk.text for ptk in left_out if ptk.reason in ("TARGET_UNREACHABLE", "BUDGET_TOO_SMALL")
     ]
     if small:
         told = f"Loosen the target of {_named(small)}, or train less often on longer windows."
         remedies.append(Remedy(kind=ADVICE, text=told))
     remedies += [Remedy(kind=ADVICE, text=told) for told in stuck[:3]]
-    if any(one.reason == "OTHERS_FIRST" for one in left_out):
+    if any(ptk.reason == "OTHERS_FIRST" for ptk in left_out):
         told = "Wait: who was left out longest comes first in the next window."
         remedies.append(Remedy(kind=ADVICE, text=told))
     return text, tuple(remedies)

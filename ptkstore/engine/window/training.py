@@ -79,8 +79,9 @@ def assign(
     cut = ptk_ranges(plan, dp_records, start=Fraction(spec.profile_share))
     by_name = {candidate.row.name: candidate for candidate in candidates}
     most_records = most_in_window(dp_records, blocks, spec)
-    needed_by = {} if fewest is None else {one.id: one for one in fewest.assignments}
-    found = []
+    least = () if fewest is None else fewest.assignments
+    needed_by = {assignment.id: assignment for assignment in least}
+    assigned = []
     with parts.metadata.read() as tx:
         # The next version comes after all, those among them that were not shown to be good.
         newest = tx.states.last(by_name[assignment.id].row.id for assignment in plan.assignments)
@@ -97,7 +98,7 @@ def assign(
         ranges = _trimmed(tags, needed)
         share = Fraction(sum(stop - start for start, stop in ranges), TAG_SPACE)
         most = most_in_slice(most_records, share, records_per_unit(spec))
-        found.append(
+        assigned.append(
             Assigned(
                 ptk=row.id,
                 name=row.name,
@@ -120,7 +121,7 @@ def assign(
                 ),
             )
         )
-    return found
+    return assigned
 
 
 def _minimum(assignment: Assignment | None) -> dict[str, Any] | None:
@@ -131,23 +132,23 @@ def _minimum(assignment: Assignment | None) -> dict[str, Any] | None:
 
 def too_large(parts: Parts, assigned: Sequence[Assigned]) -> dict[str, str]:
     """PTKs that may need more memory than a worker has, by name, and why. Public: see `memory`."""
-    found = {}
-    for one in assigned:
+    reasons = {}
+    for planned in assigned:
         try:
-            require_room(one.memory_bytes or 0, parts.workers.memory_bytes, "training")
+            require_room(planned.memory_bytes or 0, parts.workers.memory_bytes, "training")
         except Refused as refusal:
-            found[one.name] = f"{refusal.reason}: {refusal.message}"
-    return found
+            reasons[planned.name] = f"{refusal.reason}: {refusal.message}"
+    return reasons
 
 
 def _trimmed(ranges: Sequence[tuple[int, int]], tags: int) -> tuple[tuple[int, int], ...]:
     """The first so many tags of some ranges."""
-    found = []
+    trimmed = []
     for start, stop in ranges:
         if tags > 0:
-            found.append((start, min(stop, start + tags)))
+            trimmed.append((start, min(stop, start + tags)))
             tags -= stop - start
-    return tuple(found)
+    return tuple(trimmed)
 
 
 def requests_of(
@@ -155,17 +156,17 @@ def requests_of(
 ) -> list[Reserve]:
     """The charges of a plan, keyed by cycle and PTK so that asking again is asking once."""
     requests = []
-    for one in assigned:
-        ptk = ptk_of(one.kind, one.config)
-        cost = ptk.cost(one.epsilon, one.delta, records_per_unit=records_per_unit(spec))
-        slices = [Slice(tuple(blocks), TagRange(start, stop)) for start, stop in one.ranges]
+    for planned in assigned:
+        ptk = ptk_of(planned.kind, planned.config)
+        cost = ptk.cost(planned.epsilon, planned.delta, records_per_unit=records_per_unit(spec))
+        slices = [Slice(tuple(blocks), TagRange(start, stop)) for start, stop in planned.ranges]
         requests.append(
             parts.ledger.request(
                 spec.name,
                 slices,
                 cost,
-                contexts=("door:ptk", f"ptk:{one.name}"),
-                key=_key(cycle, one.name),
+                contexts=("door:ptk", f"ptk:{planned.name}"),
+                key=_key(cycle, planned.name),
                 ttl_seconds=GRANT_SECONDS,
             )
         )
@@ -194,18 +195,18 @@ def train(
     if large:
         done(
             {
-                one.name: _line(one, "SKIPPED", large[one.name])
-                for one in assigned
-                if one.name in large
+                planned.name: _line(planned, "SKIPPED", large[planned.name])
+                for planned in assigned
+                if planned.name in large
             }
         )
     # All that can fail for want of a server comes before charges are spent, or is patient.
     earlier, broken = _earlier(
-        parts, [one for one in assigned if one.name not in large], int(window)
+        parts, [planned for planned in assigned if planned.name not in large], int(window)
     )
     if broken:
         done(broken)
-    ready = [one for one in assigned if one.name in earlier]
+    ready = [planned for planned in assigned if planned.name in earlier]
     if not ready:
         return
     requests = requests_of(parts, spec, blocks, ready, cycle)
@@ -292,13 +293,13 @@ def _standing(
     ready: list[Assigned] = []
     grants: list[Grant] = []
     lost: dict[str, TrainedPtk] = {}
-    for one, request in zip(assigned, requests, strict=True):
+    for planned, request in zip(assigned, requests, strict=True):
         try:
             grants += parts.ledger.reserve_all([request])
-            ready.append(one)
+            ready.append(planned)
         except Refused as refusal:
             outcome = "TRAIN_LOST" if refusal.reason == "KEY_REUSED" else "SKIPPED"
-            lost[one.name] = _line(one, outcome, refusal.reason)
+            lost[planned.name] = _line(planned, outcome, refusal.reason)
     return ready, grants, lost
 
 
@@ -308,16 +309,18 @@ def _earlier(
     """What states are put together with, by name; and the PTKs whose earlier states do not go
     together.
     """
-    found: dict[str, EarlierStates | None] = {}
+    earlier: dict[str, EarlierStates | None] = {}
     broken: dict[str, TrainedPtk] = {}
-    for one in assigned:
+    for planned in assigned:
         try:
-            found[one.name] = earlier_of(one, window, lambda digest: parts.lake.get(digest)[0])
+            earlier[planned.name] = earlier_of(
+                planned, window, lambda digest: parts.lake.get(digest)[0]
+            )
         except Exception as error:
             if passes(error) or isinstance(error, StateMissing | StateDamaged):
                 raise
-            broken[one.name] = _line(one, "TRAIN_FAILED", failure_of(error))
-    return found, broken
+            broken[planned.name] = _line(planned, "TRAIN_FAILED", failure_of(error))
+    return earlier, broken
 
 
 def _outcome(

@@ -94,24 +94,24 @@ def plan_trials(
     """The tests of these states, and why others have none."""
     free = _free(parts, spec, blocks)
     if not free:
-        return ValidationList({}, {one.name: "TEST_SLICE_USED" for one in states})
+        return ValidationList({}, {state.name: "TEST_SLICE_USED" for state in states})
     with parts.metadata.read() as tx:
-        attempts = {one.name: tx.states.attempt(one.ptk) for one in states}
+        attempts = {state.name: tx.states.attempt(state.ptk) for state in states}
     prices, untested = _prices(parts, spec), {}
     wanted = []
-    for one in states:
-        if one.target >= 1:
-            untested[one.name] = "TARGET_TRIVIAL"
+    for state in states:
+        if state.target >= 1:
+            untested[state.name] = "TARGET_TRIVIAL"
         else:
-            wanted.append(_Wanted(spec, one, attempts[one.name], prices))
+            wanted.append(_Wanted(spec, state, attempts[state.name], prices))
     width = sum(stop - start for start, stop in free)
     while wanted:
         records = int(Fraction(width, TAG_SPACE * len(wanted)) * dp_records)
-        small = [one for one in wanted if one.price(records) is None]
+        small = [asked for asked in wanted if asked.price(records) is None]
         if not small:
             break
         # Those that need most leave first: what they would have had is for the others.
-        worst = max(small, key=lambda one: (one.least, one.state.name))
+        worst = max(small, key=lambda asked: (asked.least, asked.state.name))
         untested[worst.state.name] = worst.told(records)
         wanted.remove(worst)
     trials = {}
@@ -150,7 +150,7 @@ class _Wanted:
 
     def price(self, records: int) -> Fraction | None:
         """The lowest one at which so many records are enough."""
-        return next((one for one, count in self.needed.items() if count <= records), None)
+        return next((price for price, count in self.needed.items() if count <= records), None)
 
     def trial(self, ranges: Ranges, records: int) -> Trial:
         price = self.price(records)
@@ -171,44 +171,44 @@ def _free(parts: Parts, spec: StreamSpec, blocks: Sequence[str]) -> Ranges:
     """The ranges of the profile slice on which nothing lies but the count of their blocks."""
     fresh = fresh_loss(spec, parts.privacy_filter(spec.name))
     width = Fraction(spec.profile_share) / _CELLS
-    found: list[tuple[int, int]] = []
+    free: list[tuple[int, int]] = []
     for place in range(_CELLS if width else 0):
         ends = ((width * end).limit_denominator(10**15) for end in (place, place + 1))
         cell = TagRange.of_shares(*ends)
         loss = parts.ledger.peak(spec.name, blocks, cell)
-        if any(one > most for one, most in zip(loss, fresh, strict=True)):
+        if any(amount > most for amount, most in zip(loss, fresh, strict=True)):
             continue
-        if found and found[-1][1] == cell.start:
-            found[-1] = (found[-1][0], cell.stop)
+        if free and free[-1][1] == cell.start:
+            free[-1] = (free[-1][0], cell.stop)
         else:
-            found.append((cell.start, cell.stop))
-    return tuple(found)
+            free.append((cell.start, cell.stop))
+    return tuple(free)
 
 
 def _prices(parts: Parts, spec: StreamSpec) -> list[Fraction]:
     """Those of `PRICES` that fit beside the count."""
     privacy_filter = parts.privacy_filter(spec.name)
     fresh = np.array([fresh_loss(spec, privacy_filter)], dtype=np.int64)
-    found = []
+    prices = []
     for share in PRICES:
         price = Fraction(spec.policy.epsilon) * share
         # The price of a test is its epsilon, whatever its target and stake.
         cost = LossTest(target="0.5", epsilon=price, eta=ETA, stake=1).cost
         demand = np.array(privacy_filter.demand(cost), dtype=np.int64)
         if privacy_filter.admits(fresh, demand).all():
-            found.append(price)
-    return found
+            prices.append(price)
+    return prices
 
 
 def _part(ranges: Ranges, start: int, stop: int) -> Ranges:
     """From the start-th to the stop-th tag of some ranges, counted along them."""
-    found = []
+    cut = []
     for first, last in ranges:
         length = last - first
         if start < length and stop > 0:
-            found.append((first + max(0, start), first + min(length, stop)))
+            cut.append((first + max(0, start), first + min(length, stop)))
         start, stop = start - length, stop - length
-    return tuple(found)
+    return tuple(cut)
 
 
 def _require_memory(

@@ -61,7 +61,7 @@ def validate_new(
     # A window that an earlier version published is not tested afterwards.
     if not blocks or parts.journal.find(cycle, Published) is not None:
         return Validated()
-    states = [one for one in assigned if one.name in new and _is_measured(parts, spec, one)]
+    states = [state for state in assigned if state.name in new and _is_measured(parts, spec, state)]
     if not states:
         return Validated()
     listed = parts.journal.find(cycle, ValidationList, LISTED)
@@ -69,12 +69,12 @@ def validate_new(
         planned = plan_trials(parts, spec, blocks, dp_records, states)
         listed = parts.journal.write(cycle, planned, part=LISTED)
     tests = _Tests(parts, spec, cycle, blocks, new)
-    for one in states:
-        if one.name in listed.untested:
-            tests.told(one, None, None, listed.untested[one.name])
+    for state in states:
+        if state.name in listed.untested:
+            tests.told(state, None, None, listed.untested[state.name])
     trials = {name: Trial.from_json(body) for name, body in listed.trials.items()}
-    tests.run([(one, trials[one.name]) for one in states if one.name in trials])
-    return Validated(tests.found)
+    tests.run([(state, trials[state.name]) for state in states if state.name in trials])
+    return Validated(tests.validated)
 
 
 class _Tests:
@@ -90,45 +90,45 @@ class _Tests:
     ) -> None:
         self.parts, self.spec, self.cycle = parts, spec, cycle
         self.blocks, self.new = tuple(blocks), new
-        self.found: dict[str, ValidatedPtk] = {}
+        self.validated: dict[str, ValidatedPtk] = {}
 
     def run(self, wanted: Sequence[tuple[Assigned, Trial]]) -> None:
         """All that are not done."""
         ready: list[tuple[Assigned, Trial]] = []
         grants: list[Grant] = []
-        for one, trial in wanted:
-            if self._known(one):
+        for state, trial in wanted:
+            if self._known(state):
                 continue
             try:
-                grants += self.parts.ledger.reserve_all([self._request(one, trial)])
-                ready.append((one, trial))
+                grants += self.parts.ledger.reserve_all([self._request(state, trial)])
+                ready.append((state, trial))
             except Refused as refusal:
                 # After a crash it may be spent: what it paid for is lost.
                 lost = refusal.reason == "KEY_REUSED"
-                self.told(one, trial, None, VALIDATION_LOST if lost else refusal.reason)
+                self.told(state, trial, None, VALIDATION_LOST if lost else refusal.reason)
         if not ready:
             return
-        jobs = [self._job(one, trial) for one, trial in ready]
+        jobs = [self._job(state, trial) for state, trial in ready]
         try:
             opener = spend_and_open(self.parts.path, self.spec, grants, self.parts.ledger)
         except GrantRefused as refusal:
-            for one, trial in ready:
-                self.told(one, trial, None, refusal.reason)
+            for state, trial in ready:
+                self.told(state, trial, None, refusal.reason)
             return
         self.parts.observers.tell("validate", "spent")
-        by_name = {one.name: (one, trial) for one, trial in ready}
+        by_name = {state.name: (state, trial) for state, trial in ready}
         opened = [replace(job, opener=opener) for job in jobs]
         for outcome in self.parts.workers.validate(opened, self._keep_bytes(jobs)):
-            one, trial = by_name[outcome.name]
+            state, trial = by_name[outcome.name]
             if outcome.logged:
-                _LOG.warning("the test of PTK %s failed: %s", one.name, outcome.logged)
-            self.told(one, trial, outcome, outcome.failure)
+                _LOG.warning("the test of PTK %s failed: %s", state.name, outcome.logged)
+            self.told(state, trial, outcome, outcome.failure)
 
     def told(
-        self, one: Assigned, trial: Trial | None, outcome: ValidateOutcome | None, reason: str
+        self, state: Assigned, trial: Trial | None, outcome: ValidateOutcome | None, reason: str
     ) -> None:
         """Write what became of one, with the certificate that says so."""
-        if self._known(one):
+        if self._known(state):
             return
         verdict = outcome.verdict if outcome is not None else None
         name = NOT_TESTED
@@ -143,52 +143,54 @@ class _Tests:
             }
         if verdict is not None:
             body |= {"evidence": verdict.evidence, "threshold": verdict.threshold}
-        digest = patiently(lambda: self._certify(one, body))
-        step = ValidatedPtk(one.name, name, digest, reason)
+        digest = patiently(lambda: self._certify(state, body))
+        step = ValidatedPtk(state.name, name, digest, reason)
         write = self.parts.journal.write
-        self.found[one.name] = patiently(lambda: write(self.cycle, step, part=_part(one)))
+        self.validated[state.name] = patiently(lambda: write(self.cycle, step, part=_part(state)))
         self.parts.observers.tell("validate", "stored")
 
-    def _known(self, one: Assigned) -> bool:
-        if one.name not in self.found:
-            written = self.parts.journal.find(self.cycle, ValidatedPtk, _part(one))
+    def _known(self, state: Assigned) -> bool:
+        if state.name not in self.validated:
+            written = self.parts.journal.find(self.cycle, ValidatedPtk, _part(state))
             if written is not None:
-                self.found[one.name] = written
-        return one.name in self.found
+                self.validated[state.name] = written
+        return state.name in self.validated
 
-    def _request(self, one: Assigned, trial: Trial) -> Reserve:
+    def _request(self, state: Assigned, trial: Trial) -> Reserve:
         return self.parts.ledger.request(
             self.spec.name,
             [Slice(self.blocks, TagRange(start, stop)) for start, stop in trial.ranges],
             trial.test.cost,
-            contexts=("door:validate", f"ptk:{one.name}"),
-            key=f"cycle-{self.cycle}/validate/{one.ptk}",
+            contexts=("door:validate", f"ptk:{state.name}"),
+            key=f"cycle-{self.cycle}/validate/{state.ptk}",
             ttl_seconds=GRANT_SECONDS,
         )
 
-    def _job(self, one: Assigned, trial: Trial) -> ValidateJob:
-        arrays = self.parts.lake.get(str(self.new[one.name].digest))[0]
+    def _job(self, state: Assigned, trial: Trial) -> ValidateJob:
+        arrays = self.parts.lake.get(str(self.new[state.name].digest))[0]
         test = trial.test.as_json()
-        return ValidateJob(one.name, one.kind, one.config, arrays, test, trial.ranges)
+        return ValidateJob(state.name, state.kind, state.config, arrays, test, trial.ranges)
 
     def _keep_bytes(self, jobs: Sequence[ValidateJob]) -> int:
         """What is left of a worker's memory beside half of it for work, and all states."""
         spare = self.parts.workers.memory_bytes // 2 - sum(len(job.state) for job in jobs)
         return max(0, min(KEEP_BYTES, spare))
 
-    def _certify(self, one: Assigned, body: Mapping[str, Any]) -> str:
+    def _certify(self, tested: Assigned, body: Mapping[str, Any]) -> str:
         """The state with what was found, in the lake. Everything in it is public or DP."""
-        state = State.from_bytes(*self.parts.lake.get(str(self.new[one.name].digest)))
+        state = State.from_bytes(*self.parts.lake.get(str(self.new[tested.name].digest)))
         manifest = replace(state.manifest, validation=json.loads(json.dumps(body)))
         return self.parts.lake.put(*State(state.ptk, state.arrays, manifest).to_bytes())
 
 
-def _part(one: Assigned) -> str:
-    return str(one.ptk)
+def _part(state: Assigned) -> str:
+    return str(state.ptk)
 
 
-def _is_measured(parts: Parts, spec: StreamSpec, one: Assigned) -> bool:
+def _is_measured(parts: Parts, spec: StreamSpec, state: Assigned) -> bool:
     """Whether its promise rests on a profile that was measured: a closed form needs no test."""
-    ptk = ptk_of(one.kind, one.config)
+    ptk = ptk_of(state.kind, state.config)
     levels = privacy_levels(parts.privacy_filter(spec.name).epsilon)[-1:]
-    return not closed_form(ptk, one.target, levels, charge_delta(spec, ptk), records_per_unit(spec))
+    return not closed_form(
+        ptk, state.target, levels, charge_delta(spec, ptk), records_per_unit(spec)
+    )
