@@ -20,6 +20,8 @@ above zero. Histograms are the exception: both sides release the same distributi
 mean may be below zero by up to 3 standard errors.
 
 The gap at epsilon 1 to the exact method without privacy is shown, not judged.
+
+Embeddings, which diffprivlib has none of, are beside plain biases (`benchmarks._accuracy.embeddings`).
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._accuracy import environment, ours
+from benchmarks._accuracy import embeddings, environment, ours
 from benchmarks._accuracy.scores import WORDS, Scale
 from benchmarks._accuracy.tasks import METHODS, Task, tasks
 from benchmarks.bars import Bar, Report, Say, at_least, broken
@@ -94,12 +96,13 @@ class Compared:
 
 
 def run(say: Say, data: Path | None = None) -> Report:
+    report = embeddings.report(say, data)
     try:
         interpreter = environment.python(say)
     except environment.NotReady as reason:
-        return Report(bars=[broken(f"diffprivlib: {reason}", 0)])
+        report.bars.append(broken(f"diffprivlib: {reason}", 0))
+        return report
     asked = tasks(data)
-    report = Report()
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(1) as beside:
         folder = Path(name)
         theirs = beside.submit(_theirs, folder, asked, interpreter, say)

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import accuracy, ptks, servers
-from benchmarks._accuracy import environment, tasks
+from benchmarks._accuracy import embeddings, environment, tasks
 from benchmarks._accuracy.scores import Scale
 from benchmarks.bars import Bar, Report, at_most, broken
 
@@ -184,6 +184,7 @@ class TestAccuracy:
             raise environment.NotReady("no index")
 
         monkeypatch.setattr(environment, "python", not_ready)
+        monkeypatch.setattr(embeddings, "report", lambda *_: Report())
         (bar,) = accuracy.run(quiet).bars
         assert not bar.holds
         assert "no index" in bar.what
@@ -210,3 +211,32 @@ class TestServers:
             for _ in range(3 + (more if block == 0 else 0))
         ]
         assert servers.counted([made, *charges, {"kind": "retire", "stream": "s"}]) == found
+
+
+class TestEmbeddings:
+    """Beside biases: what is judged, from errors of three seeds at two levels of epsilon."""
+
+    @pytest.mark.parametrize(
+        ("ours", "held"),
+        [
+            ([[1.0, 1.01, 0.99], [0.8, 0.81, 0.79]], [True, True, True]),
+            # Rises: beyond chance, and within it.
+            ([[0.8, 0.81, 0.79], [0.9, 0.91, 0.89]], [False, True, True]),
+            ([[0.8, 0.81, 0.79], [0.801, 0.811, 0.791]], [True, True, True]),
+            ([[1.2, 1.21, 1.19], [0.5, 0.51, 0.49]], [True, False, True]),
+            ([[1.02, 1.03, 1.01], [1.01, 1.02, 1.0]], [True, True, False]),
+        ],
+    )
+    def test_rises_and_errors_above_those_of_biases_do_not_hold(
+        self, ours: list[list[float]], held: list[bool]
+    ) -> None:
+        errors, plain = [np.array(one) for one in ours], [np.ones(3), np.ones(3)]
+        assert [bar.holds for bar in embeddings.bars_of("d", errors, plain)] == held
+
+    def test_biases_learn_offsets_and_noise_hides_them(self) -> None:
+        pairs = next(iter(embeddings._invented()))
+        plain = embeddings._biases(pairs, *pairs.parts())
+        rng = np.random.default_rng(0)
+        spread = float(np.std(pairs.values)) / 4
+        assert plain(100.0, rng).min() < 0.85 * spread
+        assert plain(0.01, rng).min() > 0.95 * spread

@@ -79,7 +79,8 @@ def example_ptks() -> dict[str, Ptk]:
             splits="margin",
             split_share=0.25,
         ),
+        # So few records would not be worth tastes.
         "embeddings": Embeddings(
-            **people, value="rating", lower=0.0, upper=5.0, factors=2, rounds=1
+            **people, value="rating", lower=0.0, upper=5.0, factors=2, rounds=1, tastes="always"
         ),
     }

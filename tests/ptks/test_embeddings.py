@@ -14,8 +14,10 @@ import pytest
 
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays
-from ptklib.ptks.embeddings import Embeddings
+from ptklib.ptks.embeddings import Embeddings, budget
+from ptklib.ptks.embeddings.reading import best_guess, level_of, spread_of
 from ptklib.ptks.embeddings.releases import plan_of
+from ptklib.ptks.embeddings.trust import interplay_in, trust_in
 from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -53,15 +55,15 @@ def invented(users: int, items: int, rows: int, seed: int, tastes: float = 0.8) 
     return pa.table({"user": user, "item": item, "stars": np.clip(stars, 1, 5)})
 
 
-def train(ptk: Embeddings, table: pa.Table, epsilon: Any, **options: Any) -> Arrays:
+def train(ptk: Embeddings, table: pa.Table, epsilon: Any, seed: int = 3, **options: Any) -> Arrays:
     with planted_noise():
         return ptk.train_dp(
-            table.to_batches(), epsilon=epsilon, delta=DELTA, noise=SeededSource(3), **options
+            table.to_batches(), epsilon=epsilon, delta=DELTA, noise=SeededSource(seed), **options
         )
 
 
 VARIANTS = {
-    "both": make(factors=3, rounds=1),
+    "both": make(factors=3, rounds=1, tastes="always"),
     "items": make(
         factors=2,
         rounds=1,
@@ -125,12 +127,106 @@ def test_it_learns_activities_and_tastes() -> None:
     assert losses[2] < chance + 0.2 * (mean - chance)
 
 
+def worlds() -> dict[str, tuple[Embeddings, pa.Table, pa.Table]]:
+    """Tables to train and to test on: with tastes and without, of mixed partners and of few."""
+    found = {}
+    for name, tastes, few in (("tastes", 0.8, 0), ("none", 0.0, 0), ("few partners", 0.8, 12)):
+        made = invented(60, 50, 25_000, 7, tastes)
+        if few:  # Each user meets the items near her own place.
+            near = (made["user"].to_numpy() * 50 // 60 - made["item"].to_numpy()) % 50
+            made = made.filter(pa.array(near < few))
+        test = pa.array(np.arange(len(made)) % 5 == 0)
+        ptk = make(60, 50, factors=4)
+        found[name] = ptk, made.filter(pc.invert(test)), made.filter(test)
+    return found
+
+
+@pytest.mark.parametrize("name", ["tastes", "none", "few partners"])
+def test_more_epsilon_is_no_worse_and_tastes_are_no_worse_than_activities(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as chance allows: means of runs, give or take what they differ by."""
+    ptk, table, test = worlds()[name]
+
+    def means() -> tuple[Any, Any]:
+        losses = np.array(
+            [
+                [ptk.eval(train(ptk, table, epsilon, seed), test.to_batches()) for seed in range(5)]
+                for epsilon in ("0.1", "0.3", "1", "3", "10", "100", "1000")
+            ]
+        )
+        return losses.mean(axis=1), losses.std(axis=1, ddof=1) / math.sqrt(5)
+
+    here, chance = means()
+    rises = here[1:] - here[:-1]
+    assert np.all(rises < 4 * np.hypot(chance[1:], chance[:-1]) + 0.002 * here[1:])
+    monkeypatch.setattr(budget, "_WORTH", 2.0)
+    plain, chance_plain = means()
+    assert np.all(here < 1.02 * plain + 4 * np.hypot(chance, chance_plain))
+    assert np.mean(here / plain) < 1.01
+    if name != "none":
+        assert here[-1] < 0.6 * plain[-1]
+
+
+def test_states_from_before_trust_are_read_as_they_were_and_learned_from() -> None:
+    ptk = make(factors=3, give=("user", "item", "rate"), prefix="")
+    table = invented(20, 10, 20_000, 1)
+    arrays = dict(train(ptk, table, 100))
+    assert trust_in(arrays.pop("trust")) > 0.8
+    del arrays["interplay"]
+    ptk.validate(arrays)
+    made = ptk.features(arrays, table).to_pandas().to_numpy()
+    user, item = made[:, :3], made[:, 3:6]
+    # Tastes were scaled by activities then, and trusted.
+    level = level_of(arrays, 0.25)
+    tastes = best_guess(arrays["user_sums"], arrays["user_weights"], spread_of(arrays))
+    assert np.allclose(user[:, 1:], user[:, :1] * tastes[table["user"].to_numpy()])
+    expected = item[:, :1] * arrays["item_tastes"][table["item"].to_numpy()] / level
+    assert np.allclose(item[:, 1:], expected)
+    again = train(ptk, invented(20, 10, 5_000, 2), 100, previous=arrays)
+    assert set(again) == {*arrays, "interplay", "trust"}
+    fresh = invented(20, 10, 5_000, 3).to_batches()
+    assert ptk.eval(again, fresh) < 1.1 * ptk.eval(arrays, fresh)
+
+
+@pytest.mark.parametrize("works", ["added", "multiplied"])
+def test_activities_are_added_or_multiplied_as_the_data_says(works: str) -> None:
+    """Where no tastes are bought; the product of the vectors stays the predicted value."""
+    generator = np.random.default_rng(4)
+    user, item = generator.integers(0, 20, 20_000), generator.integers(0, 10, 20_000)
+    sides = [np.linspace(-1, 1, size) for size in (20, 10)]
+    both = 1 if works == "multiplied" else 0
+    a, b = sides[0][user], sides[1][item]
+    stars = 2.5 * (1 + 0.4 * a + 0.4 * b + both * 0.16 * a * b) + generator.normal(0, 0.2, 20_000)
+    table = pa.table({"user": user, "item": item, "stars": stars})
+    ptk = make(lower=0, give=("user", "item", "rate"), factors=2, share=0.99)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(budget, "_WORTH", 2.0)
+        arrays = train(ptk, table, 10)
+    assert interplay_in(arrays["interplay"]) == pytest.approx(both, abs=0.15)
+    assert not arrays["item_tastes"].any()
+    assert ptk.eval(arrays, table.to_batches()) < 1.1 * 0.2**2 / 25
+    made = ptk.features(arrays, table).to_pandas().to_numpy()
+    assert np.allclose(made[:, 4], np.clip((made[:, :2] * made[:, 2:4]).sum(axis=1), 0, 5))
+
+
+def test_a_window_without_tastes_keeps_those_from_before() -> None:
+    ptk = make(60, 50, factors=3)
+    first = train(ptk, invented(60, 50, 20_000, 1), 10)
+    second = train(ptk, invented(60, 50, 500, 2), "0.1", previous=first)
+    for name in ("user_sums", "user_weights", "item_sums", "item_weights", "item_tastes", "trust"):
+        assert first[name].any()
+        assert np.array_equal(first[name], second[name])
+    fresh = invented(60, 50, 5_000, 3).to_batches()
+    assert ptk.eval(second, fresh) < 1.02 * ptk.eval(first, fresh)
+
+
 def test_each_window_makes_it_better_at_the_same_price() -> None:
     fresh = invented(60, 50, 5_000, 99)
     ptk = make(60, 50, factors=3)
     arrays, losses = None, []
     for window in range(4):
-        arrays = train(ptk, invented(60, 50, 4_000, window), 2, previous=arrays)
+        arrays = train(ptk, invented(60, 50, 2_000, window), 5, previous=arrays)
         losses.append(ptk.eval(arrays, fresh.to_batches()))
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < 0.8 * losses[0]
@@ -258,6 +354,7 @@ def test_features_are_vectors_products_and_the_predicted_value() -> None:
         ({"rounds": 0}, "rounds must be 1 to 100"),
         ({"share": 1.0}, "share must be from 0.01 to 0.99"),
         ({"clip": 0.0}, "clip must be from 0.01 to 1"),
+        ({"tastes": "never"}, "must be one of 'worthwhile', 'always'"),
         ({"items": IntegerRange(column="user", first=0, last=9)}, "different columns"),
         (
             {"users": IntegerRange(column="user", first=0, last=2**22 - 1)},

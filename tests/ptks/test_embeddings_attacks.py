@@ -82,7 +82,11 @@ def test_losses_and_features_of_the_largest_states_are_numbers() -> None:
         for name in sorted(set(arrays) - {"windows"}):
             for size in (2.0**60, 1.0, 0.0):
                 for sign in (-1, 1):
-                    weights = name.endswith(("weights", "activity")) or name == "level"
+                    weights = name.endswith(("weights", "activity")) or name in (
+                        "interplay",
+                        "level",
+                        "trust",
+                    )
                     changed = {
                         **arrays,
                         name: np.full_like(arrays[name], size if weights else sign * size),

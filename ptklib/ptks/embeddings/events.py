@@ -7,7 +7,7 @@ order of the records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.ptks.embeddings.releases import COUNT_UNITS, SQUARE_UNITS, STEPS
+from ptklib.ptks.embeddings.trust import held_out
 
 __all__ = ["Columns", "Integers", "Interactions"]
 
@@ -86,6 +87,23 @@ class Interactions:
         sums = np.bincount(self.items, weights=self.steps, minlength=self.item_count)
         return _totals(counts, np.asarray(2 * sums - STEPS * counts, dtype=np.float64))
 
+    def level_totals(self) -> Integers:
+        """(count, sum of 2 value - 1) of all records, in units, and in a second row the sum of its
+        squares.
+
+        That sum is exact and rounded down once: one record moves it by at most `SQUARE_UNITS`.
+        """
+        count = len(self.steps)
+        total = int(self.steps.sum(dtype=np.int64))
+        squares = sum(
+            int(np.square(2 * self.steps[here].astype(np.int64) - STEPS).sum())
+            for here, _ in self._pieces()
+        )
+        of_all = np.array([2.0 * total - STEPS * count])
+        return np.vstack(
+            [_totals(np.array([count]), of_all), [[0, squares * SQUARE_UNITS // STEPS**2]]]
+        )
+
     def user_totals(self, residuals: Any) -> Integers:
         """(count, sum of residuals) of each user, in units, and in a last row the sum of squares.
 
@@ -122,6 +140,45 @@ class Interactions:
         return sparse.csr_matrix(
             (expected, self.items, self.starts), shape=(len(counts), self.item_count)
         )
+
+    def held_out(self) -> NDArray[np.bool_]:
+        """Of each record, whether tastes are tested on it: by its pair alone."""
+        found = np.empty(len(self.items), dtype=np.bool_)
+        for here, users in self._pieces():
+            found[here] = held_out(users, self.items[here])
+        return found
+
+    def learned_from(self, residuals: Any, held: NDArray[np.bool_]) -> tuple[Any, Any]:
+        """The residuals of records that are not held out, and a 1 for each of those."""
+        from scipy import sparse
+
+        kept = (~held).astype(np.float64)
+        shape = residuals.shape
+        return tuple(
+            sparse.csr_matrix((values, self.items, self.starts), shape=shape)
+            for values in (residuals.data * kept, kept)
+        )
+
+    def products(self, users: Floats, items: Floats, of: NDArray[np.bool_]) -> Floats:
+        """The product of the vectors of user and item of each record that is chosen, one number
+        at a time: other ways of summing may round by where a record stands.
+        """
+        parts = [np.zeros(0)]
+        for here, codes in self._pieces():
+            chosen = of[here]
+            rows, columns = codes[chosen], self.items[here][chosen]
+            found = np.zeros(len(rows))
+            for one, other in zip(users.T, items.T, strict=True):
+                found += one[rows] * other[columns]
+            parts.append(found)
+        return np.concatenate(parts)
+
+    def _pieces(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Some records at a time, and their users."""
+        for start in range(0, len(self.items), _ROWS_AT_ONCE):
+            here = slice(start, min(start + _ROWS_AT_ONCE, len(self.items)))
+            places = np.arange(here.start, here.stop)
+            yield here, np.searchsorted(self.starts, places, side="right") - 1
 
 
 def _totals(counts: NDArray[Any], sums: Floats) -> Integers:

@@ -44,6 +44,8 @@ __all__ = [
     "Whitened",
     "balance",
     "information",
+    "moment_of",
+    "scaled_vectors_of",
     "shrunk",
     "times",
     "variance_of",
@@ -177,10 +179,13 @@ def whole(features: Floats) -> Floats:
 
 
 def vectors_of(activity: Floats, tastes: Floats) -> Floats:
-    """(1 + activity) (1, tastes) for each row; an activity below -1 is taken as -1."""
-    return (
-        np.column_stack([np.ones(len(tastes)), tastes]) * np.maximum(1.0 + activity, 0.0)[:, None]
-    )
+    """(1 + activity, tastes) for each row; an activity below -1 is taken as -1."""
+    return np.column_stack([np.maximum(1.0 + activity, 0.0), tastes])
+
+
+def scaled_vectors_of(activity: Floats, tastes: Floats) -> Floats:
+    """(1 + activity) (1, tastes): as states from before `trust` are read."""
+    return vectors_of(np.zeros(len(tastes)), tastes) * np.maximum(1.0 + activity, 0.0)[:, None]
 
 
 def _kept(vectors: Floats) -> Floats:

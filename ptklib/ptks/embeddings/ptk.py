@@ -4,21 +4,23 @@ factorization.
 A record is one event: a user, an item, and a value between public bounds. The PTK learns a vector
 of K numbers that are not negative for each user and item, such that their product is the value to
 expect: the means of hierarchical Poisson factorization (Gopalan, Hofman & Blei 2015), activities
-included. `hpf` has the model, `hpf_training` the algorithm.
+included. `factorization` has the model, `training` the algorithm.
 
 Why these steps. Noise goes to every number of every user and item, whoever took part, so what
 counts is how few sums are released and how small one record is in them. Noisy variational steps on
 the plain statistics (all of y phi), whether on all records or on Poisson samples of them, do worse
 at epsilon 1 than the mean of all values (docs/guides/ptks/embeddings.md has the numbers). Here a
 record enters by its *residual*, activities cost two sums, tastes a few, all on all records, and
-what cannot be told from noise is shrunk to the mean.
+what cannot be told from noise is shrunk to the mean. Tastes are bought where there are records and
+epsilon enough (`budget`), and tested on records they were not learned from (`trust`).
 
 **Proof note.** *Unit:* one event (``records_per_unit=1``), or a user with at most r =
 ``records_per_unit`` events, for item vectors alone; the column of ``users`` must be what tells one
 unit from another (`unit_column`). *Neighbours:* add or remove one. *Sensitivity and cost:* those of
-the releases of `hpf_plan`; sums are exact integers. Everything else in the state is post-processing
-of them (`hpf_training`). *Windows:* sums of the last state are added and its features are the first
-ones, which is post-processing; its records are others.
+the releases of `releases`; sums are exact integers. Everything else in the state is post-processing
+of them (`training`). *Windows:* sums of the last state are added and its features are the first
+ones, which is post-processing; its records are others. States from before `trust` and `interplay`
+are read as they were, and learned from (`reading`).
 
 **Users.** A vector of each user cannot be private at user level: it would have to be the same
 whatever the user did. So ``publish="both"`` is for event level and refuses records_per_unit above
@@ -52,18 +54,20 @@ from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
+from ptklib.ptks.embeddings.budget import MOST_PRODUCTS
 from ptklib.ptks.embeddings.events import Columns, Interactions
-from ptklib.ptks.embeddings.factorization import vectors_of
-from ptklib.ptks.embeddings.releases import STEPS, EmbeddingReleases, plan_of
-from ptklib.ptks.embeddings.training import (
-    Training,
+from ptklib.ptks.embeddings.reading import (
     activity_of,
     best_guess,
+    item_vectors,
     level_of,
     own_activity,
     own_tastes,
     spread_of,
+    user_vectors,
 )
+from ptklib.ptks.embeddings.releases import STEPS, EmbeddingReleases, plan_of
+from ptklib.ptks.embeddings.training import Training
 from ptklib.ptks.tables.keys import Categories, IntegerRange, numbers_of
 from ptklib.ptks.tables.working import PIECE_BYTES, domain_bytes
 
@@ -77,6 +81,8 @@ _MOST_VALUE, _MOST_STATE, _MOST_VECTOR = 1e100, 2.0**60, 1e150
 _ROWS_AT_ONCE = 1 << 15
 # Of one number of a vector, and of one record.
 _NUMBER_BYTES, _EVENT_BYTES = 160, 160
+# Of the product of two features that a row met.
+_PRODUCT_BYTES = 32
 
 Domain = Categories | IntegerRange
 Feature = Literal["user", "item", "product", "rate"]
@@ -103,6 +109,7 @@ class Embeddings(Ptk):
     rounds: int = 2  # of turns between users and items
     share: float = 0.65  # of the budget that goes to activities
     clip: float = 0.4  # of residuals, as a share of the range
+    tastes: Literal["worthwhile", "always"] = "worthwhile"  # when budget goes to tastes
     give: tuple[Feature, ...] | None = None  # what `features` gives; everything published when None
     prefix: str | None = None  # of feature names; the columns when None
 
@@ -219,9 +226,7 @@ class Embeddings(Ptk):
             self.validate(previous)
         make = Interactions.of if plan.records == 1 else Interactions.pairs
         events = make(self._known(batches), self.users.size, self.items.size)
-        training = Training(
-            events, plan, self.clip, self.rounds, self.factors - 1, self._floor, noise
-        )
+        training = Training(events, plan, self.clip, self.factors - 1, self._floor, noise)
         state = training.run(previous)
         windows = np.ones(1, dtype=np.int64)
         state["windows"] = windows if previous is None else windows + previous["windows"]
@@ -238,14 +243,15 @@ class Embeddings(Ptk):
         return np.concatenate(losses)
 
     def working_bytes(self, records: int) -> int:
-        """All vectors, several times over; of a record its user, item and value, sorted, and its
+        """All vectors and products of features, several times over; of a record its user, item and value, sorted, and its
         residual.
         """
-        sizes = self.users.size + self.items.size + 2
+        sizes, tastes = self.users.size + self.items.size + 2, self.factors - 1
+        products = tastes * (tastes + 1) // 2 if tastes <= MOST_PRODUCTS else 0
         fixed = (
             PIECE_BYTES
             + domain_bytes((self.users, self.items))
-            + _NUMBER_BYTES * sizes * (self.factors + 4)
+            + sizes * (_NUMBER_BYTES * (self.factors + 4) + _PRODUCT_BYTES * products)
         )
         return fixed + _EVENT_BYTES * records
 
@@ -306,13 +312,15 @@ class Embeddings(Ptk):
         sums = np.zeros((len(items), self.factors - 1))
         np.add.at(sums, rows, left[:, None] * tastes)
         own = own_tastes(sums, counts, arrays)
-        return vectors_of(above / level, own)
+        return user_vectors(arrays, above / level, own)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; weights are not negative, numbers
         in range.
         """
         shapes = self._shapes()
+        if "trust" not in arrays:  # A state from before they were measured.
+            del shapes["trust"], shapes["interplay"]
         wanted = {
             name: ("int64" if name == "windows" else "float64", shape)
             for name, shape in shapes.items()
@@ -322,6 +330,7 @@ class Embeddings(Ptk):
             arrays[name][..., -1] for name in shapes if name == "level" or name.endswith("activity")
         ]
         weights += [arrays[name] for name in shapes if name.endswith("weights")]
+        weights += [arrays[name][2:] for name in shapes if name in ("trust", "interplay")]
         if any(np.any(weight < 0) for weight in weights) or not 1 <= arrays["windows"][0] <= 2**60:
             raise InvalidInput(
                 "PTK_MISMATCH", "weights must not be negative and windows at least 1"
@@ -343,11 +352,24 @@ class Embeddings(Ptk):
         return pa.RecordBatch.from_pydict(columns)
 
     def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> EmbeddingReleases:
-        return plan_of(epsilon, delta, records_per_unit, share=self.share, rounds=self.rounds)
+        return plan_of(
+            epsilon,
+            delta,
+            records_per_unit,
+            share=self.share,
+            rounds=self.rounds,
+            always=self.tastes == "always",
+        )
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays of a state."""
-        shapes: dict[str, tuple[int, ...]] = {"level": (2,), "spread": (2,), "windows": (1,)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "interplay": (3,),
+            "level": (2,),
+            "spread": (2,),
+            "trust": (3,),
+            "windows": (1,),
+        }
         sides = (
             {"item": self.items.size, "user": self.users.size}
             if self.publish == "both"
@@ -366,18 +388,16 @@ class Embeddings(Ptk):
         """Of users and items, with a row more for unknown ones."""
         self.validate(arrays)
         level = level_of(arrays, self._floor)
-        items = vectors_of(
-            activity_of(arrays, "item", self._floor) / level, arrays["item_tastes"] / level
-        )
+        above = activity_of(arrays, "item", self._floor) / level
+        items = item_vectors(arrays, above, arrays["item_tastes"] / level)
         items = np.vstack([items, np.eye(1, self.factors)]) * (level * self._width)
         items = np.clip(items, -_MOST_VECTOR, _MOST_VECTOR)
         if self.publish == "items":
             return np.eye(1, self.factors).repeat(self.users.size + 1, axis=0), items
         tastes = best_guess(arrays["user_sums"], arrays["user_weights"], spread_of(arrays))
-        users = vectors_of(activity_of(arrays, "user", self._floor) / level, tastes)
-        return np.vstack(
-            [np.clip(users, -_MOST_VECTOR, _MOST_VECTOR), np.eye(1, self.factors)]
-        ), items
+        above = activity_of(arrays, "user", self._floor) / level
+        users = np.clip(user_vectors(arrays, above, tastes), -_MOST_VECTOR, _MOST_VECTOR)
+        return np.vstack([users, np.eye(1, self.factors)]), items
 
     def _known(self, batches: Batches) -> Iterator[Columns]:
         """The records that contribute."""

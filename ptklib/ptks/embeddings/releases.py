@@ -1,22 +1,32 @@
-"""What the training of embeddings releases, fixed before any data: which sums, their sensitivity,
-their noise, the price.
+"""What the training of embeddings may release: which sums, their sensitivity, their noise, the
+price.
 
-Every release is of one of two kinds of integer vectors. In both, a record is in one row.
+The price is fixed before any data: one Gaussian of noise ``base`` on sensitivity 1. A release gets a
+*share* of it, in parts of `PARTS`; which shares is decided in `budget`, and may depend on what was
+released before, as long as those of a training are no more than `PARTS` together. There are three
+kinds of integer vectors:
 
-* *activity*: a record adds (`STEPS`/2, w) to its row, |w| <= `STEPS`: the number of records and the sum of their values. It may
-  add up to `STEPS`/8 to one number more, the sum of all squares.
-* *tastes*: a record adds w times the feature vector of its partner, |w| <= `STEPS`, feature vectors whole numbers of length
-  at most `RESOLUTION`.
+* *activity*: a record adds (`STEPS`/2, w) to its row, |w| <= `STEPS`: the number of records and the
+  sum of their values. It may add up to `STEPS`/8 to one number more, the sum of all squares.
+* *tastes*: a record adds w f to its row, |w| <= `STEPS`, where f is the feature vector of its
+  partner: whole numbers of length at most `RESOLUTION`. Beside that it may add, once, the products
+  f_k f_l, k <= l, times `GRAM_SCALE`.
+* *trust*: a record adds two numbers of at most `STEPS`.
 
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records.
-*Neighbours:* add or remove one. *Sensitivity (L2):* one record moves one row, and that number, by
-at most sqrt(STEPS^2 + (STEPS/2)^2 + (STEPS/8)^2), rounded up, or one row by STEPS * RESOLUTION. At
-user level only rows of items are released and several records of a user with one item count as one
-(`hpf_users`), so r records move at most r rows, each by no more than that: sqrt(r) times as much.
-Entries are whole numbers, summed exactly, so this holds to the last bit. *Cost:* the release j has
-the share c_j of mu^2 and sigma_j = sensitivity_j / (mu sqrt(c_j)), rounded up; shares sum to 1, so
-all together are mu-Gaussian-DP, adaptively too, and mu is the largest that is (epsilon, delta)-DP.
-Every record takes part in every release: nothing is sampled, so there is no amplification to claim.
+*Neighbours:* add or remove one. *Sensitivity (L2):* of *activity*, one record moves one row, and
+that number, by at most sqrt(STEPS^2 + (STEPS/2)^2 + (STEPS/8)^2). Of *tastes*, by STEPS *
+RESOLUTION; the products of each pair once are sum_{k<=l} (f_k f_l)^2 <= |f|^4 together, so with them
+by sqrt((STEPS * RESOLUTION)^2 + (GRAM_SCALE * RESOLUTION^2)^2). Of *trust*, by STEPS * sqrt(2). All
+are rounded up. At user level only rows of items are released and several records of a user with one
+item count as one (`Interactions.pairs`), so r records move at most r rows, each by no more than
+that: sqrt(r) times as much. (*Trust* and the level, whose records share a row, are released at event
+level alone.) Entries are whole numbers, summed exactly, so this holds to the last bit. *Cost:* the
+release j has the share c_j of mu^2 and sigma_j = sensitivity_j base / sqrt(c_j), rounded up: it is
+mu sqrt(c_j)-Gaussian-DP whatever was released before it. Shares sum to at most 1 whatever comes out,
+so all together are mu-Gaussian-DP: mu^2 adds up under full adaptivity. mu is the largest that is
+(epsilon, delta)-DP. Every record takes part in every release but those that a public hash of its
+pair leaves out: nothing is sampled by chance, so there is no amplification to claim.
 """
 
 from __future__ import annotations
@@ -29,14 +39,21 @@ from functools import lru_cache
 from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
-from ptklib.privacy.costs import Cost
-from ptklib.privacy.costs.base import sum_of
+from ptklib.privacy.costs import Cost, GaussianCost
 from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptk import count_of
 from ptklib.ptks.embeddings.factorization import RESOLUTION
 
-__all__ = ["COUNT_UNITS", "SQUARE_UNITS", "STEPS", "EmbeddingReleases", "plan_of"]
+__all__ = [
+    "COUNT_UNITS",
+    "GRAM_SCALE",
+    "PARTS",
+    "SQUARE_UNITS",
+    "STEPS",
+    "EmbeddingReleases",
+    "plan_of",
+]
 
 # Values and residuals are whole numbers of steps; half a step is far below the noise of any budget.
 STEPS = 4096
@@ -45,69 +62,82 @@ STEPS = 4096
 COUNT_UNITS = STEPS // 2
 # The largest squared residual is this many: only their mean over all records is wanted.
 SQUARE_UNITS = STEPS // 8
+# The products of a feature vector of length 1 are half of the largest residual times it.
+GRAM_SCALE = STEPS // (2 * RESOLUTION)
+# Of a budget; shares are whole numbers of these, so that their sum is exact.
+PARTS = 10_000
 
 
 @dataclass(frozen=True)
 class EmbeddingReleases:
-    """The releases of one training:
+    """The releases that one training may make.
 
-    ``activities`` of the first kind and ``updates`` of the second.
+    ``base`` is the noise of the whole budget on sensitivity 1; ``share`` and ``rounds`` are those of
+    the configuration, and so is ``always``: tastes are bought whatever they may be worth.
     """
 
-    activity: GaussianRelease
-    activities: int
-    tastes: GaussianRelease
-    updates: int
+    base: float
     records: int
+    share: float
+    rounds: int
+    always: bool = False
 
     @property
     def cost(self) -> Cost:
-        """Of all releases together."""
-        return sum_of((self.activity.cost,) * self.activities + (self.tastes.cost,) * self.updates)
+        """Of all releases of a training together, whatever it decides."""
+        return GaussianCost(sigma=self.base, sensitivity=1)
+
+    @property
+    def mu_squared(self) -> float:
+        """The budget, as a number to plan with."""
+        return self.base**-2
+
+    def activity(self, parts: int) -> GaussianRelease:
+        """Counts and sums."""
+        return self._release(STEPS**2 + COUNT_UNITS**2 + SQUARE_UNITS**2, parts)
+
+    def tastes(self, parts: int, *, products: bool) -> GaussianRelease:
+        """Sums on features, with the products of features or without."""
+        more = (GRAM_SCALE * RESOLUTION**2) ** 2 if products else 0
+        return self._release((STEPS * RESOLUTION) ** 2 + more, parts)
+
+    def trust(self, parts: int) -> GaussianRelease:
+        """How far predictions of tastes are true."""
+        return self._release(2 * STEPS**2, parts)
+
+    def _release(self, square: int, parts: int) -> GaussianRelease:
+        """A release of L2 sensitivity sqrt(square * records), rounded up, with this share of the
+        budget.
+        """
+        sensitivity = math.isqrt(square * self.records - 1) + 1
+        # Rounded up past the error of the root and the product, so that the shares sum to no more
+        # than 1.
+        sigma = curves.up(curves.up(self.base * sensitivity) / math.sqrt(parts / PARTS))
+        return GaussianRelease(sigma=sigma, sensitivity=sensitivity)
 
 
 def plan_of(
-    epsilon: Number, delta: Number, records_per_unit: int, *, share: float, rounds: int
+    epsilon: Number,
+    delta: Number,
+    records_per_unit: int,
+    *,
+    share: float,
+    rounds: int,
+    always: bool = False,
 ) -> EmbeddingReleases:
-    """The plan for this budget; ``share`` of it for activities where users have rows, half of that
-    where they have none.
-    """
+    """The plan for this budget."""
     chance = delta_exact(delta)
     level, records = epsilon_exact(epsilon), count_of(records_per_unit)
     if chance == 0:
         raise InvalidInput(
             "DELTA_NEEDED", "embeddings have Gaussian noise, which needs a delta above 0"
         )
-    return _plan(level, chance, records, share, rounds)
+    return EmbeddingReleases(_base(level, chance), records, share, rounds, always)
 
 
 @lru_cache(maxsize=256)
-def _plan(
-    epsilon: Fraction, delta: Fraction, records: int, share: float, rounds: int
-) -> EmbeddingReleases:
+def _base(epsilon: Fraction, delta: Fraction) -> float:
     """Calibration is a search with many digits: remembered, for the same plan is priced many
     times.
     """
-    base = gaussian_sigma(epsilon=epsilon, delta=delta)
-    activities, updates = (2, 2 * rounds + 1) if records == 1 else (1, rounds)
-    whole = share if records == 1 else share / 2
-    return EmbeddingReleases(
-        activity=_release(
-            base, STEPS**2 + COUNT_UNITS**2 + SQUARE_UNITS**2, records, whole / activities
-        ),
-        activities=activities,
-        tastes=_release(base, (STEPS * RESOLUTION) ** 2, records, (1 - whole) / updates),
-        updates=updates,
-        records=records,
-    )
-
-
-def _release(base: float, square: int, records: int, share: float) -> GaussianRelease:
-    """A release of L2 sensitivity sqrt(square * records), rounded up, with this share of the
-    budget.
-    """
-    sensitivity = math.isqrt(square * records - 1) + 1
-    # Rounded up past the error of the root and the product, so that the shares sum to no more than
-    # 1.
-    sigma = curves.up(curves.up(base * sensitivity) / math.sqrt(share))
-    return GaussianRelease(sigma=sigma, sensitivity=sensitivity)
+    return gaussian_sigma(epsilon=epsilon, delta=delta)

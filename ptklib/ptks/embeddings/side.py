@@ -17,10 +17,11 @@ from ptklib.ptks.embeddings.factorization import (
     variance_of,
     whitened,
 )
+from ptklib.ptks.embeddings.grams import evened_by
 
 __all__ = ["Side"]
 
-# Of features between two sums; see `hpf.variance_of`.
+# Of features between two sums; see `variance_of`.
 _REVIVAL = 0.1
 
 Floats = NDArray[np.float64]
@@ -50,15 +51,35 @@ class Side:
         """Take in noisy sums, in place of earlier ones of this window.
 
         ``square`` and ``evened`` are the balance of the features they were measured on
-        (`hpf.balance`); ``echo`` is what a record meets of itself there, per unit of its squared
+        (`balance`); ``echo`` is what a record meets of itself there, per unit of its squared
         residual.
         """
+        self._take(times(self._own(sums, echo), evened), noise, square)
+
+    def learn_evened(
+        self,
+        sums: Floats,
+        noise: float,
+        products: tuple[Floats, float],
+        moment: Floats,
+        echo: Floats | None,
+    ) -> None:
+        """The same where the noisy ``products`` of features that each row met are known as well,
+        and their noise; ``moment`` is their mean over all rows.
+        """
+        square = max(float(np.trace(moment)) / len(moment), 1e-30)
+        evened = evened_by(self._own(sums, echo), products[0], self.counts, products[1], moment)
+        self._take(evened, noise, square)
+
+    def _own(self, sums: Floats, echo: Floats | None) -> Floats:
+        """Without the echo."""
+        if echo is None:
+            return sums
+        return sums - (self.spread * np.maximum(self.counts, 0.0))[:, None] * echo
+
+    def _take(self, evened: Floats, noise: float, square: float) -> None:
         known = np.maximum(self.counts, 0.0)
-        if echo is not None:
-            sums = sums - (self.spread * known)[:, None] * echo
-        self.sums, self.weights = information(
-            times(sums, evened), known * square, noise, self.spread
-        )
+        self.sums, self.weights = information(evened, known * square, noise, self.spread)
         self.fresh = self.weights / square
         if self.old_sums is not None and self.old_weights is not None:
             self.sums, self.weights = self.sums + self.old_sums, self.weights + self.old_weights

@@ -1,25 +1,31 @@
-"""Training embeddings: activities first, then tastes by turns, each from noisy sums alone.
+"""Training embeddings: the level first, then activities, then tastes by turns, each from noisy sums
+alone.
 
-1. *Items*: count and sum of each item. They give the level, and the activity of each item.
-2. *Users*: count and sum of residuals of each user, for her activity (event level only).
-3. *Tastes*, by turns. Residuals are clipped once; what users and items add up is residual times the
+1. *The level* (event level only): the number of records and the sum of their values. They say how
+   the rest of the budget is divided (`budget`), and whether tastes are bought at all.
+2. *Items*: count and sum of each item, for its activity.
+3. *Users*: count and sum of residuals of each user, for her activity (event level only).
+4. *Tastes*, by turns. Residuals are clipped once; what users and items add up is residual times the
    features of the partner. Event level: users on the features of items (random ones to begin with),
-   items on those of users, and so on, users last. User level: what a user's records say of her is
+   items on those of users, and so on, users last; with the sums go the products of the features, so
+   that each row is read by what it met (`grams`). User level: what a user's records say of her is
    worked out for her alone, released nowhere, and enters only through what her records add to their
    items.
+5. *Trust* (event level only): how far tastes predict records that they were not learned from
+   (`trust`). Tastes that do not are not used.
 
-Between two sums features are made uncorrelated (`hpf.whitened`), so that no factor repeats another.
+Between two sums features are made uncorrelated (`whitened`), so that no factor repeats another.
 This is subspace iteration on the matrix of residuals: the part of the variational steps of Poisson
 factorization that needs the data.
 
 With a previous state its features are the first ones, and its sums, turned as the features turn,
 are added to the new ones.
 
-**Proof note.** Everything here is a function of releases of the plan (`hpf_plan` has unit,
+**Proof note.** Everything here is a function of releases of the plan (`releases` has unit,
 sensitivity and cost), of the previous state and of random start features, but for: the residual of
-a record, which depends on that record and on releases; and, at user level, what depends on the
-records of one user and on releases. Both are cut to the bounds of the plan, as whole numbers,
-before they are summed. Start features need variety, not secrecy.
+a record, which depends on that record and on releases, and so does what tastes predict of it; and,
+at user level, what depends on the records of one user and on releases. All are cut to the bounds of
+the plan, as whole numbers, before they are summed. Start features need variety, not secrecy.
 """
 
 from __future__ import annotations
@@ -32,44 +38,46 @@ from numpy.typing import NDArray
 
 from ptklib.privacy.noise.source import BitSource, require_secure
 from ptklib.ptk import Arrays
+from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, items_first, shares_of
 from ptklib.ptks.embeddings.events import Integers, Interactions
 from ptklib.ptks.embeddings.factorization import (
     RESOLUTION,
     SPREAD,
     balance,
     information,
-    shrunk,
+    moment_of,
     times,
     variance_of,
     whitened,
     whole,
 )
-from ptklib.ptks.embeddings.releases import COUNT_UNITS, SQUARE_UNITS, STEPS, EmbeddingReleases
+from ptklib.ptks.embeddings.grams import products_of
+from ptklib.ptks.embeddings.reading import (
+    SPREAD_RECORDS,
+    activity_of,
+    best_guess,
+    level_of,
+    own_activity,
+    own_direction,
+    spread_of,
+)
+from ptklib.ptks.embeddings.releases import (
+    COUNT_UNITS,
+    GRAM_SCALE,
+    PARTS,
+    SQUARE_UNITS,
+    STEPS,
+    EmbeddingReleases,
+)
 from ptklib.ptks.embeddings.side import Side
+from ptklib.ptks.embeddings.trust import evidence, sums_of
 
-__all__ = [
-    "Training",
-    "activity_of",
-    "best_guess",
-    "level_of",
-    "own_activity",
-    "own_tastes",
-    "spread_of",
-]
-
-# Of the level before any data: uniform over the range.
-_LEVEL_VARIANCE = 1 / 12
-# Rates are positive: a level below this share of the range is taken as this.
-_LEAST_LEVEL = 1e-3
-# A user's own mean and tastes are shrunk as by this many records at the mean.
-_OWN_RECORDS = 5.0
-# Of the tastes of a user whose history is projected.
-_OWN_VARIANCE = 0.01
-# Squares and records behind the spread are kept in units of so many records.
-_SPREAD_RECORDS = 200.0
+__all__ = ["Training"]
 
 Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
+# Noisy counts and sums, and the standard deviation of the noise of a sum.
+Reading = tuple[Floats, Floats, float]
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,6 @@ class Training:
     events: Interactions
     plan: EmbeddingReleases
     clip: float
-    rounds: int
     tastes: int
     floor: float
     noise: BitSource | None
@@ -91,43 +98,76 @@ class Training:
     def run(self, previous: Arrays | None) -> State:
         """The arrays of the state; with those of users at event level. Cost: that of the plan."""
         before = {} if previous is None else dict(previous)
-        counts, level, state = self._item_activity(before)
-        if self.plan.records == 1:
-            self._by_turns(state, before, counts, level)
+        state: State = {name: before.get(name, np.zeros(3)) for name in ("interplay", "trust")}
+        if self.plan.records > 1:
+            return self._of_users(state, before)
+        totals = self.events.item_totals()
+        counts, sums, noise = self._counted(self.events.level_totals(), 1 / (2 * STEPS), LEVEL)
+        level = self._level(state, before, counts[:1], sums[:1], noise)
+        sizes = len(self.events.starts) - 1, self.events.item_count
+        parts = items_first(self.plan)
+        items = self._counted(totals, 1 / (2 * STEPS), parts)
+        squares = float(sums[1]) * STEPS / (2 * SQUARE_UNITS)
+        left = _left(float(counts[0]), float(sums[0]), squares, items, level)
+        older = float(before["item_counts"].sum()) if before else 0.0
+        known = Prospect(max(float(counts[0]), 1.0), max(older, 0.0), sizes, left)
+        shares = shares_of(self.plan, known, self.clip, self.tastes)
+        if shares.items_again:
+            again = self._counted(totals, 1 / (2 * STEPS), shares.items_again)
+            items = _both(items, again)
+        self._item_activity(state, before, items, level)
+        users = self._user_activity(state, before, level, shares.users)
+        if shares.updates:
+            self._by_turns(state, before, (users, items[0]), level, shares)
         else:
-            self._items_alone(state, before, counts, level)
+            self._without(state, before, sizes, level, shares)
         return state
 
-    def _item_activity(self, before: State) -> tuple[Floats, float, State]:
-        """The level and what is known of each item's activity; and the counts and the level of this
-        window alone.
+    def _of_users(self, state: State, before: State) -> State:
+        """Training at user level."""
+        parts = int(PARTS * self.plan.share / 2)
+        counts, sums, noise = self._counted(self.events.item_totals(), 1 / (2 * STEPS), parts)
+        everything = np.array([counts.sum()]), np.array([sums.sum()])
+        level = self._level(state, before, *everything, noise * float(np.sqrt(len(counts))))
+        self._item_activity(state, before, (counts, sums, noise), level)
+        self._items_alone(state, before, counts, level, (PARTS - parts) // self.plan.rounds)
+        return state
 
-        Residuals are taken from the level of their window: a shift of all values is not a taste.
-        """
-        counts, sums, noise = self._counted(self.events.item_totals(), 1 / (2 * STEPS))
-        whole_noise = noise * float(np.sqrt(len(counts)))
-        fresh = _pair(information(np.array([[sums.sum()]]), np.array([counts.sum()]), whole_noise))[
-            0
-        ]
+    def _level(
+        self, state: State, before: State, counts: Floats, sums: Floats, noise: float
+    ) -> float:
+        """That of this window, from which residuals are taken: a shift of all values is no taste."""
+        fresh = _pair(information(sums[:, None], counts, noise))[0]
         old = before.get("level", np.zeros(2))
-        state: State = {"level": fresh + old}
+        state["level"] = fresh + old
         # What was before counts as half a record: it matters only where this window tells nothing.
-        level = level_of(
+        return level_of(
             {"level": fresh + old * min(1.0, 0.5 / max(float(old[1]), 0.5))}, self.floor
         )
+
+    def _item_activity(
+        self,
+        state: State,
+        before: State,
+        told: Reading,
+        level: float,
+    ) -> None:
+        """What is known of each item's activity."""
+        counts, sums, noise = told
         middle = level - self.floor - 0.5
         # Read later as sums above the level, so the noise of the count enters as well.
-        noise = float(np.hypot(noise, middle * float(self.plan.activity.sigma) / COUNT_UNITS))
+        noise = float(np.hypot(noise, middle * noise * 2 * STEPS / COUNT_UNITS))
         state["item_counts"] = _added(counts, before.get("item_counts"))
         state["item_activity"] = _added(
             _pair(information(sums[:, None], counts, noise)), before.get("item_activity")
         )
-        return counts, level, state
 
-    def _user_activity(self, state: State, before: State, level: float) -> Floats:
+    def _user_activity(self, state: State, before: State, level: float, parts: int) -> Floats:
         """What is known of each user's activity; and the counts of this window alone."""
         residuals = self._residuals(state, level, np.zeros(len(self.events.starts) - 1))
-        every, told, noise = self._counted(self.events.user_totals(residuals), self.clip / STEPS)
+        every, told, noise = self._counted(
+            self.events.user_totals(residuals), self.clip / STEPS, parts
+        )
         counts, sums = every[:-1], told[:-1]
         above = information(sums[:, None], counts, noise)
         # From above the level to above the middle of the range: the level of the next window may be
@@ -141,25 +181,31 @@ class Training:
         records = max(float(counts.sum()), 0.0)
         squares = float(told[-1]) * self.clip * STEPS / SQUARE_UNITS - records * explained
         state["spread"] = _added(
-            np.array([squares, records]) / _SPREAD_RECORDS, before.get("spread")
+            np.array([squares, records]) / SPREAD_RECORDS, before.get("spread")
         )
         return counts
 
-    def _by_turns(self, state: State, before: State, item_counts: Floats, level: float) -> None:
-        """Users on items, items on users, ..., users last."""
-        user_counts = self._user_activity(state, before, level)
-        matrix = self._residuals(state, level, activity_of(state, "user", self.floor))
-        items = self._side("item", item_counts, state, before)
-        users = self._side("user", user_counts, state, before)
-        units, echo = whole(self._start(before, len(item_counts))), None
-        for step in range(2 * self.rounds + 1):
-            learner, partner, sums = (
-                (users, items, matrix) if step % 2 == 0 else (items, users, matrix.T)
+    def _by_turns(
+        self,
+        state: State,
+        before: State,
+        counts: tuple[Floats, Floats],
+        level: float,
+        shares: Shares,
+    ) -> None:
+        """Users on items, items on users, ..., users last; then how far that is true."""
+        residuals = self._residuals(state, level, activity_of(state, "user", self.floor))
+        held = self.events.held_out()
+        matrix, met = self.events.learned_from(residuals, held)
+        users = self._side("user", counts[0], state, before)
+        items = self._side("item", counts[1], state, before)
+        units, echo = whole(self._start(before, len(counts[1]))), None
+        for step in range(shares.updates):
+            learner, partner, of_residuals, of_ones = (
+                (users, items, matrix, met) if step % 2 == 0 else (items, users, matrix.T, met.T)
             )
-            learner.learn(
-                *self._measured(sums @ units), *balance(units / RESOLUTION, partner.counts), echo
-            )
-            if step == 2 * self.rounds:
+            self._learn(learner, partner, (of_residuals, of_ones), units, echo, shares)
+            if step == shares.updates - 1:
                 break
             made = learner.features()
             echo = learner.echo(made, units / RESOLUTION)
@@ -169,8 +215,77 @@ class Training:
         state["item_tastes"] = units / RESOLUTION
         state["item_sums"], state["item_weights"] = times(items.sums, made.axes), items.weights
         state["user_sums"], state["user_weights"] = users.sums, users.weights
+        state["trust"] = state["trust"] + self._trust(state, residuals, held, shares.trust)
 
-    def _items_alone(self, state: State, before: State, item_counts: Floats, level: float) -> None:
+    def _learn(
+        self,
+        learner: Side,
+        partner: Side,
+        sums_over: tuple[Any, Any],
+        units: Floats,
+        echo: Floats | None,
+        shares: Shares,
+    ) -> None:
+        """One turn: noisy sums on the features of the partner, read by what each row met."""
+        matrix, met = sums_over
+        features = units / RESOLUTION
+        if not shares.products:
+            told = self._measured(matrix @ units, shares.update)
+            learner.learn(*told, *balance(features, partner.counts), echo)
+            return
+        release = self.plan.tastes(shares.update, products=True)
+        products = met @ (products_of(units) * GRAM_SCALE)
+        both = np.hstack([matrix @ units, products]).astype(np.int64)
+        noisy = release.release(both, source=self.noise).values.astype(np.float64)
+        unit, sigma = self.clip / (STEPS * RESOLUTION), float(release.sigma)
+        of_products = 1 / (GRAM_SCALE * RESOLUTION**2)
+        moment = moment_of(features, partner.counts)
+        learner.learn_evened(
+            noisy[:, : self.tastes] * unit,
+            sigma * unit,
+            (noisy[:, self.tastes :] * of_products, sigma * of_products),
+            moment,
+            echo,
+        )
+
+    def _trust(
+        self, state: State, residuals: Any, held: NDArray[np.bool_], parts: int
+    ) -> NDArray[np.float64]:
+        """How far tastes predict what they were not learned from. Cost: one `trust` release."""
+        tastes = best_guess(state["user_sums"], state["user_weights"], spread_of(state))
+        predicted = self.events.products(tastes, state["item_tastes"], held)
+        return self._tested(state, residuals.data[held], predicted, parts)
+
+    def _without(
+        self, state: State, before: State, sizes: tuple[int, int], level: float, shares: Shares
+    ) -> None:
+        """No tastes in this window: those from before, where there are any; and how activities work
+        together. Cost: one `trust` release.
+        """
+        users, items = (activity_of(state, side, self.floor) for side in ("user", "item"))
+        residuals = self._residuals(state, level, users)
+        both = self.events.products(
+            users[:, None], items[:, None] / level, np.ones(len(residuals.data), dtype=np.bool_)
+        )
+        state["interplay"] = state["interplay"] + self._tested(
+            state, residuals.data, both, shares.trust
+        )
+        for side, size in zip(("user", "item"), sizes, strict=True):
+            state[f"{side}_sums"] = before.get(f"{side}_sums", np.zeros((size, self.tastes)))
+            state[f"{side}_weights"] = before.get(f"{side}_weights", np.zeros(size))
+        state["item_tastes"] = before.get("item_tastes", np.zeros((sizes[1], self.tastes)))
+
+    def _tested(self, state: State, residuals: Floats, predicted: Floats, parts: int) -> Floats:
+        """Evidence for a prediction, in ranges, of whole residuals. Cost: one `trust` release."""
+        scale = STEPS / self.clip
+        sums = sums_of(residuals, predicted * scale)
+        release = self.plan.trust(parts)
+        noisy = release.release(sums, source=self.noise).values[0]
+        return evidence(noisy, float(release.sigma), spread_of(state) * scale * scale)
+
+    def _items_alone(
+        self, state: State, before: State, item_counts: Floats, level: float, parts: int
+    ) -> None:
         """Items on what the own records of their users say, several times."""
         state["spread"] = before.get("spread", np.zeros(2))
         events, items = self.events, self._side("item", item_counts, state, before)
@@ -179,12 +294,12 @@ class Training:
         above = plain @ np.full(len(item_counts), self.clip / STEPS)
         matrix = self._residuals(state, level, own_activity(above, own))
         features = self._start(before, len(item_counts))
-        for _ in range(self.rounds):
+        for _ in range(self.plan.rounds):
             tastes = own_direction(matrix @ features * (self.clip / STEPS), own)
             # The mean square of raw features is not known: a guess, which only scales what is
             # whitened anyway.
             items.learn(
-                *self._measured(matrix.T @ whole(tastes)),
+                *self._measured(matrix.T @ whole(tastes), parts),
                 1 / (2 * self.tastes),
                 np.eye(self.tastes),
                 None,
@@ -211,86 +326,59 @@ class Training:
 
     def _start(self, before: State, items: int) -> Floats:
         """The last features, or random ones."""
-        if "item_tastes" in before:
+        if "item_tastes" in before and np.any(before["item_tastes"]):
             return np.asarray(before["item_tastes"], dtype=np.float64)
         words = require_secure(self.noise).words(items * self.tastes).astype(np.float64)
         return whitened(words.reshape(items, self.tastes) * 2.0**-63 - 1.0, np.ones(items)).features
 
-    def _counted(self, totals: Integers, unit: float) -> tuple[Floats, Floats, float]:
+    def _counted(self, totals: Integers, unit: float, parts: int) -> Reading:
         """Noisy counts and sums, and the standard deviation of the noise of a sum.
 
         Cost: one `activity` release.
         """
-        noisy = self.plan.activity.release(totals, source=self.noise).values
+        release = self.plan.activity(parts)
+        noisy = release.release(totals, source=self.noise).values
         counts: Floats = noisy[:, 0] / COUNT_UNITS
         sums: Floats = noisy[:, 1].astype(np.float64) * unit
-        return counts, sums, float(self.plan.activity.sigma) * unit
+        return counts, sums, float(release.sigma) * unit
 
-    def _measured(self, sums: Floats) -> tuple[Floats, float]:
+    def _measured(self, sums: Floats, parts: int) -> tuple[Floats, float]:
         """Sums on features with noise, and the standard deviation of it.
 
         Cost: one `tastes` release.
         """
+        release = self.plan.tastes(parts, products=False)
         unit = self.clip / (STEPS * RESOLUTION)
-        noisy = self.plan.tastes.release(sums.astype(np.int64), source=self.noise).values
+        noisy = release.release(sums.astype(np.int64), source=self.noise).values
         found: Floats = noisy.astype(np.float64) * unit
-        return found, float(self.plan.tastes.sigma) * unit
+        return found, float(release.sigma) * unit
 
 
-def level_of(state: Arrays, floor: float) -> float:
-    """The mean rate, in ranges."""
-    told, weight = (float(one) for one in state["level"])
-    middle = 0.5 + told / (weight + SPREAD / _LEVEL_VARIANCE)
-    return max(_LEAST_LEVEL, floor + min(max(middle, 0.0), 1.0))
+def _left(records: float, total: float, squares: float, items: Reading, level: float) -> float:
+    """The variance that activities will leave, in squared ranges: users are taken to explain as much
+    as items do.
 
-
-def activity_of(state: Arrays, side: str, floor: float) -> Floats:
-    """How far the mean of each user or item is above the level, in ranges."""
-    told, weights = state[f"{side}_activity"].T
-    above = told - (level_of(state, floor) - floor - 0.5) * weights
-    return best_guess(above[:, None], weights, SPREAD)[:, 0]
-
-
-def spread_of(state: Arrays) -> float:
-    """The variance of a residual, as a share of the squared range; `SPREAD` counts as
-    `_SPREAD_RECORDS` records.
+    ``total`` and ``squares`` are of values from the middle of the range, in ranges; those of a
+    release of `level_totals`.
     """
-    squares, records = (float(one) for one in state["spread"])
-    found = (squares + SPREAD) / (max(records, 0.0) + 1.0)
-    return min(max(found, SPREAD / 10), 4 * SPREAD)
+    known = max(records, 1.0)
+    mean = min(max(total / known, -0.5), 0.5)
+    every = min(max(squares / known - mean * mean, SPREAD / 50), 0.25)
+    counts, sums, noise = items
+    told, weights = information((sums - mean * counts)[:, None], counts, noise, every)
+    explained = float(variance_of(told, weights, every)[0])
+    # Activities multiply: (1 + v) (1 + v) - 1 for two of variance v over the squared level.
+    both = 2 * explained + (explained / level) ** 2
+    return max(every - both, every / 10)
 
 
-def best_guess(sums: Floats, weights: Floats, spread: float) -> Floats:
-    """From (h, J) and v alone."""
-    return shrunk(sums, weights, variance_of(sums, weights, spread), spread)
-
-
-def own_activity(above: Floats, counts: Floats) -> Floats:
-    """How far a user's values are above what is expected of their items, from her own records."""
-    return above / (counts + _OWN_RECORDS)
-
-
-def own_direction(sums: Floats, counts: Floats) -> Floats:
-    """Of length below 1: the direction of a user's own sums, shorter the more of it may be
-    chance.
-    """
-    square = np.einsum("nk,nk->n", sums, sums) + counts * SPREAD
-    found: Floats = sums / np.sqrt(np.maximum(square, 1e-30))[:, None]
-    return found
-
-
-def own_tastes(sums: Floats, counts: Floats, state: Arrays) -> Floats:
-    """A user's tastes from sums of her own residuals times the tastes of items, shrunk where those
-    are mostly noise.
-    """
-    weights, spread = state["item_weights"], spread_of(state)
-    share = np.maximum(state["item_counts"], 0.0)
-    share = share / max(float(share.sum()), 1e-30)
-    variance = variance_of(state["item_sums"], weights, spread)
-    certain = share @ (weights[:, None] / (weights[:, None] + spread / variance))
-    square = float(share @ np.square(state["item_tastes"]).mean(axis=1))
-    found: Floats = certain * sums / (counts * square + spread / _OWN_VARIANCE)[:, None]
-    return found
+def _both(first: Reading, second: Reading) -> Reading:
+    """Two noisy readings of the same, each weighed by how precise it is."""
+    part = second[2] ** 2 / (first[2] ** 2 + second[2] ** 2)
+    counts, sums = (
+        part * one + (1 - part) * other for one, other in zip(first[:2], second[:2], strict=True)
+    )
+    return counts, sums, first[2] * float(np.sqrt(part))
 
 
 def _added(new: Floats, old: Floats | None) -> Floats:
