@@ -24,7 +24,8 @@ The gap at epsilon 1 to the exact method without privacy is shown, not judged.
 Means by group, which are pulled together (`ptklib.ptks.tables.shrinkage`), are compared with the
 same noisy means before that and with the mean of all records: on each table of groups, at the worst
 of four levels of epsilon, the error of what is served must be at most 1.02 times that of the better
-of the two (`benchmarks._accuracy.pulling`).
+of the two (`benchmarks._accuracy.pulling`). P(label | key) likewise beside the best of counts cut
+at zero, of a fixed and of a fitted spread.
 """
 
 from __future__ import annotations
@@ -107,6 +108,12 @@ def run(say: Say, data: Path | None = None) -> Report:
         say(f"means by group: {table.name}")
     report.bars += pulling.bars(pulled, "means by group")
     report.figures["means by group"] = pulling.figures(pulled)
+    shares: list[pulling.Pulled] = []
+    for table in groups(data):
+        shares += pulling.shares(table)
+        say(f"labels by key: {table.name}")
+    report.bars += pulling.bars(shares, "P(label | key)")
+    report.figures["P(label | key)"] = pulling.figures(shares)
     return report
 
 

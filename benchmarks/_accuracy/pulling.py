@@ -1,13 +1,17 @@
 """What pulling estimates together gains, from the noise that a PTK really draws: means of groups
-beside those before they are pulled, and beside the mean of all records.
+beside those before they are pulled, and beside the mean of all records; probabilities of a label
+by key beside simpler ways to read the same noisy counts.
 
 An error is the root of the mean squared distance to the mean of the records, as a part of the
-range, over the groups that have any: each counts once, or as often as it has records.
+range, over the groups that have any: each counts once, or as often as it has records. Means are
+judged by the first, as tables of means are read; probabilities by the second, as the loss of their
+PTK.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +19,11 @@ from numpy.typing import NDArray
 
 from benchmarks._accuracy.groups import Groups
 from benchmarks.bars import Bar, at_most
+from ptklib.ptks.counts import Counts, estimate
 from ptklib.ptks.statistics import Statistics
 from ptklib.ptks.tables.keys import IntegerRange
 
-__all__ = ["EPSILONS", "Pulled", "bars", "figures", "means"]
+__all__ = ["EPSILONS", "Pulled", "bars", "figures", "means", "shares"]
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 LIMIT = 1.02
@@ -36,12 +41,13 @@ class Pulled:
     epsilon: float
     by_group: dict[str, float]
     by_record: dict[str, float]
+    judged: Literal["group", "record"] = "group"
 
     @property
     def ratio(self) -> float:
         """What is served, over the best of the others."""
-        served, *others = self.by_group.values()
-        return served / min(others)
+        errors = self.by_group if self.judged == "group" else self.by_record
+        return errors["served"] / min(error for way, error in errors.items() if way != "served")
 
 
 def means(table: Groups, seeds: int = _SEEDS) -> list[Pulled]:
@@ -74,6 +80,66 @@ def means(table: Groups, seeds: int = _SEEDS) -> list[Pulled]:
     return found
 
 
+def shares(table: Groups, seeds: int = _SEEDS) -> list[Pulled]:
+    """P(label | key) at every epsilon; the label is whether a value is above the median of all."""
+    ptk = Counts(
+        keys=(IntegerRange(column="group", first=0, last=table.size - 1),),
+        label=IntegerRange(column="label", first=0, last=1),
+        statistics=("probability",),
+    )
+    labels = (table.values > np.median(table.values)).astype(np.int64)
+    rows = pa.RecordBatch.from_pydict({"group": table.codes, "label": labels})
+    exact = ptk.exact([rows])["cells"]
+    asked = pa.table({"group": np.arange(table.size)})
+    records = np.bincount(table.codes, minlength=table.size)
+    truth = np.bincount(table.codes, labels, table.size) / np.maximum(records, 1)
+    found = []
+    for epsilon in EPSILONS:
+        squares: dict[str, list[Floats]] = {
+            way: [] for way in ("served", "cut at zero", "fixed", "fitted")
+        }
+        for _ in range(seeds):
+            arrays = dict(ptk.train_dp([], epsilon=epsilon))
+            arrays["cells"] = arrays["cells"] + exact
+            counts = arrays["cells"].reshape(-1, 2).astype(np.float64)
+            variance = float(arrays["variances"][0])
+            ways = _others(counts, variance)
+            ways["served"] = ptk.features(arrays, asked).column(1).to_numpy()
+            for way in squares:
+                squares[way].append(np.square(ways[way][: table.size] - truth))
+        found.append(replace(_judged(table.name, epsilon, squares, records), judged="record"))
+    return found
+
+
+def _others(counts: Floats, variance: float) -> dict[str, Floats]:
+    """P(1 | key) by simpler ways: counts cut at zero; pulled with a spread that is a tenth of the
+    most there could be; with one fitted by moments.
+    """
+    prior = estimate.prior_of(counts.sum(axis=0))
+    even = float(np.square(prior).sum())
+    sums = np.maximum(counts.sum(axis=1), 0.0)
+    away = counts[:, 1] - sums * prior[1]
+    noise = variance * even
+    above = float(np.square(away).sum()) - noise * len(sums)
+    room = float(prior.prod())
+    cut = np.maximum(counts, 0.0)
+    whole = cut.sum(axis=1)
+    spreads = {
+        "fixed": 0.1,
+        "fitted": float(np.clip(above / max(np.square(sums).sum() * room, 1e-9), 1e-6, 1.0)),
+    }
+    pulled = {
+        way: np.clip(
+            prior[1] + away * sums * spread * room / (np.square(sums) * spread * room + noise), 0, 1
+        )
+        for way, spread in spreads.items()
+    }
+    return {
+        "cut at zero": np.where(whole > 0, cut[:, 1] / np.where(whole > 0, whole, 1), prior[1]),
+        **pulled,
+    }
+
+
 def bars(pulled: list[Pulled], what: str) -> list[Bar]:
     """For each table the worst epsilon."""
     worst: dict[str, float] = {}
@@ -88,8 +154,8 @@ def figures(pulled: list[Pulled]) -> list[dict[str, object]]:
         {
             "table": one.name,
             "epsilon": one.epsilon,
-            **{way: float(f"{error:.3g}") for way, error in one.by_group.items()},
             "ratio": round(one.ratio, 3),
+            **{way: float(f"{error:.3g}") for way, error in one.by_group.items()},
             **{f"{way}, by record": float(f"{error:.3g}") for way, error in one.by_record.items()},
         }
         for one in pulled

@@ -15,9 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
-from ptklib.ptks.statistics import TARGETS, Statistics, served
+from ptklib.ptks.statistics import TARGETS, Statistics
 from ptklib.ptks.statistics.served import NoisyTable
-from ptklib.ptks.tables import shrinkage
+from ptklib.ptks.tables import remembered, shrinkage
 from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.tables.shrinkage import TableNoise, pulled_means
 
@@ -210,15 +210,15 @@ def test_tables_are_remembered_while_their_totals_live_and_never_where_these_may
     ptk = make()
     arrays = dict(ptk.train_dp(rides().to_batches(), epsilon=2))
     zones = pa.table({"zone": np.arange(20)})
-    before = len(served._tables)
+    before = len(remembered._made)
     arrays["totals"] = arrays["totals"].copy()
     first = ptk.features(arrays, zones)
-    assert len(served._tables) == before
+    assert len(remembered._made) == before
     arrays["totals"].flags.writeable = False
     for _ in range(2):
         assert ptk.features(arrays, zones).equals(first)
-    assert len(served._tables) == before + 1
+    assert len(remembered._made) == before + 1
     assert not make(min_share=1.0).features(arrays, zones).equals(first)
     del arrays
     gc.collect()
-    assert len(served._tables) == before
+    assert len(remembered._made) == before

@@ -60,7 +60,7 @@ from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
-from ptklib.ptks.statistics.served import TARGETS, NoisyTable, kept
+from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
 from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
@@ -75,6 +75,7 @@ from ptklib.ptks.tables.noisy_totals import (
     variance_of,
 )
 from ptklib.ptks.tables.ranking import Ranking, ranks, shares, top_table
+from ptklib.ptks.tables.remembered import remembered
 from ptklib.ptks.tables.samples import smallest_count
 from ptklib.ptks.tables.weighted import added
 
@@ -487,7 +488,7 @@ class Statistics(Ptk):
             share=self.min_share or 1 / self.cells,
         )
         columns = [found[name][:-1] for name in ("mean", "counted", "total")]
-        return kept(arrays["totals"], table, lambda: table.means(*columns))
+        return remembered(arrays["totals"], table, lambda: table.means(*columns))
 
     def _ranked(self, arrays: Arrays) -> tuple[Floats, float]:
         """The noisy counts or sums of all cells as they are, and of all together."""

@@ -27,8 +27,6 @@ promise of more than `TARGETS` speaks of the mean before it is pulled.
 from __future__ import annotations
 
 import math
-import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,11 +36,10 @@ from ptklib.ptks.tables.noisy_totals import Mechanism
 from ptklib.ptks.tables.samples import reach
 from ptklib.ptks.tables.shrinkage import TableNoise, pulled_means
 
-__all__ = ["TARGETS", "NoisyTable", "kept"]
+__all__ = ["TARGETS", "NoisyTable"]
 
 TARGETS = 0.1
 _DEVIATIONS = 4.0
-_MOST_KEPT = 64
 
 Floats = NDArray[np.float64]
 
@@ -88,24 +85,3 @@ class NoisyTable:
         laplace = math.sqrt((self.variance + self.windows * self.unit**2 / 6) / 2)
         scale = laplace if self.mechanism == "laplace" else math.sqrt(self.variance)
         return reach(self.mechanism, self.degree) * scale + self.unit
-
-
-_tables: dict[tuple[int, NoisyTable], tuple[weakref.ref[NDArray[np.int64]], Floats]] = {}
-
-
-def kept(totals: NDArray[np.int64], table: NoisyTable, make: Callable[[], Floats]) -> Floats:
-    """What was made from these totals before, as long as they live: a state is served many times.
-    Totals that may change are never remembered.
-    """
-    if totals.flags.writeable:
-        return make()
-    place = (id(totals), table)
-    known = _tables.get(place)
-    if known is not None and known[0]() is totals:
-        return known[1]
-    made = np.array(make())
-    made.flags.writeable = False
-    while len(_tables) >= _MOST_KEPT:
-        _tables.pop(next(iter(_tables)), None)
-    _tables[place] = (weakref.ref(totals, lambda _: _tables.pop(place, None)), made)
-    return made
