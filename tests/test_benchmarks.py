@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import accuracy, ptks, servers
-from benchmarks._accuracy import embeddings, environment, tasks
+from benchmarks._accuracy import embeddings, environment, groups, pulling, tasks
 from benchmarks._accuracy.scores import Scale
 from benchmarks.bars import Bar, Report, at_most, broken
 
@@ -138,6 +138,26 @@ def held(one: accuracy.Compared) -> list[bool]:
     return [bar.holds for bar in bars]
 
 
+class TestPulling:
+    def test_a_table_is_judged_by_its_worst_epsilon_and_can_fail(self) -> None:
+        def made(name: str, epsilon: float, served: float) -> pulling.Pulled:
+            by_group = {"served": served, "plain": 2.0, "all": 1.0}
+            return pulling.Pulled(name=name, epsilon=epsilon, by_group=by_group, by_record=by_group)
+
+        told = [made("a", 0.1, 1.0), made("a", 1.0, 1.05), made("b", 0.1, 1.01)]
+        assert [bar.holds for bar in pulling.bars(told, "means")] == [False, True]
+        assert [line["ratio"] for line in pulling.figures(told)] == [1.0, 1.05, 1.01]
+
+    def test_errors_are_those_of_the_features_that_a_ptk_serves(self) -> None:
+        table = groups.groups(None)[0]
+        found = {one.epsilon: one.by_group for one in pulling.means(table, seeds=4)}
+        assert list(found) == list(pulling.EPSILONS)
+        # Of 250 records a group, noise of two corners: 1.4 / (epsilon n), and half of that in the middle.
+        assert 0.7 * 0.04 < found[0.1]["plain"] < 1.5 * 0.04
+        assert found[3.0]["plain"] < found[0.1]["plain"] / 15
+        assert found[0.1]["served"] < found[0.1]["plain"]
+
+
 class TestAccuracy:
     def test_a_lead_is_a_difference_in_standard_errors(self) -> None:
         one = compared([1.0, 3.0], [4.0, 6.0])
@@ -185,6 +205,7 @@ class TestAccuracy:
 
         monkeypatch.setattr(environment, "python", not_ready)
         monkeypatch.setattr(embeddings, "report", lambda *_: Report())
+        monkeypatch.setattr(accuracy, "groups", lambda _: [])
         (bar,) = accuracy.run(quiet).bars
         assert not bar.holds
         assert "no index" in bar.what
@@ -224,7 +245,9 @@ class TestEmbeddings:
             ([[0.8, 0.81, 0.79], [0.9, 0.91, 0.89]], [False, True, True]),
             ([[0.8, 0.81, 0.79], [0.801, 0.811, 0.791]], [True, True, True]),
             ([[1.2, 1.21, 1.19], [0.5, 0.51, 0.49]], [True, False, True]),
-            ([[1.02, 1.03, 1.01], [1.01, 1.02, 1.0]], [True, True, False]),
+            ([[1.02, 1.03, 1.01], [1.01, 1.02, 1.0]], [True, False, False]),
+            # Within chance at each level, and beyond it in all together.
+            ([[1.015, 1.025, 1.005], [1.015, 1.025, 1.005]], [True, True, False]),
         ],
     )
     def test_rises_and_errors_above_those_of_biases_do_not_hold(

@@ -10,9 +10,9 @@ over the standard deviation of the test values: 1 is the mean of all.
 **More epsilon is no worse.** From one epsilon to the next the mean error of the seeds rises by no more
 than 0.3% beyond 3 standard errors of that difference.
 
-**No worse than biases.** At every epsilon the mean error is at most 1.03 times that of biases tuned
-with hindsight, and on the mean over epsilons at most 1.005 times. Miles of taxi rides have long tails,
-of which the default clips more than biases do here: there it is 1.1 times.
+**Below biases.** At every epsilon the mean error is at most that of biases tuned with hindsight, beyond
+3 standard errors of the difference; and so is the mean over epsilons. (Miles of taxi rides have long
+tails, of which the default clips more than biases do here: there it does not hold at small epsilons.)
 
 Noise of the biases is numpy's: nothing is released here.
 """
@@ -42,7 +42,7 @@ _DELTA, _SEEDS = 1e-6, 10
 _ENDS = ("pickup_location_id", "dropoff_location_id")
 _SHRUNK_BY = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _RISE, _STANDARD_ERRORS = 0.003, 3.0
-_WORSE, _WORSE_OF_TAILS, _WORSE_ON_THE_MEAN = 1.03, 1.1, 1.005
+_BIASES = 1.0
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -50,10 +50,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Records of users and items with a value between public bounds; every seventh is a test.
-
-    ``tails``: most values are small, and a few are many times larger.
-    """
+    """Records of users and items with a value between public bounds; every seventh is a test."""
 
     name: str
     users: Codes
@@ -61,7 +58,6 @@ class Pairs:
     values: Floats
     lower: float
     upper: float
-    tails: bool = False
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -85,7 +81,7 @@ def report(say: Say, data: Path | None = None) -> Report:
     rows = []
     for pairs in [*_invented(), *([] if data is None else _real(data))]:
         ours, plain = _errors(pairs)
-        made.bars += bars_of(pairs.name, ours, plain, _WORSE_OF_TAILS if pairs.tails else _WORSE)
+        made.bars += bars_of(pairs.name, ours, plain)
         rows += [
             {
                 "data": pairs.name,
@@ -100,12 +96,15 @@ def report(say: Say, data: Path | None = None) -> Report:
     return made
 
 
-def bars_of(name: str, ours: list[Floats], plain: list[Floats], worse: float = _WORSE) -> list[Bar]:
+def bars_of(name: str, ours: list[Floats], plain: list[Floats]) -> list[Bar]:
     """From the errors of all seeds, by epsilon."""
-    means = np.array([one.mean() for one in ours])
-    errors = np.array([one.std(ddof=1) / math.sqrt(len(one)) for one in ours])
-    beyond = np.diff(means) - _STANDARD_ERRORS * np.hypot(errors[1:], errors[:-1])
-    ratios = means / np.array([one.mean() for one in plain])
+    means, theirs = (np.array([errors.mean() for errors in side]) for side in (ours, plain))
+    spread, their_spread = (
+        np.array([errors.std(ddof=1) / math.sqrt(len(errors)) for errors in side])
+        for side in (ours, plain)
+    )
+    beyond = np.diff(means) - _STANDARD_ERRORS * np.hypot(spread[1:], spread[:-1])
+    by_chance = _STANDARD_ERRORS * np.hypot(spread, their_spread)
     about = f"embeddings, {name}"
     return [
         at_most(
@@ -113,8 +112,18 @@ def bars_of(name: str, ours: list[Floats], plain: list[Floats], worse: float = _
             float((beyond / means[1:]).max()),
             _RISE,
         ),
-        at_most(f"{about}: error over that of biases, worst epsilon", ratios.max(), worse),
-        at_most(f"{about}: the same, mean of epsilons", ratios.mean(), _WORSE_ON_THE_MEAN),
+        at_most(
+            f"{about}: error over that of biases beyond chance, worst epsilon",
+            float(((means - by_chance) / theirs).max()),
+            _BIASES,
+        ),
+        at_most(
+            f"{about}: the same, mean of epsilons",
+            float(
+                (means / theirs).mean() - np.sqrt(np.square(by_chance / theirs).sum()) / len(means)
+            ),
+            _BIASES,
+        ),
     ]
 
 
@@ -232,9 +241,9 @@ def _zones(data: Path) -> Iterator[Pairs]:
     known = ends[0].between(1, 263) & ends[1].between(1, 263)
     frame = frame[known].sample(100_000, random_state=9)
     users, items = (frame[name].to_numpy(np.int64) - 1 for name in _ENDS)
-    for name, column, unit, upper, tails in (
-        ("taxi minutes", "trip_duration_s", 60, 60.0, False),
-        ("taxi miles", "trip_distance", 1, 20.0, True),
+    for name, column, unit, upper in (
+        ("taxi minutes", "trip_duration_s", 60, 60.0),
+        ("taxi miles", "trip_distance", 1, 20.0),
     ):
         values = np.clip(frame[column].to_numpy(np.float64) / unit, 0, upper)
         yield Pairs(
@@ -244,5 +253,4 @@ def _zones(data: Path) -> Iterator[Pairs]:
             values=values,
             lower=0.0,
             upper=upper,
-            tails=tails,
         )

@@ -26,7 +26,7 @@ combine        one code from several, ``size + 1`` places each
 look_up        the entry (or line) of a table for each code
 median_rows    the median of the lines that the codes of several rows have, each in its own table
 shrunk_counts  noisy counts without what the noise alone explains
-class_shares   the shares of classes, from noisy counts and a prior
+class_shares   the shares of classes, from noisy counts, a prior and what the whole table told
 times          products, number by number
 row_product    the product of two lines, between bounds
 part           one column of lines

@@ -47,14 +47,24 @@ def _shrunk_counts(parts: Sequence[Array], variance: float) -> Array:
     return made
 
 
-def _class_shares(parts: Sequence[Array], prior: Array, variance: float, spread: float) -> Array:
+def _class_shares(
+    parts: Sequence[Array],
+    prior: Array,
+    variance: float,
+    spreads: Array,
+    weights: Array,
+    chances: Array | None = None,
+) -> Array:
     (counts,) = parts
     even = float(np.square(prior).sum())
     noise = variance * (len(prior) - 2 + len(prior) * even)
-    room = spread * (1 - even)
     n = np.maximum(counts.sum(axis=1), 0.0)
-    below = room * np.square(n) + noise
-    factor = np.divide(room * n, below, out=np.zeros_like(n), where=below > 0)
+    factor = np.zeros_like(n)
+    for spread, weight in zip(spreads.tolist(), weights.tolist(), strict=True):
+        if weight > 0:
+            room = spread * (1 - even)
+            below = room * np.square(n) + noise
+            factor += weight * np.divide(room * n, below, out=np.zeros_like(n), where=below > 0)
     if noise == 0:
         factor = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
     class_shares: Array = counts - n[:, None] * prior
@@ -62,6 +72,11 @@ def _class_shares(parts: Sequence[Array], prior: Array, variance: float, spread:
     class_shares += prior
     np.clip(class_shares, 0.0, 1.0, out=class_shares)
     class_shares /= class_shares.sum(axis=1)[:, None]
+    if chances is not None:
+        whole = (n > 0) & (counts >= 0).all(axis=1)
+        exact = np.divide(counts, n[:, None], out=class_shares.copy(), where=whole[:, None])
+        chance = chances[np.minimum(np.rint(n), len(chances) - 1).astype(np.intp)]
+        class_shares += chance[:, None] * (exact - class_shares)
     return class_shares
 
 

@@ -62,8 +62,8 @@ OF_TOTALS: list[Mutation] = [
         "tests/ptks/test_counts.py",
         (
             "counts: rare values shrink too much",
-            "SPREAD = 0.1",
-            "SPREAD = 0.5",
+            "noise = variance * (classes - 2 + classes * even)",
+            "noise = variance * (classes + classes * even)",
             "test_a_rare_value_falls_back_to_the_prior_as_its_noise_says",
         ),
         (

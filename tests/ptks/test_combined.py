@@ -40,7 +40,7 @@ FOREST: dict[str, Any] = {
 RATIOS: dict[str, Any] = {"numerator": "u", "denominator": "v"}
 # With the names of their totals and of the variances of these.
 COMBINING: dict[str, tuple[Ptk, str, str | None]] = {
-    "statistics": (Statistics(statistics=("mean",), **SPEED), "totals", None),
+    "statistics": (Statistics(statistics=("mean",), **SPEED), "totals", "variance"),
     "quantiles": (Quantiles(quantiles=(0.5,), **SPEED), "totals", None),
     "ratios": (
         Ratios(keys=(ZONE,), denominator_upper=1.0, ratio_upper=1.0, **RATIOS),

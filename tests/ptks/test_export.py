@@ -118,6 +118,15 @@ def test_the_files_alone_give_the_features_bit_for_bit(case: str, tmp_path: Path
     state, frame = state_of(*CASES[case]), frame_of()
     found = run_exported(state, frame, tmp_path)
     assert_same(found, frame, state)
+
+
+def test_means_that_are_pulled_together_are_exported_as_they_are_served(tmp_path: Path) -> None:
+    state, frame = state_of(CITY, SPEED), frame_of()
+    told = {**state.arrays, "variance": np.array([4.0])}
+    pulled = State.make(state.ptk, told, name="pulled", epsilon="0.5")
+    found = run_exported(pulled, frame, tmp_path)
+    assert_same(found, frame, pulled)
+    assert not np.array_equal(found[2], feature_table(frame, state).column(2).to_numpy())
     assert len(np.unique(found[0])) > 3
 
 

@@ -32,10 +32,9 @@ from ptklib.privacy.costs.base import sum_of
 from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.ptk import count_of
+from ptklib.ptks.tables.noisy_totals import Release, variance_of
 
 __all__ = ["CountReleases", "plan"]
-
-Release = LaplaceRelease | GaussianRelease
 
 # Far above the rounding of a few float64 operations, far below anything that matters.
 _ROUND_UP = 1 + 1e-12
@@ -98,7 +97,7 @@ def _plan(
 
 
 def _whole(made: dict[Fraction, Release], shares: list[Fraction], cost: Cost) -> CountReleases:
-    variances = {share: _variance(release) for share, release in made.items()}
+    variances = {share: variance_of(release) for share, release in made.items()}
     return CountReleases(
         tuple(made[share] for share in shares), tuple(variances[share] for share in shares), cost
     )
@@ -116,11 +115,3 @@ def _laplace_price(
         assert isinstance(release, LaplaceRelease)
         costs.append(DiscreteLaplaceCost(scale=release.scale, sensitivity=records * tables[share]))
     return sum_of(tuple(costs))
-
-
-def _variance(release: Release) -> float:
-    """Of one draw: of the discrete Laplace noise, or of the Gaussian and its rounding."""
-    if isinstance(release, GaussianRelease):
-        return float(release.sigma) ** 2 + 1 / 12
-    inverse = float(1 / release.scale)
-    return 2 * math.exp(-inverse) / math.expm1(-inverse) ** 2

@@ -26,8 +26,9 @@ Rules -----
 * A record whose label is null or no class contributes nothing and has loss 0. A null or a value
   outside its domain is a value of its own, the same for all such; in a hashed feature only nulls
   are.
-* Features of a record, for each feature column and class: ``count`` and ``probability``, shrunk as
-  `counts_estimate` says. An unseen value has counts near 0 and the probabilities of the prior.
+* Features of a record, for each feature column and class: ``count`` and ``probability``, read as
+  `counts.estimate` says from the whole table. An unseen value has counts near 0 and the
+  probabilities of the prior.
 * Loss: half the Brier score of the conditional probabilities, averaged over the features. Exact
   counts minimise its mean where no hashed feature has several rows.
 * Cells of 32 bits take half the memory and stop at 2**31 - 2**26 - 1, in a window and when windows
@@ -75,6 +76,7 @@ from ptklib.ptks.counts.tables import (
 )
 from ptklib.ptks.tables import samples as profile
 from ptklib.ptks.tables.keys import Categories, Codes, IntegerRange, Key
+from ptklib.ptks.tables.remembered import remembered
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
@@ -82,6 +84,7 @@ __all__ = ["FEW_LINES", "MAX_TOTAL_CELLS", "Counts"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]
+Told = tuple[Floats, Floats | None]
 
 # Up to here the sum of a table is a better prior than a table of its own would be.
 FEW_LINES = 1024
@@ -94,6 +97,8 @@ _MAX_SCALE_32 = 2**20
 _MAX_NOISE_32 = 2**30
 # Of one number in the lines of one batch, and in those of all values where they are few.
 _LINE_BYTES, _READ_BYTES = 160, 96
+# Of one line of the largest table, while it is asked what it tells.
+_TOLD_BYTES = 96
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,6 +269,7 @@ class Counts(Ptk):
         """See the rules in the module."""
         self.validate(arrays)
         prior, classes = self._prior(arrays), self.label.size
+        told = [self._told(arrays, place, prior) for place in range(len(self.keys))]
         known: dict[int, Floats] = {}
         losses = [np.zeros(0)]
         for piece in pieces(batches):
@@ -272,12 +278,12 @@ class Counts(Ptk):
             whole = np.zeros(piece.num_rows)
             for place, table in enumerate(self._tables):
                 if table.rows == 1 and table.lines <= PIECE and place not in known:
-                    known[place] = self._brier(arrays, place, None, prior)
+                    known[place] = self._brier(arrays, place, None, prior, told[place])
                 codes = table.codes(piece)
                 line = (
                     known[place][codes[0]]
                     if place in known
-                    else self._brier(arrays, place, codes, prior)
+                    else self._brier(arrays, place, codes, prior, told[place])
                 )
                 whole += line[np.arange(piece.num_rows), right]
             whole /= len(self.keys)
@@ -300,7 +306,8 @@ class Counts(Ptk):
         read = _READ_BYTES * sum(
             table.stop - table.start for table in self._tables if table.lines <= PIECE
         )
-        return PIECE_BYTES + domain_bytes(keys) + wide + cells + read + LOSS_BYTES * records
+        told = (_TOLD_BYTES + 8 * self.label.size) * max(table.lines for table in self._tables)
+        return PIECE_BYTES + domain_bytes(keys) + wide + cells + read + told + LOSS_BYTES * records
 
     def feature_names(self) -> tuple[str, ...]:
         """``<prefix>_<column>_<statistic>_<class>``; the part of a time is added to its column."""
@@ -318,15 +325,16 @@ class Counts(Ptk):
         prior, rows = self._prior(arrays), table.num_rows
         columns: list[Floats] = []
         for place, count_table in enumerate(self._tables):
-            codes = count_table.codes(table)
+            codes, told = count_table.codes(table), self._told(arrays, place, prior)
             if count_table.rows == 1 and count_table.lines <= rows:
-                columns += [line[codes[0]] for line in self._statistics(arrays, place, None, prior)]
+                lines = self._statistics(arrays, place, None, prior, told)
+                columns += [line[codes[0]] for line in lines]
                 continue
             found = np.empty((len(self.statistics) * self.label.size, rows))
             for start in range(0, rows, PIECE):
                 part = slice(start, start + PIECE)
                 found[:, part] = self._statistics(
-                    arrays, place, [row[part] for row in codes], prior
+                    arrays, place, [row[part] for row in codes], prior, told
                 )
             columns += list(found)
         return pa.Table.from_arrays(
@@ -346,8 +354,10 @@ class Counts(Ptk):
 
         The target bounds the error of the noisy share of a class among the records of a value that
         holds ``min_share`` of all records, for every key; with counts only, the error of a count as
-        a fraction of all records. It speaks of the noise, before shrinking and without the
-        collisions of hashed values. From public numbers alone: free.
+        a fraction of all records. It speaks of the noisy counts as they are stored, not of the
+        features, which are pulled towards the prior: a value whose probabilities are far from those
+        of all others may be served with a larger error. Nor does it speak of the collisions of
+        hashed values. From public numbers alone: free.
         """
         _demand(
             0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
@@ -481,8 +491,30 @@ class Counts(Ptk):
         best = self._tables[int(np.argmin(noise))]
         return estimate.prior_of(best.lines_of(cells).sum(axis=(0, 1), dtype=np.float64))
 
+    def _told(self, arrays: Arrays, place: int, prior: Floats) -> Told:
+        """What all lines of a table tell of each (of a hashed one, those of its first row, where
+        lines stand for values): the weights of spreads and, of a single row, the chances of no
+        noise.
+        """
+        table, variance = self._tables[place], float(arrays["variances"][place])
+        key = (table.start, table.lines, table.classes, prior.tobytes(), variance)
+
+        def lines() -> Floats:
+            return np.asarray(table.lines_of(arrays["cells"])[0], dtype=np.float64)
+
+        weights = remembered(
+            arrays["cells"],
+            ("weights", *key),
+            lambda: estimate.spread_weights(lines(), prior, variance),
+        )
+        if table.rows > 1:
+            return weights, None
+        return weights, remembered(
+            arrays["cells"], ("chances", *key), lambda: estimate.untouched(lines(), variance)
+        )
+
     def _statistics(
-        self, arrays: Arrays, place: int, codes: list[Codes] | None, prior: Floats
+        self, arrays: Arrays, place: int, codes: list[Codes] | None, prior: Floats, told: Told
     ) -> Floats:
         """The statistics of a key by class, one below the other, of all its lines or of those of
         the codes.
@@ -493,20 +525,21 @@ class Counts(Ptk):
         found = [
             estimate.shrunk_counts(counts, variance)
             if statistic == "count"
-            else estimate.probabilities(counts, prior, variance)
+            else estimate.probabilities(counts, prior, variance, *told)
             for statistic in self.statistics
         ]
         return np.ascontiguousarray(np.hstack(found).T)
 
     def _brier(
-        self, arrays: Arrays, place: int, codes: list[Codes] | None, prior: Floats
+        self, arrays: Arrays, place: int, codes: list[Codes] | None, prior: Floats, told: Told
     ) -> Floats:
         """Half the Brier score of each line (all lines, or those of the codes) if its record were
         of each class.
         """
         table = self._tables[place]
         variance = estimate.combined_variance(float(arrays["variances"][place]), table.rows)
-        found = estimate.probabilities(table.read(arrays["cells"], codes), prior, variance)
+        counts = table.read(arrays["cells"], codes)
+        found = estimate.probabilities(counts, prior, variance, *told)
         squares = np.square(found).sum(axis=1)
         scores: Floats = (squares[:, None] + 1 - 2 * found) / 2
         return scores

@@ -45,6 +45,11 @@ def plan(ptk: Counts, arrays: Arrays) -> ServingPlan:
         else:
             kept[f"rows_{place}"] = ptk._tables[place].lines_of(arrays["cells"])
             kept[f"prior_{place}"] = ptk._prior(arrays)
+            kept[f"spreads_{place}"] = estimate.SPREADS
+            weights, chances = ptk._told(arrays, place, kept[f"prior_{place}"])
+            kept[f"weights_{place}"] = weights
+            if chances is not None:
+                kept[f"chances_{place}"] = chances
             steps += _computed(ptk, arrays, place, into)
         outputs += zip(names[place * each : (place + 1) * each], into, strict=True)
     return ServingPlan(
@@ -80,7 +85,10 @@ def _computed(ptk: Counts, arrays: Arrays, place: int, into: list[str]) -> list[
                 {"do": "shrunk_counts", "from": [counts], "into": made, "variance": variance}
             )
         else:
-            options = {"prior": f"@prior_{place}", "variance": variance, "spread": estimate.SPREAD}
+            options = {"prior": f"@prior_{place}", "variance": variance}
+            options |= {"spreads": f"@spreads_{place}", "weights": f"@weights_{place}"}
+            if rows_of(key) == 1:
+                options |= {"chances": f"@chances_{place}"}
             steps.append({"do": "class_shares", "from": [counts], "into": made, **options})
         for one in range(ptk.label.size):
             name = into[number * ptk.label.size + one]

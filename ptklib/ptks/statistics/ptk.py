@@ -8,7 +8,7 @@ variances. The exact totals of every corner of every cell get noise of one scale
 and everything else is post-processing, shares and ranks (`ranking`) too. There is no budget to
 split: the weights are not negative and always sum to the same number, so all of them together are
 as sensitive as the count alone. `corners` says why no split between a sum and a count has less
-noise.
+noise. The variance of the noise is in the state too: a public number.
 
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records.
 *Neighbours:* add or remove one. *Sensitivity:* a record is in one cell or none, and its weights are
@@ -27,11 +27,15 @@ Rules -----
   is not positive, or the key is unknown, mean and variance are those of all records together; if
   that count is not positive either, the middle of the bounds and the variance of the uniform
   distribution between them.
+* A ``mean`` is pulled towards those of the other keys by as much as the noisy table says
+  (`tables.shrinkage`), never so far that a promise of `analytic_profile` would not hold (`served`).
+  Sums and variances are of the mean before that, and so are all features of states that do not tell
+  the variance of their noise.
 * With a ``ranking``: ``share`` of the key in all counts or sums, its ``rank`` (1 is the largest),
   and ``in_top``, 1 for the keys with the ``top`` largest and 0 for others. An unknown key has share
   0, the rank after the last, and is not on top.
-* Loss: the squared distance of the value (in steps) to the mean of its key over the squared range;
-  with counts only, half the Brier score of the shares. Exact totals minimise its mean.
+* Loss: the squared distance of the value (in steps) to the served mean of its key over the squared
+  range; with counts only, half the Brier score of the shares. Exact totals minimise its mean.
 
 Reasons: those of `ptk`, `cells`, `keys`, `fixed_point` and `noisy_totals`.
 """
@@ -55,7 +59,8 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, count_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
+from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
 from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
@@ -67,12 +72,14 @@ from ptklib.ptks.tables.noisy_totals import (
     release_of,
     released,
     scale_of,
+    variance_of,
 )
 from ptklib.ptks.tables.ranking import Ranking, ranks, shares, top_table
+from ptklib.ptks.tables.remembered import remembered
 from ptklib.ptks.tables.samples import smallest_count
 from ptklib.ptks.tables.weighted import added
 
-__all__ = ["MAX_STEPS", "STEPS", "Statistics"]
+__all__ = ["MAX_STEPS", "STEPS", "TARGETS", "Statistics"]
 
 # The mean is off by at most half a step, 1/8192 of the range: far below the noise of any useful
 # budget.
@@ -213,7 +220,14 @@ class Statistics(Ptk):
     ) -> Arrays:
         """Noisy totals of all cells, added to the previous ones. Cost and proof: see the module."""
         release = self._release(epsilon, delta, records_per_unit)
-        return released(self.validate, release, lambda: self._totals(batches), previous, noise)
+        arrays: dict[str, NDArray[Any]] = {
+            **released(self.validate, release, lambda: self._totals(batches), previous, noise)
+        }
+        before = {"variance": np.zeros(1)} if previous is None else previous
+        # A state from before variances were kept does not tell its own: nor does the sum.
+        if self._degree and "variance" in before:
+            arrays["variance"] = before["variance"] + variance_of(release) / self._weight**2
+        return arrays
 
     def combined(
         self,
@@ -222,8 +236,18 @@ class Statistics(Ptk):
         previous: Arrays | None = None,  # noqa: ARG002
         noise: BitSource | None = None,
     ) -> Arrays:
-        """Totals times the weights of their states. See `tables.weighted`."""
-        return added(self.validate, parts, totals="totals", noise=noise)
+        """Totals times the weights of their states. See `tables.weighted`.
+
+        Their noise is the sum of several scales, hence nearer to normal than it is taken for.
+        """
+        return added(
+            self.validate,
+            parts,
+            totals="totals",
+            variances="variance" if self._degree else None,
+            unit=float(self._weight),
+            noise=noise,
+        )
 
     def exact(self, batches: Batches) -> Arrays:
         """The totals without noise: their means and shares minimise the mean loss.
@@ -237,7 +261,7 @@ class Statistics(Ptk):
         self.validate(arrays)
         if self._degree:
             # An unknown key has the prediction NaN: its loss is set to 0.
-            table = self._cells.pad(self._moments(arrays)["mean"][:-1], np.nan)
+            table = self._cells.pad(self._means(arrays, self._moments(arrays)), np.nan)
         else:
             shares = np.maximum(arrays["totals"][:, 0].astype(np.float64), 0.0)
             shares = (
@@ -264,9 +288,11 @@ class Statistics(Ptk):
         found = self._moments(arrays)
         if self.lower is not None and self.upper is not None:
             width = self.upper - self.lower
-            found["mean"] = self.lower + width * found["mean"]
             found["variance"] = width**2 * found["variance"]
-            found["sum"] = found["count"] * found["mean"]
+            found["sum"] = found["count"] * (self.lower + width * found["mean"])
+            if "mean" in self.statistics:
+                found["mean"][:-1] = self._means(arrays, found)
+            found["mean"] = self.lower + width * found["mean"]
         # The last entry is for unknown keys.
         found["count"][-1] = 0.0
         if "sum" in found:
@@ -324,8 +350,9 @@ class Statistics(Ptk):
 
         The target bounds the error of the mean of a key that holds ``min_share`` of the records, as
         a fraction of the range between the bounds, rounding to steps included, whatever the values
-        are. With counts only it bounds the error of a count as a fraction of all records. From
-        public numbers alone: free.
+        are. Up to `TARGETS` it holds for the mean that is served (`served` has the proof); a larger
+        one speaks of the mean before it is pulled towards others. With counts only it bounds the
+        error of a count as a fraction of all records. From public numbers alone: free.
         """
         demand(
             0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
@@ -350,7 +377,16 @@ class Statistics(Ptk):
         """Names, dtypes and shapes follow from the configuration; totals and windows are in
         range.
         """
-        check_totals(arrays, (self.cells, self._degree + 1), kind=self.kind)
+        told = arrays.get("variance") if self._degree else None
+        check_totals(
+            {name: arrays[name] for name in arrays if told is None or name != "variance"},
+            (self.cells, self._degree + 1),
+            kind=self.kind,
+        )
+        if told is not None:
+            check_arrays({"variance": told}, {"variance": ("float64", (1,))}, kind=self.kind)
+            if told[0] < 0:
+                raise InvalidInput("PTK_MISMATCH", "variance must not be negative")
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values on a bound."""
@@ -438,6 +474,21 @@ class Statistics(Ptk):
 
     def _moments(self, arrays: Arrays) -> dict[str, Floats]:
         return corners.moments(arrays["totals"], self.steps)
+
+    def _means(self, arrays: Arrays, found: dict[str, Floats]) -> Floats:
+        """The means that are served, as parts of the range: see `served`."""
+        if "variance" not in arrays:
+            return found["mean"][:-1]
+        table = NoisyTable(
+            mechanism=self.mechanism,
+            degree=self._degree,
+            unit=1 / self._weight,
+            variance=float(arrays["variance"][0]),
+            windows=float(arrays["windows"][0]),
+            share=self.min_share or 1 / self.cells,
+        )
+        columns = [found[name][:-1] for name in ("mean", "counted", "total")]
+        return remembered(arrays["totals"], table, lambda: table.means(*columns))
 
     def _ranked(self, arrays: Arrays) -> tuple[Floats, float]:
         """The noisy counts or sums of all cells as they are, and of all together."""

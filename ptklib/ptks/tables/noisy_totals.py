@@ -26,7 +26,16 @@ from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, check_arrays, count_of
 
-__all__ = ["Mechanism", "Release", "check_totals", "merged", "release_of", "released", "scale_of"]
+__all__ = [
+    "Mechanism",
+    "Release",
+    "check_totals",
+    "merged",
+    "release_of",
+    "released",
+    "scale_of",
+    "variance_of",
+]
 
 Mechanism = Literal["laplace", "gaussian"]
 Release = LaplaceRelease | GaussianRelease
@@ -58,6 +67,16 @@ def release_of(
 def scale_of(release: Release) -> float:
     """The scale, or the standard deviation, of the noise on each total."""
     return float(release.scale if isinstance(release, LaplaceRelease) else release.sigma)
+
+
+def variance_of(release: Release) -> float:
+    """Of the noise on each total: of the discrete Laplace noise, or of the Gaussian and its
+    rounding.
+    """
+    if isinstance(release, GaussianRelease):
+        return float(release.sigma) ** 2 + 1 / 12
+    inverse = float(1 / release.scale)
+    return 2 * math.exp(-inverse) / math.expm1(-inverse) ** 2
 
 
 def merged(totals: NDArray[np.int64], previous: Arrays | None) -> dict[str, NDArray[np.int64]]:

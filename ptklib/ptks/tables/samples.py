@@ -24,13 +24,16 @@ mean is near a bound.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from ptklib.ptks.tables.fewest import smallest_enough
 
-__all__ = ["CONFIDENCE", "MAX_RECORDS", "failure_bound", "smallest_count"]
+__all__ = ["CONFIDENCE", "MAX_RECORDS", "failure_bound", "reach", "smallest_count"]
 
 CONFIDENCE = 0.95
 MAX_RECORDS = 10**15
+# Of the noise of a count, of a mean with two corners, and with three: the worst case.
+_WEIGHTS = ((1.0,), (1.0,), (1.0, 0.5))
 
 
 def failure_bound(
@@ -41,7 +44,7 @@ def failure_bound(
     ``scale`` of the noise and ``unit`` of its grid are in records. ``degree`` 0: a count, relative
     to ``count``; 1 and 2: a mean, with two or three corners.
     """
-    weights = ((1.0,), (1.0,), (1.0, 0.5))[degree]
+    weights = _WEIGHTS[degree]
     tail = _tail(mechanism, max(0.0, error * count - unit / 2 * sum(weights)) / scale, weights)
     if degree == 0:
         return 2 * tail
@@ -50,6 +53,18 @@ def failure_bound(
     if mechanism == "gaussian":
         return 2 * tail + _tail(mechanism, left / math.sqrt(corners), (1.0,))
     return 2 * tail + corners * _tail(mechanism, left / corners, (1.0,))
+
+
+@lru_cache
+def reach(mechanism: str, degree: int) -> float:
+    """How far out, in scales, both tails of the noise of a mean together have 1 - `CONFIDENCE`."""
+    weights = _WEIGHTS[degree]
+    near, far = 0.0, 64.0
+    while far - near > 1e-9:
+        middle = (near + far) / 2
+        enough = 2 * _tail(mechanism, middle, weights) <= 1 - CONFIDENCE
+        near, far = (near, middle) if enough else (middle, far)
+    return far
 
 
 def smallest_count(

@@ -47,25 +47,29 @@ def added(
 ) -> dict[str, NDArray[Any]]:
     """The totals of all states, the variances of their noise (in squares of ``unit``, totals of one
     record) and the windows that they are of. The parts are read one at a time.
+
+    Where a state does not tell its variances, neither does the sum.
     """
     made: dict[str, NDArray[Any]] = {}
+    told = True
     for weight, arrays in parts:
         validate(arrays)
         factor = _weight(weight)
         scaled = _scaled(arrays[totals], factor, noise)
         if not made:
             made = {totals: scaled, "windows": np.array(arrays["windows"])}
-            if variances is not None:
-                made[variances] = np.zeros_like(arrays[variances])
         else:
             _add(made[totals], scaled, limit)
             made["windows"] = np.minimum(made["windows"] + arrays["windows"], LIMIT)
-        if variances is not None:
+        told = told and variances in arrays
+        if variances is not None and told:
             rounding = 0.0 if factor == 1 else ROUNDING / unit**2
             fresh = arrays[variances] * float(factor) ** 2 + rounding
-            made[variances] = np.minimum(made[variances] + fresh, _MOST)
+            made[variances] = np.minimum(made.get(variances, 0.0) + fresh, _MOST)
     if not made:
         raise InvalidInput("COMBINE_INVALID", "at least one state must be given, got none")
+    if variances is not None and not told:
+        made.pop(variances, None)
     return made
 
 
