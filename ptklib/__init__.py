@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ptklib.errors import SageError
     from ptklib.features import featurize
     from ptklib.ptk import Ptk
+    from ptklib.ptks.binned.codes import Number
     from ptklib.ptks.clusters import Clusters
     from ptklib.ptks.counts import Counts
     from ptklib.ptks.covariance import Covariance
@@ -43,6 +44,7 @@ _HOMES = {
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
     "IntegerRange": "ptklib.ptks.tables.keys",
+    "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
     "PtkTransformer": "ptklib.sklearn",
     "Quantiles": "ptklib.ptks.quantiles",
@@ -65,6 +67,7 @@ __all__ = [
     "Forest",
     "Hashed",
     "IntegerRange",
+    "Number",
     "Ptk",
     "PtkTransformer",
     "Quantiles",

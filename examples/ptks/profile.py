@@ -228,8 +228,8 @@ def _covariance() -> Case:
 
 
 def _forest() -> Case:
+    from ptklib.ptks.binned.codes import Number
     from ptklib.ptks.forest import Forest
-    from ptklib.ptks.forest.codes import Number
 
     ptk = Forest(
         inputs=tuple(Number(column=f"x{place}", lower=0.0, upper=1.0) for place in range(6)),

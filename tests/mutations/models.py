@@ -28,6 +28,10 @@ OF_MODELS: list[Mutation] = [
             "delta=chance, sensitivity",
             "test_each_mechanism_has_the_share_and_the_sensitivity_of_the_proof_note",
         ),
+    ),
+    *within(
+        "ptklib/ptks/binned/noise.py",
+        "tests/ptks/test_forest_privacy.py",
         (
             "forest: gaussian shares all at the whole",
             "/ math.sqrt(part) * (1 + _MARGIN)",
@@ -52,7 +56,7 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/forest/records.py",
+        "ptklib/ptks/binned/records.py",
         "tests/ptks/test_forest.py",
         (
             "forest: records without a label count",

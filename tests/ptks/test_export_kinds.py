@@ -17,12 +17,12 @@ from ptklib import registry
 from ptklib.export import export
 from ptklib.features import feature_table
 from ptklib.ptk import Ptk
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics

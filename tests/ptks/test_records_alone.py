@@ -15,12 +15,12 @@ import pytest
 from profiler.measuring.bounds import UNIT
 from profiler.measuring.tasks import least_sum
 from ptklib.ptk import Ptk
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics

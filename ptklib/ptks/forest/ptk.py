@@ -2,7 +2,7 @@
 differential privacy.
 
 What is released ---------------- A forest has complete binary trees over binned features
-(`forest_codes`, `forest_trees`). Its splits are found in one of four ways, and then the leaves are
+(`binned.codes`, `forest.trees`). Its splits are found in one of four ways, and then the leaves are
 counted by class with noise in every cell, empty ones too. A regression target between public bounds
 is a whole number w of steps, 0 to D, and a record counts as D-w towards the lower bound and w
 towards the upper one: two classes, whose shares give the mean (see `statistics`).
@@ -24,10 +24,10 @@ the noise; gaussian (guided and random only; needs a delta) puts every record in
 *Neighbours:* add or remove one. *Trees:* a record's tree is drawn independently of all other
 records. Given the draws of the records that neighbours share, the added record changes the input of
 one tree; a mixture over draws of epsilon-DP mechanisms is epsilon-DP. *Sensitivity:* a record
-weighs D (`forest_target`). Laplace: it is in one bin of each of the F inputs, unknown being one, so
+weighs D (`binned.target`). Laplace: it is in one bin of each of the F inputs, unknown being one, so
 the tables move by F D in L1; in one leaf of one tree, so the leaves move by D. Gaussian: the tables
 move by at most sqrt(F) D and the leaves of T trees by sqrt(T) D in L2. r records: r times as much.
-Splits by mechanisms: see `forest_splits`. A record without a label, or with one that is not listed,
+Splits by mechanisms: see `forest.splits`. A record without a label, or with one that is not listed,
 moves nothing. Counts are exact. *Cost:* the sum of the releases that are made, ``split_share`` of
 epsilon (of 1/sigma^2) for splits, in equal parts for the levels, the rest for leaves. *Windows:*
 with ``previous`` the splits are kept, counts of leaves and tables are added: post-processing.
@@ -64,13 +64,15 @@ from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
-from ptklib.ptks.forest.budget import ForestMechanisms, Shape, deviation_of, plan_of
-from ptklib.ptks.forest.codes import MAX_BINS, Feature, feature_codes
+from ptklib.ptks.binned.codes import MAX_BINS, Feature, feature_codes
+from ptklib.ptks.binned.noise import deviation_of
+from ptklib.ptks.binned.records import count_tables, pieces, read
+from ptklib.ptks.binned.target import Classes, Steps, Target
+from ptklib.ptks.forest.budget import ForestMechanisms, Shape, plan_of
 from ptklib.ptks.forest.estimate import from_ancestors, from_expected
 from ptklib.ptks.forest.guided import Tables, expected_leaves, grow, ranked_bins
-from ptklib.ptks.forest.records import count_leaves, count_tables, drawn_trees, pieces, read
-from ptklib.ptks.forest.splits import grow_privately
-from ptklib.ptks.forest.target import Classes, Steps, Target
+from ptklib.ptks.forest.records import count_leaves, drawn_trees
+from ptklib.ptks.forest.splits import HALF_RANGE_CLASSES, HALF_RANGE_STEPS, grow_privately
 from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
 from ptklib.ptks.forest.working import forest_bytes
 from ptklib.ptks.tables.keys import MAX_CELLS, Categories, TimePart
@@ -468,7 +470,7 @@ class Forest(Ptk):
             self.method,
             self.mechanism,
             weight=target.weight,
-            half_range=target.half_range,
+            half_range=HALF_RANGE_STEPS if self.classes is None else HALF_RANGE_CLASSES,
             features=len(self.inputs),
             trees=self.trees,
             depth=self.depth,
