@@ -276,12 +276,12 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/forest/ptk.py",
+        "ptklib/ptks/binned/checks.py",
         "tests/engine/test_memory.py",
         (
             "forest: a column as often as one likes",
-            "_demand(not twice,",
-            "_demand(True,",
+            "not twice,",
+            "True,",
             "TestConfigurations::test_inputs_of_a_forest_differ_and_are_not_too_many",
         ),
     ),
