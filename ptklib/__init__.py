@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ptklib.errors import SageError
     from ptklib.features import featurize
     from ptklib.ptk import Ptk
+    from ptklib.ptks.additive import Additive
     from ptklib.ptks.binned.codes import Number
     from ptklib.ptks.clusters import Clusters
     from ptklib.ptks.counts import Counts
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
+    "Additive": "ptklib.ptks.additive",
     "Bins": "ptklib.ptks.tables.keys",
     "Categories": "ptklib.ptks.tables.keys",
     "Clusters": "ptklib.ptks.clusters",
@@ -58,6 +60,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Additive",
     "Bins",
     "Categories",
     "Clusters",
