@@ -131,8 +131,8 @@ class Boosting:
             base = link.steps(np.array([link.base(tables.share)]))
             shapes = self._first(tables)
         else:
-            base = previous["base"].copy()
-            shapes = np.split(previous["shapes"], np.cumsum(size)[:-1])
+            base = link.steps(previous["base"])
+            shapes = np.split(link.steps(previous["shapes"]), np.cumsum(size)[:-1])
         scores = np.full(len(self._label), base[0], dtype=np.int32)
         for shape, codes in zip(shapes, self._codes, strict=True):
             self._add(scores, shape, codes)
@@ -145,11 +145,11 @@ class Boosting:
                 again = np.clip(base + moved, -link.most, link.most).astype(np.int32)
                 self._add(scores, shape - shapes[place] + (again - base), self._codes[place])
                 base, shapes[place] = again, shape
-        made = {"base": base, "shapes": np.concatenate(shapes)}
+        made = {"base": base / link.units, "shapes": np.concatenate(shapes) / link.units}
         if previous is not None:
-            for name in made:
-                part = (made[name].astype(np.float64) - previous[name]) / windows
-                made[name] = previous[name] + np.rint(part).astype(np.int32)
+            for name, new in made.items():
+                mean = previous[name] + (new - previous[name]) / windows
+                made[name] = link.steps(mean) / link.units
         return {
             **made,
             "tables": noisy,

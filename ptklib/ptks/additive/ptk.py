@@ -266,17 +266,16 @@ class Additive(Ptk):
         """Names, dtypes and shapes follow from the configuration; terms are within their limits."""
         bins = sum(self._sizes)
         wanted: dict[str, tuple[str, tuple[int, ...]]] = {
-            "base": ("int32", (1,)),
-            "shapes": ("int32", (bins,)),
+            "base": ("float64", (1,)),
+            "shapes": ("float64", (bins,)),
             "tables": ("int64", (bins, 2)),
             "variance": ("float64", (1,)),
             "windows": ("int64", (1,)),
         }
         check_arrays(arrays, wanted, kind=self.kind)
-        most = self._link.most
-        terms = [arrays["base"], arrays["shapes"]]
-        if any(np.any((one < -most) | (one > most)) for one in terms):
-            raise InvalidInput("PTK_MISMATCH", f"base and shapes must be within {most} steps")
+        most = self._link.most / self._link.units
+        if any(np.any(np.abs(arrays[name]) > most) for name in ("base", "shapes")):
+            raise InvalidInput("PTK_MISMATCH", f"base and shapes must be within {most:g}")
         fits = np.all((arrays["tables"] >= -LIMIT) & (arrays["tables"] <= LIMIT))
         windows = 1 <= arrays["windows"][0] <= LIMIT
         if not fits or not windows or not arrays["variance"][0] > 0:
@@ -312,14 +311,15 @@ class Additive(Ptk):
     ) -> tuple[Scores, NDArray[Any]]:
         """The score of each record in steps, and its codes."""
         codes = feature_codes(self.inputs, piece)
-        scores = np.full(piece.num_rows, arrays["base"][0], dtype=np.int32)
-        for shape, code in zip(self._split(arrays["shapes"]), codes, strict=True):
+        base, shapes = (self._link.steps(arrays[name]) for name in ("base", "shapes"))
+        scores = np.full(piece.num_rows, base[0], dtype=np.int32)
+        for shape, code in zip(self._split(shapes), codes, strict=True):
             scores += shape[code]
         return scores, codes
 
     def _terms(self, arrays: Arrays) -> Floats:
         """All terms in the unit of features."""
-        return np.asarray(arrays["shapes"] / self._link.units * self._width, dtype=np.float64)
+        return np.asarray(arrays["shapes"] * self._width, dtype=np.float64)
 
     def _answers(self) -> tuple[Floats, Floats]:
         """Predictions and scores at all places of the link."""

@@ -17,7 +17,8 @@ def plan(ptk: Additive, arrays: Arrays) -> ServingPlan:
     steps: list[dict[str, Any]] = []
     kept: dict[str, Any] = {}
     parts, terms, wholes = [], [], []
-    shapes, values = ptk._split(arrays["shapes"]), ptk._split(ptk._terms(arrays))
+    link = ptk._link
+    shapes, values = ptk._split(link.steps(arrays["shapes"])), ptk._split(ptk._terms(arrays))
     for place, input_ in enumerate(ptk.inputs):
         step, more = key_step(input_, f"input_{place}")
         steps.append(step)
@@ -31,9 +32,8 @@ def plan(ptk: Additive, arrays: Arrays) -> ServingPlan:
             terms.append(f"value_{place}")
             steps.append(_look_up(step["into"], terms[-1], f"term_{place}"))
     if parts:
-        link = ptk._link
         limits = {"lower": link.lower, "upper": link.upper}
-        offset = int(arrays["base"][0])
+        offset = int(link.steps(arrays["base"])[0])
         steps.append({"do": "total", "from": parts, "into": "place", "offset": offset, **limits})
         answers = zip(("prediction", "score"), ptk._answers(), strict=True)
         for name, answer in list(answers)[: 1 if ptk.classes is None else 2]:
