@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ptklib.ptks.binned.codes import STEPS
 from ptklib.ptks.binned.target import Classes, Target
 
-__all__ = ["REACH", "Link", "link_of"]
+__all__ = ["REACH", "Link", "Scores", "link_of"]
 
 Floats = NDArray[np.float64]
 Scores = NDArray[np.int32]
