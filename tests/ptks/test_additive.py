@@ -282,7 +282,7 @@ def test_rounds_follow_from_the_budget_alone_and_states_look_the_same() -> None:
         ]
         for mechanism in ("laplace", "gaussian")
     }
-    assert plans == {"laplace": [2, 2, 3, 5], "gaussian": [3, 4, 6, 10]}
+    assert plans == {"laplace": [1, 2, 3, 5], "gaussian": [3, 4, 6, 10]}
     ptk = make()
     shapes = [
         {name: array.shape for name, array in train(ptk, PEOPLE.slice(0, 100), level).items()}

@@ -22,7 +22,7 @@ _WHOLE, _TABLES = Fraction(1, 20), Fraction(9, 20)
 # Rounds for epsilons below the first number. More rounds come nearer to the best shapes and have
 # more noise in each: tuned on Adult and on synthetic records.
 _ROUNDS = {
-    "laplace": ((Fraction(7, 10), 2), (Fraction(2), 3), (None, 5)),
+    "laplace": ((Fraction(1, 5), 1), (Fraction(7, 10), 2), (Fraction(2), 3), (None, 5)),
     "gaussian": ((Fraction(1, 5), 3), (Fraction(7, 10), 4), (Fraction(2), 6), (None, 10)),
 }
 
