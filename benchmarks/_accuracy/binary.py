@@ -149,7 +149,7 @@ def _census(data: Path) -> Iterator[BinaryTask]:
 def _taxi(data: Path) -> BinaryTask:
     """Does a ride take longer than a quarter of an hour?"""
     frame = pd.read_parquet(data / "taxi" / "yellow_2018_2019_zones.parquet").dropna(
-        subset=["pickup_longitude", "dropoff_longitude"]
+        subset=["pickup_longitude", "dropoff_longitude", "passenger_count"]
     )
     frame = frame[frame["trip_duration_s"].between(60, 7200)].copy()
     frame["y"] = (frame["trip_duration_s"] > 900).astype(np.int64)

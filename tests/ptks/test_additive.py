@@ -15,7 +15,7 @@ from ptklib import registry
 from ptklib.errors import InvalidInput
 from ptklib.ptks.additive import Additive
 from ptklib.ptks.additive.link import link_of
-from ptklib.ptks.additive.smoothing import _VARIANCES, smoothed
+from ptklib.ptks.additive.smoothing import _VARIANCES, odds_of, smoothed
 from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.binned.target import Classes
 from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
@@ -237,17 +237,20 @@ def test_a_window_counts_as_much_as_each_before() -> None:
     assert ptk.tags.mergeable is ptk.tags.combines is False
 
 
+FLAT = -0.5 * np.log(_VARIANCES)
+
+
 class TestSmoothing:
     def test_what_was_seen_without_noise_stays(self) -> None:
         seen = np.array([0.5, -0.2, 1.0, 0.3])
         for ordered in (True, False):
-            made = smoothed(seen, np.full(4, 1e-9), ordered=ordered, scale=1.0)
+            made = smoothed(seen, np.full(4, 1e-9), FLAT, ordered=ordered, scale=1.0)
             np.testing.assert_allclose(made, seen, atol=1e-5)
 
     def test_pure_noise_is_hardly_a_shape(self) -> None:
         seen = np.random.default_rng(1).normal(0, 10, 17)
         for ordered in (True, False):
-            made = smoothed(seen, np.full(17, 100.0), ordered=ordered, scale=1.0)
+            made = smoothed(seen, np.full(17, 100.0), FLAT, ordered=ordered, scale=1.0)
             assert np.abs(made).max() < 0.3
 
     @pytest.mark.parametrize("ordered", [True, False])
@@ -270,8 +273,23 @@ class TestSmoothing:
             evidence = -np.linalg.slogdet(own)[1] / 2 - part @ np.linalg.solve(own, part) / 2
             weights.append(np.exp(evidence) / np.sqrt(step))
         wanted = np.average(means, axis=0, weights=weights)
-        made = smoothed(seen, variance, ordered=ordered, scale=0.5)
+        made = smoothed(seen, variance, FLAT, ordered=ordered, scale=0.5)
         np.testing.assert_allclose(made, wanted, atol=1e-12)
+
+    def test_inputs_that_are_plain_to_see_make_a_faint_one_likelier(self) -> None:
+        generator = np.random.default_rng(4)
+        variance = np.full(9, 2.0)
+        faint = generator.normal(0, 1, 9) + generator.normal(0, 2**0.5, 9)
+        sizes = []
+        for others in (0.02, 1.0):
+            plain = [(generator.normal(0, others, 9), np.full(9, 0.01), False) for _ in range(12)]
+            odds = odds_of(plain, 1.0)
+            made = smoothed(faint, variance, odds, ordered=False, scale=1.0)
+            sizes.append(float(np.abs(made).mean()))
+        assert sizes[1] > 3 * sizes[0]
+        # Of no inputs, the guess.
+        guess = odds_of([], 1.0) - FLAT
+        np.testing.assert_allclose(guess, guess[0], atol=1e-12)
 
 
 def test_rounds_follow_from_the_budget_alone_and_states_look_the_same() -> None:

@@ -26,7 +26,7 @@ from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays
 from ptklib.ptks.additive.budget import AdditiveMechanisms
 from ptklib.ptks.additive.link import Link, link_of
-from ptklib.ptks.additive.smoothing import smoothed
+from ptklib.ptks.additive.smoothing import odds_of, smoothed
 from ptklib.ptks.binned.codes import STEPS
 from ptklib.ptks.binned.noise import deviation_of
 from ptklib.ptks.binned.records import count_tables
@@ -109,6 +109,7 @@ class Boosting:
         self._target, self._sizes, self._ordered = target, sizes, ordered
         self._codes, self._label = codes, label
         self._link: Link = link_of(target)
+        self._odds: Floats = np.zeros(0)
 
     def state(
         self, plan: AdditiveMechanisms, previous: Arrays | None, noise: BitSource | None
@@ -126,6 +127,7 @@ class Boosting:
         noises = np.array([deviation_of(plan.whole), deviation_of(plan.tables)])
         tables = Tables.of(whole, noisy, size, target.weight, noises)
         windows = 1 if previous is None else int(previous["windows"][0]) + 1
+        self._odds = odds_of(self._alone(tables), self._link.scale)
         link = self._link
         if previous is None:
             base = link.steps(np.array([link.base(tables.share)]))
@@ -161,12 +163,21 @@ class Boosting:
         """A part of what each input says alone: the whole of one, less of many that may say the
         same.
         """
-        shapes = []
-        for place in range(len(self._sizes)):
+        part = 1 / math.sqrt(len(self._sizes))
+        return [
+            self._centred(tables, place, part * self._smoothed(place, seen, variance))
+            for place, (seen, variance, _) in enumerate(self._alone(tables))
+        ]
+
+    def _alone(self, tables: Tables) -> list[tuple[Floats, Floats, bool]]:
+        """What the tables say of each input, as if there were no other: see `odds_of`."""
+        said = []
+        for place, ordered in enumerate(self._ordered):
             missed = tables.excesses[place] - tables.records[place] * (tables.share - 0.5)
-            shape = self._shape(tables, place, 0.0, missed, tables.variance)
-            shapes.append(self._centred(tables, place, shape / math.sqrt(len(self._sizes))))
-        return shapes
+            bends = self._bends(tables, place)
+            variance = tables.variance / bends**2 + self._link.scale / bends
+            said.append((missed / bends, variance, ordered))
+        return said
 
     def _step(
         self,
@@ -187,29 +198,16 @@ class Boosting:
         now = shape / link.units
         # Rounds average over the noise of their sums, not over that of the tables; windows over
         # both.
-        variance = tables.variance + noise * _NOISE
-        best = self._shape(tables, place, now, left, variance, windows)
+        blur = tables.variance + noise * _NOISE
+        bends = self._bends(tables, place)
+        variance = (blur / bends**2 + link.scale / bends) / windows
+        best = self._smoothed(place, now + left / bends, variance)
         moved = link.steps(np.array([_RATE * base]))
         return moved, self._centred(tables, place, now + _RATE * (best - now))
 
-    def _shape(
-        self,
-        tables: Tables,
-        place: int,
-        now: Floats | float,
-        missed: Floats,
-        noise: float,
-        windows: int = 1,
-    ) -> Floats:
-        """The shape at which the residuals that were seen would vanish, smoothed."""
-        bends = self._bends(tables, place)
-        variance = (noise / bends**2 + self._link.scale / bends) / windows
-        return smoothed(
-            now + missed / bends,
-            variance,
-            ordered=self._ordered[place],
-            scale=self._link.scale,
-        )
+    def _smoothed(self, place: int, seen: Floats, variance: Floats) -> Floats:
+        ordered, scale = self._ordered[place], self._link.scale
+        return smoothed(seen, variance, self._odds, ordered=ordered, scale=scale)
 
     def _bends(self, tables: Tables, place: int) -> Floats:
         bend = self._link.curvature(tables.shares[place], tables.share)

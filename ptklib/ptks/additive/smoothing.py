@@ -2,41 +2,83 @@
 
 Each bin was seen once, with a variance that is public. Shapes are taken to be normal around zero:
 bins in an order as a walk whose steps have one variance, categories each on its own. That variance
-is not known; several are weighed by how well they explain what was seen, and the means are taken
-with these weights. Where nothing but noise was seen, small variances win and the shape is near
-zero; where much was seen, it stays as it was seen.
+is not known; several are weighed by how well they explain what was seen, and by how likely they are
+for the inputs of this model, and the means are taken with these weights. Where nothing but noise was
+seen, small variances win and the shape is near zero; where much was seen, it stays as it was seen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["smoothed"]
+__all__ = ["odds_of", "smoothed"]
 
 Floats = NDArray[np.float64]
 
 _VARIANCES = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 # Of the first bin of a walk, and of the unknown bin beside it.
 _FIRST, _UNKNOWN = 1.0, 0.3
+# Inputs' worth of a guess of which variances are likely, and turns of the search for a better one.
+# The guess favours small variances: a shape of noise costs more than one that is a little too flat.
+_FEW, _TURNS = 2.0, 20
 
 
-def smoothed(seen: Floats, variance: Floats, *, ordered: bool, scale: float) -> Floats:
-    """The shape of all bins, the unknown one last; ``scale`` is that of squared shapes."""
+def smoothed(
+    seen: Floats, variance: Floats, odds: Floats, *, ordered: bool, scale: float
+) -> Floats:
+    """The shape of all bins, the unknown one last; ``scale`` is that of squared shapes, ``odds``
+    are those of the variances before anything was seen of this input.
+    """
+    means, evidence = _explained(seen, variance, ordered=ordered, scale=scale)
+    weights = _weights(evidence + odds)
+    # Number by number, in one order.
+    total = np.zeros(len(means))
+    for place, weight in enumerate(weights):
+        total += weight * means[:, place]
     if not ordered:
-        return _alone(seen, variance, scale)
+        return total
     last = seen[-1:] * (scale * _UNKNOWN) / (scale * _UNKNOWN + variance[-1:])
-    return np.concatenate([_walked(seen[:-1], variance[:-1], scale), last])
+    return np.concatenate([total, last])
 
 
-def _alone(seen: Floats, variance: Floats, scale: float) -> Floats:
+def odds_of(seen: Sequence[tuple[Floats, Floats, bool]], scale: float) -> Floats:
+    """The odds of the variances that inputs with these shapes (what was seen, its variance, whether
+    in an order) have in common.
+
+    Shapes of one model are alike: where many are plain to see, a faint one is likelier true. Odds
+    are moved to explain all inputs, beginning with `_FEW` inputs' worth of a guess.
+    """
+    evidence = [
+        _explained(one, variance, ordered=ordered, scale=scale)[1]
+        for one, variance, ordered in seen
+    ]
+    guess = _FEW * _weights(-0.5 * np.log(_VARIANCES))
+    odds = np.log(guess)
+    for _ in range(_TURNS):
+        total = guess.copy()
+        for one in evidence:
+            total += _weights(one + odds)
+        odds = np.log(total)
+    return odds
+
+
+def _explained(
+    seen: Floats, variance: Floats, *, ordered: bool, scale: float
+) -> tuple[Floats, Floats]:
+    """The means of the bins (without the unknown one, in an order) for each variance, and how well
+    it explains them.
+    """
+    if ordered:
+        return _walked(seen[:-1], variance[:-1], scale)
     total = scale * _VARIANCES + variance[:, None]
     evidence = -0.5 * (np.log(total) + np.square(seen)[:, None] / total).sum(axis=0)
-    means = seen[:, None] * (scale * _VARIANCES) / total
-    return _weighed(means, evidence)
+    return seen[:, None] * (scale * _VARIANCES) / total, evidence
 
 
-def _walked(seen: Floats, variance: Floats, scale: float) -> Floats:
+def _walked(seen: Floats, variance: Floats, scale: float) -> tuple[Floats, Floats]:
     """The mean of a walk given all bins: forth, with what was seen so far, and back."""
     steps = scale * _VARIANCES
     means, spreads, ahead = [], [], []
@@ -58,17 +100,9 @@ def _walked(seen: Floats, variance: Floats, scale: float) -> Floats:
     for place in range(len(seen) - 2, -1, -1):
         pull = spreads[place] / ahead[place]
         made[place] = means[place] + pull * (made[place + 1] - means[place])
-    return _weighed(made, evidence)
+    return made, evidence
 
 
-def _weighed(means: Floats, evidence: Floats) -> Floats:
-    # Before anything is seen small variances are likelier: a shape of noise costs more than one that
-    # is a little too flat.
-    odds = evidence - 0.5 * np.log(_VARIANCES)
+def _weights(odds: Floats) -> Floats:
     weights = np.exp(odds - odds.max())
-    weights /= weights.sum()
-    # Number by number, in one order.
-    total = np.zeros(len(means))
-    for place, weight in enumerate(weights):
-        total += weight * means[:, place]
-    return total
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
