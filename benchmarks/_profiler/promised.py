@@ -24,7 +24,7 @@ from ptklib.ptks.vectors import Bounded
 
 __all__ = ["Family", "families"]
 
-_KINDS = ("clusters", "covariance", "embeddings", "forest")
+_KINDS = ("additive", "clusters", "covariance", "embeddings", "forest")
 # Public bounds of census columns, and of the city.
 _CENSUS = {
     "age": (0.0, 100.0),

@@ -56,6 +56,54 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
+        "ptklib/ptks/additive/budget.py",
+        "tests/ptks/test_additive_privacy.py",
+        (
+            "additive: all rounds for the price of one",
+            "times = rounds * sizes.inputs",
+            "times = sizes.inputs",
+            "test_each_release_has_the_share_and_the_sensitivity_of_the_proof_note",
+        ),
+        (
+            "additive: all inputs' tables for the price of one",
+            "sensitivity=weight * sizes.inputs)",
+            "sensitivity=weight)",
+            "test_each_release_has_the_share_and_the_sensitivity_of_the_proof_note",
+        ),
+        (
+            "additive: a user's records for the price of one",
+            "records * sizes.weight, records * REACH",
+            "records * sizes.weight, REACH",
+            "test_each_release_has_the_share_and_the_sensitivity_of_the_proof_note",
+        ),
+        (
+            "additive: gaussian tables of all inputs for the price of one",
+            "gaussian_part(sigma, weight, sizes.inputs, _TABLES)",
+            "gaussian_part(sigma, weight, 1, _TABLES)",
+            "test_gaussian_releases_together_cost_what_is_claimed",
+        ),
+    ),
+    *within(
+        "ptklib/ptks/additive/link.py",
+        "tests/ptks/test_additive_privacy.py",
+        (
+            "additive: predictions add twice what is priced",
+            "np.rint(STEPS * predictions) - REACH, -REACH, REACH)",
+            "2 * np.rint(STEPS * predictions) - STEPS, -STEPS, STEPS)",
+            "test_a_prediction_adds_half_a_record_at_most",
+        ),
+    ),
+    *within(
+        "ptklib/ptks/additive/boosting.py",
+        "tests/auditing/test_kinds.py",
+        (
+            "additive: sums without noise",
+            "plan.sums.release(sums, source=noise).values / STEPS",
+            "sums / STEPS",
+            "test_a_kind_stays_within_its_claim_and_is_not_far_below[additive, laplace]",
+        ),
+    ),
+    *within(
         "ptklib/ptks/binned/records.py",
         "tests/ptks/test_forest.py",
         (
