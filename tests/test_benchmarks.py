@@ -224,7 +224,7 @@ class TestAdditive:
 
         assert broken_bars(good, good) == []
         words = {
-            "constant": "log loss over that of the constant",
+            "constant": "lead over the constant in log loss, standard errors",
             "rises": "least lead of an epsilon over the one before, in log loss",
             "area": "lead over interpret in area, standard errors",
             "loss": "lead over interpret in log loss, standard errors",

@@ -254,6 +254,16 @@ class TestSmoothing:
             assert np.abs(made).max() < 0.3
 
     @pytest.mark.parametrize("ordered", [True, False])
+    def test_one_bin_far_out_is_no_shape_unless_it_is_plain_to_see(self, ordered: bool) -> None:
+        seen = np.zeros(17)
+        seen[4] = 30.0
+        made = smoothed(seen, np.full(17, 16.0), FLAT, ordered=ordered, scale=1.0)
+        assert np.abs(made).max() < 0.5
+        seen[4] = 6.0
+        made = smoothed(seen, np.full(17, 0.01), FLAT, ordered=ordered, scale=1.0)
+        assert made[4] > 5.8
+
+    @pytest.mark.parametrize("ordered", [True, False])
     def test_it_is_the_mean_of_the_model_that_the_module_describes(self, ordered: bool) -> None:
         """By matrices, of all bins at once, where the steps are one after the other."""
         generator = np.random.default_rng(3)

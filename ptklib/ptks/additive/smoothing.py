@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 _VARIANCES = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 # Of the first bin of a walk, and of the unknown bin beside it.
 _FIRST, _UNKNOWN = 1.0, 0.3
+# How far what is seen may be from nothing: by the noise, and by a shape that is plain to see.
+_DEVIATIONS, _MOST = 2.0, 8.0
 # Inputs' worth of a guess of which variances are likely, and turns of the search for a better one.
 # The guess favours small variances: a shape of noise costs more than one that is a little too flat.
 _FEW, _TURNS = 2.0, 20
@@ -71,11 +73,20 @@ def _explained(
     """The means of the bins (without the unknown one, in an order) for each variance, and how well
     it explains them.
     """
+    seen = _believable(seen, variance, scale)
     if ordered:
         return _walked(seen[:-1], variance[:-1], scale)
     total = scale * _VARIANCES + variance[:, None]
     evidence = -0.5 * (np.log(total) + np.square(seen)[:, None] / total).sum(axis=0)
     return seen[:, None] * (scale * _VARIANCES) / total, evidence
+
+
+def _believable(seen: Floats, variance: Floats, scale: float) -> Floats:
+    """What was seen, within what a shape and noise may make of it: Laplace noise goes far more often
+    than the normal one that is assumed here, and one bin must not pass for a shape.
+    """
+    limit = _DEVIATIONS * np.sqrt(variance) + _MOST * np.sqrt(scale) / (1 + variance / scale)
+    return np.asarray(np.clip(seen, -limit, limit), dtype=np.float64)
 
 
 def _walked(seen: Floats, variance: Floats, scale: float) -> tuple[Floats, Floats]:
