@@ -54,7 +54,7 @@ def main() -> None:
         Categories(column="place", values=PLACES),
     )
     ptk = Additive(inputs=inputs, label="tips", classes=(0, 1))
-    print(f"price, known before the data: epsilon {ptk.cost(1).basic()[0]}")
+    print(f"price, known before the data: epsilon {ptk.cost(1).epsilon(0):g}")
     arrays = ptk.train_dp(rides(100_000, seed=1).to_batches(), epsilon=1)
     state = State.make(ptk, arrays, name="tips", epsilon=1)
     for row in ptk.shapes(arrays).to_pylist():
