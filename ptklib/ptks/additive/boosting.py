@@ -32,7 +32,7 @@ from ptklib.ptks.binned.noise import deviation_of
 from ptklib.ptks.binned.records import count_tables
 from ptklib.ptks.binned.target import Labels, Target
 
-__all__ = ["Boosting", "Tables"]
+__all__ = ["BinTables", "Boosting"]
 
 Floats = NDArray[np.float64]
 Wide = NDArray[np.int64]
@@ -48,7 +48,7 @@ _BASE_VARIANCE, _DOUBT = 0.03, 2.0
 
 
 @dataclass(frozen=True)
-class Tables:
+class BinTables:
     """What the first releases say, in records: of all records, and of the bins of each input."""
 
     share: float  # of the second class; the mean of the target
@@ -63,7 +63,7 @@ class Tables:
     @classmethod
     def of(
         cls, whole: Wide, tables: Wide, sizes: tuple[int, ...], weight: int, noises: Floats
-    ) -> Tables:
+    ) -> BinTables:
         """From noisy weights, and the deviations of their noise (whole, tables)."""
         parts = [part / weight for part in np.split(tables, np.cumsum(sizes)[:-1])]
         deviations = noises / weight
@@ -125,7 +125,7 @@ class Boosting:
         counts = count_tables(target, size, self._codes, self._label)
         noisy = plan.tables.release(counts, source=noise).values
         noises = np.array([deviation_of(plan.whole), deviation_of(plan.tables)])
-        tables = Tables.of(whole, noisy, size, target.weight, noises)
+        tables = BinTables.of(whole, noisy, size, target.weight, noises)
         windows = 1 if previous is None else int(previous["windows"][0]) + 1
         self._odds = odds_of(self._alone(tables), self._link.scale)
         link = self._link
@@ -159,7 +159,7 @@ class Boosting:
             "windows": np.array([windows], dtype=np.int64),
         }
 
-    def _first(self, tables: Tables) -> list[NDArray[np.int32]]:
+    def _first(self, tables: BinTables) -> list[NDArray[np.int32]]:
         """A part of what each input says alone: the whole of one, less of many that may say the
         same.
         """
@@ -169,7 +169,7 @@ class Boosting:
             for place, (seen, variance, _) in enumerate(self._alone(tables))
         ]
 
-    def _alone(self, tables: Tables) -> list[tuple[Floats, Floats, bool]]:
+    def _alone(self, tables: BinTables) -> list[tuple[Floats, Floats, bool]]:
         """What the tables say of each input, as if there were no other: see `odds_of`."""
         said = []
         for place, ordered in enumerate(self._ordered):
@@ -181,7 +181,7 @@ class Boosting:
 
     def _step(
         self,
-        tables: Tables,
+        tables: BinTables,
         place: int,
         shape: NDArray[np.int32],
         seen: Floats,
@@ -209,11 +209,11 @@ class Boosting:
         ordered, scale = self._ordered[place], self._link.scale
         return smoothed(seen, variance, self._odds, ordered=ordered, scale=scale)
 
-    def _bends(self, tables: Tables, place: int) -> Floats:
+    def _bends(self, tables: BinTables, place: int) -> Floats:
         bend = self._link.curvature(tables.shares[place], tables.share)
         return np.maximum(tables.records[place] * bend, 1.0)
 
-    def _centred(self, tables: Tables, place: int, shape: Floats) -> NDArray[np.int32]:
+    def _centred(self, tables: BinTables, place: int, shape: Floats) -> NDArray[np.int32]:
         """With a mean of zero over the records of the tables."""
         records = tables.records[place]
         mean = float((records * shape).sum()) / max(float(records.sum()), 1.0)
