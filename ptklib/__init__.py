@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ptklib.errors import SageError
     from ptklib.features import featurize
     from ptklib.ptk import Ptk
+    from ptklib.ptks.additive import Additive
+    from ptklib.ptks.binned.codes import Number
     from ptklib.ptks.clusters import Clusters
     from ptklib.ptks.counts import Counts
     from ptklib.ptks.covariance import Covariance
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
+    "Additive": "ptklib.ptks.additive",
     "Bins": "ptklib.ptks.tables.keys",
     "Categories": "ptklib.ptks.tables.keys",
     "Clusters": "ptklib.ptks.clusters",
@@ -43,6 +46,7 @@ _HOMES = {
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
     "IntegerRange": "ptklib.ptks.tables.keys",
+    "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
     "PtkTransformer": "ptklib.sklearn",
     "Quantiles": "ptklib.ptks.quantiles",
@@ -56,6 +60,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Additive",
     "Bins",
     "Categories",
     "Clusters",
@@ -65,6 +70,7 @@ __all__ = [
     "Forest",
     "Hashed",
     "IntegerRange",
+    "Number",
     "Ptk",
     "PtkTransformer",
     "Quantiles",

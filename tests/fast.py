@@ -33,6 +33,7 @@ SLOW = (
     "privacy/test_mechanisms_selection.py",
     "profiler/test_profiler_audit.py",
     "profiler/test_profiler_privacy.py",
+    "ptks/test_additive_privacy.py",
     "ptks/test_check_ptk.py",
     "ptks/test_clusters.py",
     "ptks/test_counts_privacy.py",

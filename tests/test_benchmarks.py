@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import accuracy, ptks, servers
+from benchmarks import accuracy, additive, ptks, servers
 from benchmarks._accuracy import embeddings, environment, groups, pulling, tasks
+from benchmarks._accuracy.binary import BinaryTask, binary_tasks
 from benchmarks._accuracy.scores import Scale
 from benchmarks.bars import Bar, Report, at_most, broken
 
@@ -209,6 +210,61 @@ class TestAccuracy:
         (bar,) = accuracy.run(quiet).bars
         assert not bar.holds
         assert "no index" in bar.what
+
+
+def scores(
+    task: BinaryTask, method: str, losses: list[float], *, area: float = 0.8
+) -> list[additive.Scores]:
+    """At each epsilon the mean of the log losses, as a part of that of the constant."""
+    spread = np.array([-1e-3, 0.0, 1e-3])
+    return [
+        additive.Scores(
+            task=task,
+            method=method,
+            epsilon=epsilon,
+            areas=area + spread,
+            losses=task.constant * loss + spread,
+        )
+        for epsilon, loss in zip(additive.EPSILONS, losses, strict=True)
+    ]
+
+
+class TestAdditive:
+    def test_a_lead_is_a_difference_in_standard_errors(self) -> None:
+        found = additive.lead(np.array([1.0, 3.0]), np.array([4.0, 6.0]))
+        assert found == pytest.approx(3 / math.sqrt(2))
+        assert additive.lead(np.array([2.0, 2.0]), np.array([1.0, 1.0])) == -math.inf
+
+    def test_worse_than_a_constant_rising_and_behind_do_not_hold(self) -> None:
+        task = binary_tasks(None)[0]
+        good = [0.9, 0.8, 0.7, 0.7]
+
+        def broken_bars(ours: list[float], theirs: list[float], area: float = 0.8) -> list[str]:
+            method = "additive, gaussian"
+            given = scores(task, method, ours, area=area) + scores(task, "interpret", theirs)
+            return [bar.what.rpartition(": ")[2] for bar in additive.judged(given) if not bar.holds]
+
+        assert broken_bars(good, good) == []
+        words = {
+            "constant": "lead over the constant in log loss, standard errors",
+            "rises": "least lead of an epsilon over the one before, in log loss",
+            "area": "lead over interpret in area, standard errors",
+            "loss": "lead over interpret in log loss, standard errors",
+        }
+        assert broken_bars([1.1, 0.8, 0.7, 0.7], [1.2, 0.9, 0.9, 0.9]) == [words["constant"]]
+        assert broken_bars([0.9, 0.8, 0.7, 0.8], [0.9] * 4) == [words["rises"]]
+        assert broken_bars(good, [0.9, 0.8, 0.7, 0.6]) == [words["loss"]]
+        assert broken_bars(good, good, area=0.7) == [words["area"]] * 4
+
+    def test_what_is_handed_over_is_within_the_public_bounds(self) -> None:
+        for task in binary_tasks(None):
+            arrays, told = task.plain()
+            assert arrays["values"].shape == (task.train.num_rows, len(task.inputs))
+            for place, (lower, upper) in told["bounds"].items():
+                column = arrays["values"][:, place]
+                assert lower <= column.min() < column.max() <= upper
+            assert 0 < task.truth.mean() < 0.5
+            assert task.constant < math.log(2)
 
 
 class TestServers:

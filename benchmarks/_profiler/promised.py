@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 from examples.ptks.profile import CASES, Case
 from profiler.measuring.constant import label_of
 from ptklib.ptk import Ptk
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.vectors import Bounded
 
 __all__ = ["Family", "families"]
 
-_KINDS = ("clusters", "covariance", "embeddings", "forest")
+_KINDS = ("additive", "clusters", "covariance", "embeddings", "forest")
 # Public bounds of census columns, and of the city.
 _CENSUS = {
     "age": (0.0, 100.0),

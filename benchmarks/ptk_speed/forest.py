@@ -17,8 +17,8 @@ import pyarrow as pa
 from sklearn.ensemble import ExtraTreesClassifier
 
 from benchmarks.bars import Say
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.tables.keys import IntegerRange
 
 WHAT = (

@@ -15,8 +15,8 @@ import pyarrow as pa
 from sklearn.linear_model import LogisticRegression
 
 from ptklib.features import featurize
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.state import State
 

@@ -228,8 +228,8 @@ def _covariance() -> Case:
 
 
 def _forest() -> Case:
+    from ptklib.ptks.binned.codes import Number
     from ptklib.ptks.forest import Forest
-    from ptklib.ptks.forest.codes import Number
 
     ptk = Forest(
         inputs=tuple(Number(column=f"x{place}", lower=0.0, upper=1.0) for place in range(6)),
@@ -246,6 +246,25 @@ def _forest() -> Case:
     return Case(
         ptk=ptk, rows=rows, words="Rules on three of six columns; one label in ten is wrong."
     )
+
+
+def _additive() -> Case:
+    from ptklib.ptks.additive import Additive
+    from ptklib.ptks.binned.codes import Number
+
+    ptk = Additive(
+        inputs=tuple(Number(column=f"x{place}", lower=0.0, upper=1.0) for place in range(6)),
+        label="y",
+        classes=(0, 1),
+    )
+
+    def rows(count: int, rng: np.random.Generator) -> pa.Table:
+        x = rng.random((6, count))
+        score = 3 * np.sin(3 * x[0]) + 12 * (x[1] - 0.5) ** 2 - 3 * (x[2] > 0.6) - 3
+        label = (rng.random(count) < 1 / (1 + np.exp(-score))).astype(np.int64)
+        return pa.table({**{f"x{place}": column for place, column in enumerate(x)}, "y": label})
+
+    return Case(ptk=ptk, rows=rows, words="A bend, a dip and a step in three of six columns.")
 
 
 def _quantiles() -> Case:
@@ -270,6 +289,7 @@ def _quantiles() -> Case:
 
 
 CASES: dict[str, Callable[[], Case]] = {
+    "additive": _additive,
     "clusters": _clusters,
     "counts": _counts,
     "covariance": _covariance,

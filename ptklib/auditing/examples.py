@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptklib.ptk import Ptk
+from ptklib.ptks.additive import Additive
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
@@ -78,6 +79,12 @@ def example_ptks() -> dict[str, Ptk]:
             depth=1,
             splits="margin",
             split_share=0.25,
+        ),
+        "additive, laplace": Additive(
+            inputs=inputs[:1], label="c", classes=("no", "yes"), rounds=1
+        ),
+        "additive, gaussian": Additive(
+            inputs=inputs[:1], label="c", classes=("no", "yes"), rounds=1, mechanism="gaussian"
         ),
         # So few records would not be worth tastes.
         "embeddings": Embeddings(

@@ -28,6 +28,7 @@ median_rows    the median of the lines that the codes of several rows have, each
 shrunk_counts  noisy counts without what the noise alone explains
 class_shares   the shares of classes, from noisy counts, a prior and what the whole table told
 times          products, number by number
+total          the sum of whole numbers and ``offset``, between bounds, as the distance from the lower one
 row_product    the product of two lines, between bounds
 part           one column of lines
 affine         offset plus scale times each number

@@ -105,6 +105,13 @@ def _affine(parts: Sequence[Array], offset: float, scale: float) -> Array:
     return made
 
 
+def _total(parts: Sequence[Array], offset: int, lower: int, upper: int) -> Array:
+    total = np.full(len(parts[0]), offset, dtype=np.int64)
+    for part in parts:
+        total += part
+    return np.clip(total, lower, upper) - lower
+
+
 def _walk(parts: Sequence[Array], splits: Array) -> Array:
     codes = np.stack(parts)
     rows = np.arange(codes.shape[1])
@@ -179,6 +186,7 @@ STEPS: dict[str, Callable[..., Array]] = {
     "shrunk_counts": _shrunk_counts,
     "squares": _squares,
     "times": _times,
+    "total": _total,
     "tree": _tree,
     "walk": _walk,
 }

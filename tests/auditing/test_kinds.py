@@ -42,6 +42,8 @@ def subject_of(name: str) -> Subject:
 # deviations from where it would not with 1,000 to 2,000 runs. That a right one is not accused is
 # another test's, at the confidence of the command.
 HALF_RUNS = {
+    "additive, laplace": 1_500,
+    "additive, gaussian": 1_500,
     "clusters, lloyd": 3_000,
     "forest, guided": 1_000,
     "forest, exponential": 1_250,

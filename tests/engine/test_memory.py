@@ -21,10 +21,10 @@ from ptklib.errors import InvalidInput, Refused
 from ptklib.ledger.policy import Policy
 from ptklib.privacy.costs import PureCost
 from ptklib.ptk import Ptk
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.vectors import Bounded
 from ptkstore import Store

@@ -28,6 +28,10 @@ OF_MODELS: list[Mutation] = [
             "delta=chance, sensitivity",
             "test_each_mechanism_has_the_share_and_the_sensitivity_of_the_proof_note",
         ),
+    ),
+    *within(
+        "ptklib/ptks/binned/noise.py",
+        "tests/ptks/test_forest_privacy.py",
         (
             "forest: gaussian shares all at the whole",
             "/ math.sqrt(part) * (1 + _MARGIN)",
@@ -52,7 +56,55 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/forest/records.py",
+        "ptklib/ptks/additive/budget.py",
+        "tests/ptks/test_additive_privacy.py",
+        (
+            "additive: all rounds for the price of one",
+            "times = rounds * sizes.inputs",
+            "times = sizes.inputs",
+            "test_each_release_has_the_share_and_the_sensitivity_of_the_proof_note",
+        ),
+        (
+            "additive: all inputs' tables for the price of one",
+            "sensitivity=weight * sizes.inputs)",
+            "sensitivity=weight)",
+            "test_each_release_has_the_share_and_the_sensitivity_of_the_proof_note",
+        ),
+        (
+            "additive: a user's records for the price of one",
+            "records * sizes.weight, records * REACH",
+            "records * sizes.weight, REACH",
+            "test_each_release_has_the_share_and_the_sensitivity_of_the_proof_note",
+        ),
+        (
+            "additive: gaussian tables of all inputs for the price of one",
+            "gaussian_part(sigma, weight, sizes.inputs, _TABLES)",
+            "gaussian_part(sigma, weight, 1, _TABLES)",
+            "test_gaussian_releases_together_cost_what_is_claimed",
+        ),
+    ),
+    *within(
+        "ptklib/ptks/additive/link.py",
+        "tests/ptks/test_additive_privacy.py",
+        (
+            "additive: predictions add twice what is priced",
+            "np.rint(STEPS * predictions) - REACH, -REACH, REACH)",
+            "2 * np.rint(STEPS * predictions) - STEPS, -STEPS, STEPS)",
+            "test_a_prediction_adds_half_a_record_at_most",
+        ),
+    ),
+    *within(
+        "ptklib/ptks/additive/boosting.py",
+        "tests/auditing/test_kinds.py",
+        (
+            "additive: sums without noise",
+            "plan.sums.release(sums, source=noise).values / STEPS",
+            "sums / STEPS",
+            "test_a_kind_stays_within_its_claim_and_is_not_far_below[additive, laplace]",
+        ),
+    ),
+    *within(
+        "ptklib/ptks/binned/records.py",
         "tests/ptks/test_forest.py",
         (
             "forest: records without a label count",
@@ -310,12 +362,12 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/forest/ptk.py",
+        "ptklib/ptks/binned/checks.py",
         "tests/engine/test_memory.py",
         (
             "forest: a column as often as one likes",
-            "_demand(not twice,",
-            "_demand(True,",
+            "not twice,",
+            "True,",
             "TestConfigurations::test_inputs_of_a_forest_differ_and_are_not_too_many",
         ),
     ),

@@ -14,8 +14,8 @@ from profiler.measuring.schedule import schedule
 from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import measured_profile
 from ptklib.privacy.noise.source import BitSource
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.testing.noise import SeededSource, planted_noise
 from tests.profiler.small import Planted, WatchingBench, planted_run
 

@@ -12,11 +12,11 @@ import pytest
 from ptklib.errors import InvalidInput
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.ptk import Arrays, Ptk
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics

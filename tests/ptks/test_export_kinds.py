@@ -17,12 +17,13 @@ from ptklib import registry
 from ptklib.export import export
 from ptklib.features import feature_table
 from ptklib.ptk import Ptk
+from ptklib.ptks.additive import Additive
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
@@ -54,6 +55,14 @@ INPUTS = (
 )
 
 PTKS: dict[str, Ptk] = {
+    "additive": Additive(inputs=INPUTS, label="label", classes=("no", "yes")),
+    "additive, a number": Additive(inputs=INPUTS, label="fare", lower=-3, upper=70),
+    "additive, terms": Additive(
+        inputs=INPUTS, label="label", classes=(0, 1), output="terms", prefix="p"
+    ),
+    "additive, prediction": Additive(
+        inputs=INPUTS, label="label", classes=(0, 1), output="prediction", mechanism="gaussian"
+    ),
     "counts": Counts(keys=(CITY, ZONE, TimePart(column="time", part="hour")), label=LABEL),
     "counts, hashed": Counts(
         keys=(WORD, SPEED), label=LABEL, statistics=("probability",), prefix="p"

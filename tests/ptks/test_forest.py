@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
+from ptklib.ptks.binned.codes import MAX_BINS, STEPS, Number, feature_codes
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import MAX_BINS, STEPS, Number, feature_codes
 from ptklib.ptks.forest.estimate import from_ancestors, from_expected
 from ptklib.ptks.forest.guided import Tables, expected_leaves, simplex
 from ptklib.ptks.forest.trees import leaves_of, random_splits

@@ -20,9 +20,11 @@ from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.mechanisms.selection import NoisyMax
 from ptklib.privacy.noise.source import BitSource
+from ptklib.ptks.binned.codes import STEPS, Number
+from ptklib.ptks.binned.records import count_tables, read
+from ptklib.ptks.binned.target import Classes
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import STEPS, Number
-from ptklib.ptks.forest.records import count_leaves, count_tables, drawn_trees, read
+from ptklib.ptks.forest.records import count_leaves, drawn_trees
 from ptklib.ptks.forest.splits import (
     HALF_RANGE_CLASSES,
     HALF_RANGE_STEPS,
@@ -30,7 +32,6 @@ from ptklib.ptks.forest.splits import (
     grow_privately,
     step_purity,
 )
-from ptklib.ptks.forest.target import Classes
 from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.audit import audit_epsilon

@@ -15,12 +15,13 @@ import pytest
 from profiler.measuring.bounds import UNIT
 from profiler.measuring.tasks import least_sum
 from ptklib.ptk import Ptk
+from ptklib.ptks.additive import Additive
+from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.forest.codes import Number
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
@@ -86,6 +87,8 @@ KINDS: dict[str, Ptk] = {
     "forest by seed": Forest(
         inputs=numbers(3), label="y", classes=(0, 1), trees=5, depth=3, splits="random"
     ),
+    "additive": Additive(inputs=numbers(9), label="y", classes=(0, 1), rounds=2),
+    "additive of steps": Additive(inputs=numbers(5, 300), label="y", lower=0.0, upper=9.0),
     "embeddings": embeddings(factors=11),
     "embeddings of items": embeddings(publish="items", factors=5),
 }
@@ -135,6 +138,7 @@ LARGE: dict[str, Ptk] = {
     "forest by mechanisms": Forest(
         inputs=numbers(12, 200), label="y", classes=(0, 1), trees=8, depth=6, splits="exponential"
     ),
+    "additive": Additive(inputs=numbers(40, 300), label="y", classes=(0, 1), rounds=1),
     "embeddings": Embeddings(
         users=IntegerRange(column="user", first=0, last=39_999),
         items=IntegerRange(column="item", first=0, last=9_999),

@@ -4,7 +4,6 @@ alike.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,17 +13,12 @@ from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import ApproxCost, Composed, Cost
 from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
-from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
+from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.mechanisms.selection import NoisyMax
 from ptklib.ptk import count_of
+from ptklib.ptks.binned.noise import Release, gaussian_part
 
-__all__ = ["ForestMechanisms", "Shape", "deviation_of", "plan_of"]
-
-Release = LaplaceRelease | GaussianRelease
-
-_ROOT_DIGITS = 2**20
-# Far more than a few operations in float64 can lose.
-_MARGIN = 1e-12
+__all__ = ["ForestMechanisms", "Shape", "plan_of"]
 
 
 @dataclass(frozen=True)
@@ -76,14 +70,14 @@ def _plan(shape: Shape, epsilon: Fraction, delta: Fraction, records: int) -> For
     reach = records * shape.weight
     if shape.mechanism == "gaussian":
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
-        leaves: Release = _gaussian(sigma, reach, shape.trees, 1 - part)
+        leaves: Release = gaussian_part(sigma, reach, shape.trees, 1 - part)
     else:
         leaves = LaplaceRelease(epsilon=epsilon * (1 - part), sensitivity=reach)
     if shape.method == "random":
         return ForestMechanisms(None, (), leaves, leaves.cost)
     if shape.method == "guided":
         tables: Release = (
-            _gaussian(sigma, reach, shape.features, part)
+            gaussian_part(sigma, reach, shape.features, part)
             if shape.mechanism == "gaussian"
             else LaplaceRelease(epsilon=epsilon * part, sensitivity=reach * shape.features)
         )
@@ -105,24 +99,4 @@ def _plan(shape: Shape, epsilon: Fraction, delta: Fraction, records: int) -> For
         spent = one.cost
     return ForestMechanisms(
         None, (one,) * shape.depth, leaves, Composed(parts=[leaves.cost, *[spent] * shape.depth])
-    )
-
-
-def deviation_of(release: Release) -> float:
-    """The standard deviation of the noise of a cell, in the unit of the data."""
-    return (
-        math.sqrt(2) * float(release.scale)
-        if isinstance(release, LaplaceRelease)
-        else float(release.sigma)
-    )
-
-
-def _gaussian(sigma: float, reach: int, times: int, part: Fraction) -> GaussianRelease:
-    """Noise on ``times`` cells of a record, at a part of 1/sigma^2.
-
-    Roots are rounded up, so the parts sum to less than 1.
-    """
-    moved = reach * Fraction(math.isqrt(times * _ROOT_DIGITS**2 - 1) + 1, _ROOT_DIGITS)
-    return GaussianRelease(
-        sigma=sigma * float(moved) / math.sqrt(part) * (1 + _MARGIN), sensitivity=moved
     )

@@ -2,7 +2,7 @@
 differential privacy.
 
 What is released ---------------- A forest has complete binary trees over binned features
-(`forest_codes`, `forest_trees`). Its splits are found in one of four ways, and then the leaves are
+(`binned.codes`, `forest.trees`). Its splits are found in one of four ways, and then the leaves are
 counted by class with noise in every cell, empty ones too. A regression target between public bounds
 is a whole number w of steps, 0 to D, and a record counts as D-w towards the lower bound and w
 towards the upper one: two classes, whose shares give the mean (see `statistics`).
@@ -24,10 +24,10 @@ the noise; gaussian (guided and random only; needs a delta) puts every record in
 *Neighbours:* add or remove one. *Trees:* a record's tree is drawn independently of all other
 records. Given the draws of the records that neighbours share, the added record changes the input of
 one tree; a mixture over draws of epsilon-DP mechanisms is epsilon-DP. *Sensitivity:* a record
-weighs D (`forest_target`). Laplace: it is in one bin of each of the F inputs, unknown being one, so
+weighs D (`binned.target`). Laplace: it is in one bin of each of the F inputs, unknown being one, so
 the tables move by F D in L1; in one leaf of one tree, so the leaves move by D. Gaussian: the tables
 move by at most sqrt(F) D and the leaves of T trees by sqrt(T) D in L2. r records: r times as much.
-Splits by mechanisms: see `forest_splits`. A record without a label, or with one that is not listed,
+Splits by mechanisms: see `forest.splits`. A record without a label, or with one that is not listed,
 moves nothing. Counts are exact. *Cost:* the sum of the releases that are made, ``split_share`` of
 epsilon (of 1/sigma^2) for splits, in equal parts for the levels, the rest for leaves. *Windows:*
 with ``previous`` the splits are kept, counts of leaves and tables are added: post-processing.
@@ -50,7 +50,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -60,20 +59,22 @@ from numpy.typing import NDArray
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number as Amount
 from ptklib.privacy.costs import Cost
-from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
-from ptklib.ptks.forest.budget import ForestMechanisms, Shape, deviation_of, plan_of
-from ptklib.ptks.forest.codes import MAX_BINS, Feature, feature_codes
+from ptklib.ptks.binned.checks import check_inputs, check_target, demand, target_of
+from ptklib.ptks.binned.codes import Feature, feature_codes
+from ptklib.ptks.binned.noise import deviation_of
+from ptklib.ptks.binned.records import count_tables, pieces, read
+from ptklib.ptks.binned.target import Steps, Target
+from ptklib.ptks.forest.budget import ForestMechanisms, Shape, plan_of
 from ptklib.ptks.forest.estimate import from_ancestors, from_expected
 from ptklib.ptks.forest.guided import Tables, expected_leaves, grow, ranked_bins
-from ptklib.ptks.forest.records import count_leaves, count_tables, drawn_trees, pieces, read
-from ptklib.ptks.forest.splits import grow_privately
-from ptklib.ptks.forest.target import Classes, Steps, Target
+from ptklib.ptks.forest.records import count_leaves, drawn_trees
+from ptklib.ptks.forest.splits import HALF_RANGE_CLASSES, HALF_RANGE_STEPS, grow_privately
 from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
 from ptklib.ptks.forest.working import forest_bytes
-from ptklib.ptks.tables.keys import MAX_CELLS, Categories, TimePart
+from ptklib.ptks.tables.keys import MAX_CELLS, Categories
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import domain_bytes
 
@@ -118,103 +119,62 @@ class Forest(Ptk):
         """Inputs, and either classes or bounds; sizes that fit into memory; a mechanism that the
         splits can use.
         """
-        count = len(self.inputs)
-        _demand(
-            1 <= count <= _MAX_INPUTS,
-            f"inputs must be 1 to {_MAX_INPUTS}, got {count}",
-            field="inputs",
-        )
-        # What is there again tells nothing new, and each takes memory for every record.
-        twice = len({_name(input_) for input_ in self.inputs}) < count
-        _demand(
-            not twice,
-            "inputs must differ: a column may be there once for each kind of input, or part of a "
-            "time",
-            field="inputs",
-        )
-        for input_ in self.inputs:
-            _demand(
-                input_.size <= MAX_BINS,
-                f"input {input_.column!r} must have at most {MAX_BINS} bins, got {input_.size}",
-                field="inputs",
-            )
-            _demand(
-                input_.column != self.label,
-                f"label {self.label!r} must not be an input too",
-                field="label",
-            )
-        if self.classes is None:
-            bounds = "classes, or lower and upper, must be given: what is learned is public"
-            _demand(self.lower is not None and self.upper is not None, bounds, field="lower")
-            # Made for its checks.
-            low, high = Fraction(repr(self.lower)), Fraction(repr(self.upper))
-            FixedPoint(low, high, max(abs(low), abs(high)))
-        else:
-            _demand(
-                self.lower is None and self.upper is None,
-                "lower and upper must be left out where there are classes",
-                field="lower",
-            )
-            _demand(
-                len(self.classes) >= 2,
-                f"classes must be two or more, got {len(self.classes)}",
-                field="classes",
-            )
-            Categories(column=self.label, values=self.classes)
-        _demand(
+        check_inputs(self.inputs, self.label, most=_MAX_INPUTS)
+        check_target(self.label, self.classes, self.lower, self.upper)
+        demand(
             1 <= self.trees <= _MAX_TREES,
             f"trees must be 1 to {_MAX_TREES}, got {self.trees}",
             field="trees",
         )
-        _demand(
+        demand(
             1 <= self.depth <= _MAX_DEPTH,
             f"depth must be 1 to {_MAX_DEPTH}, got {self.depth}",
             field="depth",
         )
         cells = self.trees * 2**self.depth * self._target.channels
-        _demand(
+        demand(
             cells <= MAX_CELLS,
             f"trees, depth and classes must make at most {MAX_CELLS} cells, got {cells}",
             field="trees",
         )
-        _demand(
+        demand(
             0 < self.split_share < 1,
             f"split_share must be above 0 and below 1, got {self.split_share}",
             field="split_share",
         )
-        _demand(
+        demand(
             0 <= self.seed < 2**63, f"seed must be 0 to 2**63 - 1, got {self.seed}", field="seed"
         )
         if self.features_per_split is not None:
             within = 1 <= self.features_per_split <= len(self.inputs)
-            _demand(
+            demand(
                 within,
                 f"features_per_split must be 1 to {len(self.inputs)}, got "
                 f"{self.features_per_split}",
                 field="features_per_split",
             )
         if self.method == "guided":
-            wide = count * max(self._sizes) * self._target.channels
-            _demand(
+            wide = len(self.inputs) * max(self._sizes) * self._target.channels
+            demand(
                 wide <= 16 * MAX_CELLS,
                 f"inputs, bins and classes must make at most {16 * MAX_CELLS}, got {wide}",
                 field="inputs",
             )
         if self.method in {"exponential", "margin"}:
-            _demand(
+            demand(
                 self.mechanism == "laplace",
                 f"mechanism must be laplace for splits {self.method!r}",
                 field="mechanism",
             )
             wide = self.trees * 2 ** (self.depth - 1) * max(self._sizes) * self._target.channels
-            _demand(
+            demand(
                 wide <= 16 * MAX_CELLS,
                 f"splits {self.method!r} must weigh at most {16 * MAX_CELLS} cells, got {wide}",
                 field="splits",
             )
         if self.output == "one_hot":
             made = self.trees * 2**self.depth
-            _demand(
+            demand(
                 made <= _MAX_COLUMNS,
                 f"one_hot must make at most {_MAX_COLUMNS} columns, got {made}",
                 field="one_hot",
@@ -239,11 +199,7 @@ class Forest(Ptk):
     @property
     def _target(self) -> Target:
         """What is learned."""
-        if self.classes is not None:
-            return Classes(self.label, self.classes)
-        assert self.lower is not None
-        assert self.upper is not None
-        return Steps(self.label, self.lower, self.upper)
+        return target_of(self.label, self.classes, self.lower, self.upper)
 
     @property
     def _classes_key(self) -> tuple[Categories, ...]:
@@ -468,7 +424,7 @@ class Forest(Ptk):
             self.method,
             self.mechanism,
             weight=target.weight,
-            half_range=target.half_range,
+            half_range=HALF_RANGE_STEPS if self.classes is None else HALF_RANGE_CLASSES,
             features=len(self.inputs),
             trees=self.trees,
             depth=self.depth,
@@ -554,20 +510,6 @@ class Forest(Ptk):
                 yield from (leaf == np.arange(2**self.depth)[:, None]).astype(np.uint8)
 
 
-def _name(feature: Feature) -> tuple[str, ...]:
-    """What tells inputs apart."""
-    return (
-        (feature.column, feature.kind, feature.part)
-        if isinstance(feature, TimePart)
-        else (feature.column, feature.kind)
-    )
-
-
 def _added(wide: Wide, other: Wide) -> Wide:
     # Each is at most LIMIT = 2**60, so the sum fits.
     return np.asarray(np.clip(wide + other, -LIMIT, LIMIT), dtype=np.int64)
-
-
-def _demand(holds: bool, words: str, *, field: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)

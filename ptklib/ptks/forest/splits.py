@@ -28,7 +28,7 @@ All scores are computed in whole numbers: no rounding of floats can move them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +36,13 @@ from numpy.typing import NDArray
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.selection import NoisyMax
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptks.forest.codes import STEPS
+from ptklib.ptks.binned.codes import STEPS
+from ptklib.ptks.binned.target import Classes, Target
 from ptklib.ptks.forest.trees import Boxes, Integers, chosen_features, grown
 
 __all__ = [
     "HALF_RANGE_CLASSES",
     "HALF_RANGE_STEPS",
-    "Scored",
     "class_purity",
     "grow_privately",
     "step_purity",
@@ -54,18 +54,6 @@ Wide = NDArray[np.int64]
 _UNITS = 1024
 HALF_RANGE_CLASSES = _UNITS
 HALF_RANGE_STEPS = STEPS**2 // 2
-
-
-class Scored(Protocol):
-    """What a forest learns, as far as splits are scored by it (`forest_target`)."""
-
-    def count(self, cell: NDArray[np.intp], cells: int, label: NDArray[np.int32]) -> Wide:
-        """The exact counts of each cell: by class, or (n, W)."""
-        ...
-
-    def purity(self, counts: Wide) -> Wide:
-        """The score of one side of a split from its counts."""
-        ...
 
 
 def class_purity(counts: Wide) -> Wide:
@@ -87,7 +75,7 @@ def step_purity(counts: Wide) -> Wide:
 
 def grow_privately(
     mechanisms: Sequence[NoisyMax | LargeMargin],
-    target: Scored,
+    target: Target,
     codes: NDArray[Any],
     label: NDArray[np.int32],
     tree: NDArray[np.intp],
@@ -104,6 +92,7 @@ def grow_privately(
     Every node makes one call of its mechanism, with or without records. Cost: that of the
     mechanisms of all levels.
     """
+    purity = class_purity if isinstance(target, Classes) else step_purity
     node = np.zeros(codes.shape[1], dtype=np.intp)
     width = int(sizes.max())
     bins = np.arange(width)
@@ -121,7 +110,7 @@ def grow_privately(
                     nodes, width, -1
                 )
                 left = np.cumsum(counts[asked], axis=1)
-                scores[asked, column] = target.purity(left) + target.purity(left[:, -1:] - left)
+                scores[asked, column] = purity(left) + purity(left[:, -1:] - left)
         here = np.arange(nodes)[:, None]
         first, last = boxes.first[here, options], boxes.last[here, options]
         allowed = (bins >= first[..., None]) & (bins < last[..., None])

@@ -1,4 +1,4 @@
-"""Records as small whole numbers: what trees split, and what they learn.
+"""Records as small whole numbers: bins of inputs, and what is learned.
 
 Every feature has a public domain and a public number of bins, and one more bin for *unknown*: a
 null, a NaN or a value that no domain lists. A record's codes depend on that record alone.

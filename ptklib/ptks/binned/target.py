@@ -1,4 +1,4 @@
-"""What a forest learns: public classes, or a number between public bounds, as whole weights that
+"""What is learned: public classes, or a number between public bounds, as whole weights that
 can be counted.
 
 A record of a class weighs 1 in that class. A target of w steps, 0 to D = `STEPS`, weighs D-w in the
@@ -15,13 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptklib.ptks.forest.codes import STEPS, class_codes, target_steps
-from ptklib.ptks.forest.splits import (
-    HALF_RANGE_CLASSES,
-    HALF_RANGE_STEPS,
-    class_purity,
-    step_purity,
-)
+from ptklib.ptks.binned.codes import STEPS, class_codes, target_steps
 
 __all__ = ["Classes", "Labels", "Steps", "Target", "Wide"]
 
@@ -37,7 +31,6 @@ class Classes:
     label: str
     classes: tuple[str, ...] | tuple[int, ...]
     weight: int = 1
-    half_range: int = HALF_RANGE_CLASSES
 
     @property
     def channels(self) -> int:
@@ -59,10 +52,6 @@ class Classes:
         """The weights of the channels, which are the counts."""
         return counts
 
-    def purity(self, counts: Wide) -> Wide:
-        """The score of one side of a split."""
-        return class_purity(counts)
-
     def losses(self, shares: Floats, label: Labels) -> Floats:
         """Half the Brier score."""
         mine = shares[np.arange(len(label)), label]
@@ -78,7 +67,6 @@ class Steps:
     upper: float
     channels: int = 2
     weight: int = STEPS
-    half_range: int = HALF_RANGE_STEPS
 
     def read(self, frame: pa.RecordBatch) -> tuple[Labels, NDArray[np.bool_]]:
         """The steps of each record, and which have none."""
@@ -94,10 +82,6 @@ class Steps:
     def corners(self, counts: Wide) -> Wide:
         """The weights of the channels."""
         return np.stack([STEPS * counts[..., 0] - counts[..., 1], counts[..., 1]], axis=-1)
-
-    def purity(self, counts: Wide) -> Wide:
-        """The score of one side of a split."""
-        return step_purity(counts)
 
     def losses(self, shares: Floats, label: Labels) -> Floats:
         """The squared error over the squared range."""

@@ -1,0 +1,88 @@
+"""What configurations of kinds that learn a label from binned inputs must keep.
+
+Reasons: CONFIG_INVALID, and those of `fixed_point` and `keys`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy.fixed_point import FixedPoint
+from ptklib.ptks.binned.codes import MAX_BINS, Feature
+from ptklib.ptks.binned.target import Classes, Steps, Target
+from ptklib.ptks.tables.keys import Categories, TimePart
+
+__all__ = ["check_inputs", "check_target", "demand", "target_of"]
+
+
+def demand(holds: bool, words: str, *, field: str) -> None:
+    """Refuse the configuration unless the condition holds."""
+    if not holds:
+        raise InvalidInput("CONFIG_INVALID", words, field=field)
+
+
+def check_inputs(inputs: tuple[Feature, ...], label: str, *, most: int) -> None:
+    """One to ``most`` inputs that differ, of not too many bins, none of them the label."""
+    count = len(inputs)
+    demand(1 <= count <= most, f"inputs must be 1 to {most}, got {count}", field="inputs")
+    # What is there again tells nothing new, and each takes memory for every record.
+    twice = len({_name(input_) for input_ in inputs}) < count
+    demand(
+        not twice,
+        "inputs must differ: a column may be there once for each kind of input, or part of a time",
+        field="inputs",
+    )
+    for input_ in inputs:
+        demand(
+            input_.size <= MAX_BINS,
+            f"input {input_.column!r} must have at most {MAX_BINS} bins, got {input_.size}",
+            field="inputs",
+        )
+        demand(input_.column != label, f"label {label!r} must not be an input too", field="label")
+
+
+def check_target(
+    label: str,
+    classes: tuple[str, ...] | tuple[int, ...] | None,
+    lower: float | None,
+    upper: float | None,
+) -> None:
+    """Either classes, two or more, or bounds."""
+    if classes is None:
+        bounds = "classes, or lower and upper, must be given: what is learned is public"
+        demand(lower is not None and upper is not None, bounds, field="lower")
+        # Made for its checks.
+        low, high = Fraction(repr(lower)), Fraction(repr(upper))
+        FixedPoint(low, high, max(abs(low), abs(high)))
+        return
+    demand(
+        lower is None and upper is None,
+        "lower and upper must be left out where there are classes",
+        field="lower",
+    )
+    demand(len(classes) >= 2, f"classes must be two or more, got {len(classes)}", field="classes")
+    Categories(column=label, values=classes)
+
+
+def target_of(
+    label: str,
+    classes: tuple[str, ...] | tuple[int, ...] | None,
+    lower: float | None,
+    upper: float | None,
+) -> Target:
+    """What is learned, of a configuration that was checked."""
+    if classes is not None:
+        return Classes(label, classes)
+    assert lower is not None
+    assert upper is not None
+    return Steps(label, lower, upper)
+
+
+def _name(feature: Feature) -> tuple[str, ...]:
+    """What tells inputs apart."""
+    return (
+        (feature.column, feature.kind, feature.part)
+        if isinstance(feature, TimePart)
+        else (feature.column, feature.kind)
+    )
