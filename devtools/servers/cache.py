@@ -27,6 +27,8 @@ Say = Callable[[str], None]
 class ServerMissing(Exception):
     """A server cannot be had here. The text says which, why, and what to do."""
 
+_REMOVALS = 20
+
 
 def tell(text: str) -> None:
     """Progress, on stderr."""
@@ -79,7 +81,12 @@ def _fill(place: Path, make: Callable[[Path], None]) -> None:
         draft.chmod(0o755)
         draft.rename(place)
     except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
+        # What was stopped may still be writing for a moment.
+        for _ in range(_REMOVALS):
+            shutil.rmtree(draft, ignore_errors=True)
+            if not draft.exists():
+                break
+            time.sleep(0.1)
         raise
 
 
