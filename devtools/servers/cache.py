@@ -27,6 +27,7 @@ Say = Callable[[str], None]
 class ServerMissing(Exception):
     """A server cannot be had here. The text says which, why, and what to do."""
 
+
 _REMOVALS = 20
 
 
