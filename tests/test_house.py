@@ -213,7 +213,6 @@ def test_a_namesake_is_found() -> None:
 ANYTHING = {"one", "found"}
 # Packages whose bindings are still to be named; the list only becomes shorter.
 UNNAMED = {
-    "ptklib.ptks.statistics",
     "ptklib.ptks.tables",
 }
 # How many PTKs a search found is ``found`` on the wire, and so in those who hand it on.
