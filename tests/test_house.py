@@ -211,16 +211,6 @@ def test_a_namesake_is_found() -> None:
 
 # Words that stand for anything: a binding says what it is.
 ANYTHING = {"one", "found"}
-# Packages whose bindings are still to be named; the list only becomes shorter.
-UNNAMED = {
-    "ptklib.ptks.additive",
-    "ptklib.ptks.binned",
-    "ptklib.ptks.counts",
-    "ptklib.ptks.embeddings",
-    "ptklib.ptks.forest",
-    "ptklib.ptks.statistics",
-    "ptklib.ptks.tables",
-}
 # How many PTKs a search found is ``found`` on the wire, and so in those who hand it on.
 SEARCHES = {
     "ptkstore.api.views.ptks",
@@ -249,16 +239,14 @@ def unnamed(source: str) -> list[tuple[int, str]]:
 
 
 def test_a_binding_says_what_it_is() -> None:
-    """A package of `UNNAMED` in which nothing is left comes off that list."""
-    left: dict[str, list[str]] = {}
-    for name, known in modules().items():
-        if name.partition(".")[0] in PRODUCT and ".v1." not in name:
-            for line, word in unnamed(known.path.read_text(encoding="utf-8")):
-                if name not in SEARCHES or word != "found":
-                    package = next((part for part in UNNAMED if name.startswith(part + ".")), name)
-                    left.setdefault(package, []).append(f"{name}:{line} {word}")
-    assert {name: lines for name, lines in left.items() if name not in UNNAMED} == {}
-    assert UNNAMED - left.keys() == set()
+    left = [
+        f"{name}:{line} {word}"
+        for name, known in modules().items()
+        if name.partition(".")[0] in PRODUCT and ".v1." not in name
+        for line, word in unnamed(known.path.read_text(encoding="utf-8"))
+        if name not in SEARCHES or word != "found"
+    ]
+    assert left == []
 
 
 @pytest.mark.parametrize(

@@ -202,16 +202,16 @@ class Additive(Ptk):
             label, bad = self._target.read(piece)
             scores, _ = self._scores(arrays, piece)
             upper = self._link.predictions[self._link.places(scores)]
-            found = self._target.losses(np.stack([1 - upper, upper], axis=1), label)
-            losses.append(np.where(bad, 0.0, found))
+            piece_losses = self._target.losses(np.stack([1 - upper, upper], axis=1), label)
+            losses.append(np.where(bad, 0.0, piece_losses))
         return np.clip(np.concatenate(losses), 0.0, 1.0)
 
     def working_bytes(self, records: int) -> int:
         """Of a record its codes, a byte or two for each input, its label and its score."""
         width = 1 if max(self._sizes) <= BATCH_RECORDS >> 8 else 2
         record = _COPIES * len(self.inputs) * width + _RECORD_BYTES
-        found = PIECE_BYTES + (record + LOSS_BYTES) * (BATCH_RECORDS + records)
-        return found + _BIN_BYTES * sum(self._sizes) + domain_bytes(self.inputs)
+        data_bytes = PIECE_BYTES + (record + LOSS_BYTES) * (BATCH_RECORDS + records)
+        return data_bytes + _BIN_BYTES * sum(self._sizes) + domain_bytes(self.inputs)
 
     def shapes(self, arrays: Arrays) -> pa.Table:
         """The model to be looked at: ``input``, ``bin``, ``records`` (noisy, of the last window)
@@ -249,8 +249,8 @@ class Additive(Ptk):
         terms = self._split(self._terms(arrays))
         predictions, scores = self._answers()
         for piece in [table.slice(0, 0), *pieces(table)]:
-            found, codes = self._scores(arrays, piece)
-            places = self._link.places(found)
+            steps, codes = self._scores(arrays, piece)
+            places = self._link.places(steps)
             made: list[Floats] = []
             if self.output != "terms":
                 made.append(predictions[places])
@@ -295,7 +295,7 @@ class Additive(Ptk):
             assert isinstance(self._target, Steps)
             columns[self.label] = pa.array(self._target.lower + self._width * np.round(place, 1))
         else:
-            columns[self.label] = pa.array([self.classes[int(2 * one)] for one in place])
+            columns[self.label] = pa.array([self.classes[int(2 * position)] for position in place])
         return pa.RecordBatch.from_pydict(columns)
 
     def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> AdditiveMechanisms:

@@ -18,12 +18,13 @@ def input_names(inputs: tuple[Feature, ...]) -> tuple[str, ...]:
     once in that way.
     """
     plain = [
-        f"{one.column}_{one.part}" if isinstance(one, TimePart) else one.column for one in inputs
+        f"{input_.column}_{input_.part}" if isinstance(input_, TimePart) else input_.column
+        for input_ in inputs
     ]
     often = Counter(plain)
     return tuple(
-        f"{name}_{one.kind}" if often[name] > 1 else name
-        for name, one in zip(plain, inputs, strict=True)
+        f"{name}_{input_.kind}" if often[name] > 1 else name
+        for name, input_ in zip(plain, inputs, strict=True)
     )
 
 

@@ -54,15 +54,15 @@ def odds_of(seen: Sequence[tuple[Floats, Floats, bool]], scale: float) -> Floats
     are moved to explain all inputs, beginning with `_FEW` inputs' worth of a guess.
     """
     evidence = [
-        _explained(one, variance, ordered=ordered, scale=scale)[1]
-        for one, variance, ordered in seen
+        _explained(shape, variance, ordered=ordered, scale=scale)[1]
+        for shape, variance, ordered in seen
     ]
     guess = _FEW * _weights(-0.5 * np.log(_VARIANCES))
     odds = np.log(guess)
     for _ in range(_TURNS):
         total = guess.copy()
-        for one in evidence:
-            total += _weights(one + odds)
+        for by_variance in evidence:
+            total += _weights(by_variance + odds)
         odds = np.log(total)
     return odds
 

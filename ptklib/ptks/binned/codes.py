@@ -84,8 +84,8 @@ def feature_codes(features: tuple[Feature, ...], frame: pa.RecordBatch | pa.Tabl
     """The bins of all features: one row for each feature, one column for each record."""
     widest = max(feature.size for feature in features)
     made = np.empty((len(features), frame.num_rows), dtype=np.uint8 if widest < _FEW else np.uint16)
-    for place, one in enumerate(features):
-        made[place] = one.codes(column_of(frame, one.column))
+    for place, feature in enumerate(features):
+        made[place] = feature.codes(column_of(frame, feature.column))
     return made
 
 
@@ -139,7 +139,7 @@ def scaled(
     if absent is not None:
         bad |= absent
     np.clip(places, 0.0, float(parts), out=places)
-    found = bad if bad.any() else None
-    if found is not None:
-        places[found] = 0.0
-    return (np.floor(places, out=places) if whole else places), found
+    missing = bad if bad.any() else None
+    if missing is not None:
+        places[missing] = 0.0
+    return (np.floor(places, out=places) if whole else places), missing

@@ -36,10 +36,10 @@ def read(
     labels = [np.zeros(0, dtype=np.int32)]
     for piece in pieces(batches):
         label, bad = target.read(piece)
-        one = feature_codes(inputs, piece)
+        code = feature_codes(inputs, piece)
         if bad.any():
-            one, label = one[:, ~bad], label[~bad]
-        codes.append(one)
+            code, label = code[:, ~bad], label[~bad]
+        codes.append(code)
         labels.append(label)
     return np.concatenate(codes, axis=1), np.concatenate(labels)
 

@@ -39,14 +39,14 @@ class Classes:
 
     def read(self, frame: pa.RecordBatch) -> tuple[Labels, NDArray[np.bool_]]:
         """The class of each record, and which have none."""
-        found = class_codes(self.label, self.classes, frame)
-        bad = found == self.channels
-        return np.where(bad, 0, found).astype(np.int32), bad
+        codes = class_codes(self.label, self.classes, frame)
+        bad = codes == self.channels
+        return np.where(bad, 0, codes).astype(np.int32), bad
 
     def count(self, cell: NDArray[np.intp], cells: int, label: Labels) -> Wide:
         """The exact counts by class of each cell. Raw."""
-        found = np.bincount(cell * self.channels + label, minlength=cells * self.channels)
-        return found.reshape(cells, self.channels)
+        counts = np.bincount(cell * self.channels + label, minlength=cells * self.channels)
+        return counts.reshape(cells, self.channels)
 
     def corners(self, counts: Wide) -> Wide:
         """The weights of the channels, which are the counts."""
@@ -89,8 +89,8 @@ class Steps:
 
     def value(self, shares: Floats) -> Floats:
         """The predicted target."""
-        found: Any = self.lower + (self.upper - self.lower) * shares[:, 1]
-        return np.asarray(found, dtype=np.float64)
+        values: Any = self.lower + (self.upper - self.lower) * shares[:, 1]
+        return np.asarray(values, dtype=np.float64)
 
 
 Target = Classes | Steps

@@ -188,13 +188,13 @@ def probabilities(
     if noise == 0:
         # The limit, also where the prior leaves no room: plain shares.
         factor = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
-    found: Floats = counts - n[:, None] * prior
-    found *= factor[:, None]
-    found += prior
-    np.clip(found, 0.0, 1.0, out=found)
-    found /= found.sum(axis=1)[:, None]
+    shares: Floats = counts - n[:, None] * prior
+    shares *= factor[:, None]
+    shares += prior
+    np.clip(shares, 0.0, 1.0, out=shares)
+    shares /= shares.sum(axis=1)[:, None]
     if chances is not None:
         whole = (n > 0) & (counts >= 0).all(axis=1)
-        exact = np.divide(counts, n[:, None], out=found.copy(), where=whole[:, None])
-        found += chances[np.minimum(np.rint(n), _SUMS).astype(np.intp)][:, None] * (exact - found)
-    return found
+        exact = np.divide(counts, n[:, None], out=shares.copy(), where=whole[:, None])
+        shares += chances[np.minimum(np.rint(n), _SUMS).astype(np.intp)][:, None] * (exact - shares)
+    return shares

@@ -330,13 +330,13 @@ class Counts(Ptk):
                 lines = self._statistics(arrays, place, None, prior, told)
                 columns += [line[codes[0]] for line in lines]
                 continue
-            found = np.empty((len(self.statistics) * self.label.size, rows))
+            block = np.empty((len(self.statistics) * self.label.size, rows))
             for start in range(0, rows, PIECE):
                 part = slice(start, start + PIECE)
-                found[:, part] = self._statistics(
+                block[:, part] = self._statistics(
                     arrays, place, [row[part] for row in codes], prior, told
                 )
-            columns += list(found)
+            columns += list(block)
         return pa.Table.from_arrays(
             [pa.array(column) for column in columns], names=list(self.feature_names())
         )
@@ -362,17 +362,17 @@ class Counts(Ptk):
         _demand(
             0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
         )
-        found: list[int | None] = []
+        needed: list[int | None] = []
         for level in levels:
             try:
                 made = self._plan(level, delta, records_per_unit)
             except InvalidInput as error:
                 if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
                     raise
-                found.append(None)
+                needed.append(None)
                 continue
-            found.append(self._needed(target, made))
-        return tuple(found)
+            needed.append(self._needed(target, made))
+        return tuple(needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; variances are not negative,
@@ -522,13 +522,13 @@ class Counts(Ptk):
         table = self._tables[place]
         counts = table.read(arrays["cells"], codes)
         variance = estimate.combined_variance(float(arrays["variances"][place]), table.rows)
-        found = [
+        blocks = [
             estimate.shrunk_counts(counts, variance)
             if statistic == "count"
             else estimate.probabilities(counts, prior, variance, *told)
             for statistic in self.statistics
         ]
-        return np.ascontiguousarray(np.hstack(found).T)
+        return np.ascontiguousarray(np.hstack(blocks).T)
 
     def _brier(
         self, arrays: Arrays, place: int, codes: list[Codes] | None, prior: Floats, told: Told
@@ -539,9 +539,9 @@ class Counts(Ptk):
         table = self._tables[place]
         variance = estimate.combined_variance(float(arrays["variances"][place]), table.rows)
         counts = table.read(arrays["cells"], codes)
-        found = estimate.probabilities(counts, prior, variance, *told)
-        squares = np.square(found).sum(axis=1)
-        scores: Floats = (squares[:, None] + 1 - 2 * found) / 2
+        shares = estimate.probabilities(counts, prior, variance, *told)
+        squares = np.square(shares).sum(axis=1)
+        scores: Floats = (squares[:, None] + 1 - 2 * shares) / 2
         return scores
 
     def _needed(self, target: float, made: CountReleases) -> int | None:
@@ -549,7 +549,7 @@ class Counts(Ptk):
         shares = [self.min_share or 1 / key.size for key in self.keys]
         most = 0
         for scale, share in {
-            (_scale(one), share) for one, share in zip(made.releases, shares, strict=False)
+            (_scale(release), share) for release, share in zip(made.releases, shares, strict=False)
         }:
             if "probability" in self.statistics:
                 count = counts_profile.smallest_count(

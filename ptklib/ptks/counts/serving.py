@@ -90,7 +90,7 @@ def _computed(ptk: Counts, arrays: Arrays, place: int, into: list[str]) -> list[
             if rows_of(key) == 1:
                 options |= {"chances": f"@chances_{place}"}
             steps.append({"do": "class_shares", "from": [counts], "into": made, **options})
-        for one in range(ptk.label.size):
-            name = into[number * ptk.label.size + one]
-            steps.append({"do": "part", "from": [made], "into": name, "place": one})
+        for code in range(ptk.label.size):
+            name = into[number * ptk.label.size + code]
+            steps.append({"do": "part", "from": [made], "into": name, "place": code})
     return steps

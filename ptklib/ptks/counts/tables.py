@@ -116,8 +116,8 @@ def tally(cells: Integers, places: Codes) -> None:
     Wraps around like the integers of its type: see `hold`.
     """
     if len(cells) * _SMALL <= len(places):
-        found = np.bincount(places, minlength=len(cells))
-        np.add(cells, found, out=cells, casting="unsafe")
+        counts = np.bincount(places, minlength=len(cells))
+        np.add(cells, counts, out=cells, casting="unsafe")
     else:
         np.add.at(cells, places, cells.dtype.type(1))
 

@@ -143,10 +143,10 @@ class Interactions:
 
     def held_out(self) -> NDArray[np.bool_]:
         """Of each record, whether tastes are tested on it: by its pair alone."""
-        found = np.empty(len(self.items), dtype=np.bool_)
+        tested = np.empty(len(self.items), dtype=np.bool_)
         for here, users in self._pieces():
-            found[here] = held_out(users, self.items[here])
-        return found
+            tested[here] = held_out(users, self.items[here])
+        return tested
 
     def learned_from(self, residuals: Any, held: NDArray[np.bool_]) -> tuple[Any, Any]:
         """The residuals of records that are not held out, and a 1 for each of those."""
@@ -167,10 +167,10 @@ class Interactions:
         for here, codes in self._pieces():
             chosen = of[here]
             rows, columns = codes[chosen], self.items[here][chosen]
-            found = np.zeros(len(rows))
-            for one, other in zip(users.T, items.T, strict=True):
-                found += one[rows] * other[columns]
-            parts.append(found)
+            products = np.zeros(len(rows))
+            for user, item in zip(users.T, items.T, strict=True):
+                products += user[rows] * item[columns]
+            parts.append(products)
         return np.concatenate(parts)
 
     def _pieces(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:

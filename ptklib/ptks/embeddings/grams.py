@@ -27,8 +27,8 @@ _TINY = 1e-30
 def products_of(features: Floats) -> Floats:
     """f_k f_l, k <= l, of each row: exact for whole features."""
     first, second = np.triu_indices(features.shape[1])
-    found: Floats = features[:, first] * features[:, second]
-    return found
+    products: Floats = features[:, first] * features[:, second]
+    return products
 
 
 def evened_by(
@@ -50,7 +50,7 @@ def evened_by(
     weight = known / known.sum()
     differ = max(float(weight @ (np.square(away).mean(axis=1) - chance)), 0.0)
     own = differ / (differ + chance + _TINY)
-    found = np.empty_like(sums)
+    evened = np.empty_like(sums)
     for start in range(0, len(sums), _ROWS_AT_ONCE):
         here = slice(start, start + _ROWS_AT_ONCE)
         matrices = np.empty((len(sums[here]), width, width))
@@ -60,5 +60,5 @@ def evened_by(
         strengths, axes = np.linalg.eigh(matrices)
         turned = np.einsum("nkl,nk->nl", axes, sums[here])
         turned *= np.minimum(square / np.maximum(strengths, _TINY), 1.0)
-        found[here] = np.einsum("nkl,nl->nk", axes, turned)
-    return found
+        evened[here] = np.einsum("nkl,nl->nk", axes, turned)
+    return evened

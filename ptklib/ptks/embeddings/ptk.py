@@ -260,22 +260,24 @@ class Embeddings(Ptk):
         columns = f"{self.users.column}_{self.items.column}"
         prefix = columns if self.prefix is None else self.prefix
         plain: list[str] = []
-        for one in self._given:
-            plain += [one] if one == "rate" else [f"{one}_{place}" for place in range(self.factors)]
-        return tuple(f"{prefix}_{one}" if prefix else one for one in plain)
+        for name in self._given:
+            plain += (
+                [name] if name == "rate" else [f"{name}_{place}" for place in range(self.factors)]
+            )
+        return tuple(f"{prefix}_{name}" if prefix else name for name in plain)
 
     def features(self, arrays: Arrays, table: pa.Table) -> pa.Table:
         """The vectors of each row's user and item, their products and the predicted value, as
         float64.
         """
         users, items = self._vectors(arrays)
-        one = items[self.items.codes(column_of(table, self.items.column))]
+        item = items[self.items.codes(column_of(table, self.items.column))]
         if self.publish == "both":
-            other = users[self.users.codes(column_of(table, self.users.column))]
+            user = users[self.users.codes(column_of(table, self.users.column))]
         else:
-            other = np.broadcast_to(users[-1], one.shape)
-        rates = np.clip(_products(other, one), self.lower, self.upper)
-        blocks = {"user": other, "item": one, "product": other * one, "rate": rates[:, None]}
+            user = np.broadcast_to(users[-1], item.shape)
+        rates = np.clip(_products(user, item), self.lower, self.upper)
+        blocks = {"user": user, "item": item, "product": user * item, "rate": rates[:, None]}
         columns = [
             pa.array(block)
             for name in self._given
@@ -291,7 +293,9 @@ class Embeddings(Ptk):
         items and missing values are left out; an empty history gives the average user.
         """
         self.validate(arrays)
-        lists, numbers = (_flat(one, name) for one, name in ((items, "items"), (values, "values")))
+        lists, numbers = (
+            _flat(column, name) for column, name in ((items, "items"), (values, "values"))
+        )
         if len(items) != len(values) or not np.array_equal(lists[1], numbers[1]):
             raise InvalidInput(
                 "COLUMN_TYPE", "items and values must be lists of the same lengths, got others"
@@ -464,8 +468,8 @@ def _products(users: Floats, items: Floats) -> Floats:
     where a record stands.
     """
     products = np.zeros(len(items))
-    for one, other in zip(users.T, items.T, strict=True):
-        products += one * other
+    for user, item in zip(users.T, items.T, strict=True):
+        products += user * item
     return products
 
 

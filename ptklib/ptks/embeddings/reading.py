@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 
 def level_of(state: Arrays, floor: float) -> float:
     """The mean rate, in ranges."""
-    told, weight = (float(one) for one in state["level"])
+    told, weight = (float(number) for number in state["level"])
     middle = 0.5 + told / (weight + SPREAD / _LEVEL_VARIANCE)
     return max(_LEAST_LEVEL, floor + min(max(middle, 0.0), 1.0))
 
@@ -63,9 +63,9 @@ def spread_of(state: Arrays) -> float:
     """The variance of a residual, as a share of the squared range; `SPREAD` counts as
     `SPREAD_RECORDS` records.
     """
-    squares, records = (float(one) for one in state["spread"])
-    found = (squares + SPREAD) / (max(records, 0.0) + 1.0)
-    return min(max(found, SPREAD / 10), 4 * SPREAD)
+    squares, records = (float(number) for number in state["spread"])
+    spread = (squares + SPREAD) / (max(records, 0.0) + 1.0)
+    return min(max(spread, SPREAD / 10), 4 * SPREAD)
 
 
 def best_guess(sums: Floats, weights: Floats, spread: float) -> Floats:
@@ -83,8 +83,8 @@ def own_direction(sums: Floats, counts: Floats) -> Floats:
     chance.
     """
     square = np.einsum("nk,nk->n", sums, sums) + counts * SPREAD
-    found: Floats = sums / np.sqrt(np.maximum(square, 1e-30))[:, None]
-    return found
+    direction: Floats = sums / np.sqrt(np.maximum(square, 1e-30))[:, None]
+    return direction
 
 
 def own_tastes(sums: Floats, counts: Floats, state: Arrays) -> Floats:
@@ -97,8 +97,8 @@ def own_tastes(sums: Floats, counts: Floats, state: Arrays) -> Floats:
     variance = variance_of(state["item_sums"], weights, spread)
     certain = share @ (weights[:, None] / (weights[:, None] + spread / variance))
     square = float(share @ np.square(state["item_tastes"]).mean(axis=1))
-    found: Floats = certain * sums / (counts * square + spread / _OWN_VARIANCE)[:, None]
-    return found
+    tastes: Floats = certain * sums / (counts * square + spread / _OWN_VARIANCE)[:, None]
+    return tastes
 
 
 def user_vectors(state: Arrays, activity: Floats, tastes: Floats) -> Floats:
@@ -131,6 +131,6 @@ def _without_tastes(state: Arrays) -> bool:
 
 
 def _in_first_place(numbers: Floats, tastes: Floats) -> Floats:
-    found = np.zeros_like(tastes)
-    found[:, 0] = numbers
-    return found
+    padded = np.zeros_like(tastes)
+    padded[:, 0] = numbers
+    return padded

@@ -61,7 +61,9 @@ def _tables(ptk: Embeddings, arrays: Arrays, wanted: tuple[str, ...]) -> dict[st
         size = ptk.users.size if name == "user" else ptk.items.size
         lines = np.arange(size + 1)
         made = asked.features(arrays, cells_of([users, items], [lines, lines]))
-        start = sum(1 if one == "rate" else ptk.factors for one in wanted[: wanted.index(name)])
+        start = sum(
+            1 if earlier == "rate" else ptk.factors for earlier in wanted[: wanted.index(name)]
+        )
         width = 1 if name == "rate" else ptk.factors
         tables[name] = _matrix(made, range(start, start + width))
     return tables

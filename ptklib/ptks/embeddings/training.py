@@ -174,8 +174,8 @@ class Training:
         # another.
         sums = sums + (level - self.floor - 0.5) * np.maximum(counts, 0.0)
         state["user_counts"] = _added(counts, before.get("user_counts"))
-        found = information(sums[:, None], counts, noise)
-        state["user_activity"] = _added(_pair(found), before.get("user_activity"))
+        known = information(sums[:, None], counts, noise)
+        state["user_activity"] = _added(_pair(known), before.get("user_activity"))
         # What the activity of users will explain of the squares is not chance.
         explained = float(variance_of(above[0], above[1])[0])
         records = max(float(counts.sum()), 0.0)
@@ -350,8 +350,8 @@ class Training:
         release = self.plan.tastes(parts, products=False)
         unit = self.clip / (STEPS * RESOLUTION)
         noisy = release.release(sums.astype(np.int64), source=self.noise).values
-        found: Floats = noisy.astype(np.float64) * unit
-        return found, float(release.sigma) * unit
+        measured: Floats = noisy.astype(np.float64) * unit
+        return measured, float(release.sigma) * unit
 
 
 def _left(records: float, total: float, squares: float, items: Reading, level: float) -> float:
@@ -376,7 +376,7 @@ def _both(first: Reading, second: Reading) -> Reading:
     """Two noisy readings of the same, each weighed by how precise it is."""
     part = second[2] ** 2 / (first[2] ** 2 + second[2] ** 2)
     counts, sums = (
-        part * one + (1 - part) * other for one, other in zip(first[:2], second[:2], strict=True)
+        part * left + (1 - part) * right for left, right in zip(first[:2], second[:2], strict=True)
     )
     return counts, sums, first[2] * float(np.sqrt(part))
 
@@ -385,6 +385,6 @@ def _added(new: Floats, old: Floats | None) -> Floats:
     return new if old is None else new + old
 
 
-def _pair(found: tuple[Floats, Floats]) -> Floats:
+def _pair(known: tuple[Floats, Floats]) -> Floats:
     """(h, J) of one number per row, side by side."""
-    return np.column_stack(found)
+    return np.column_stack(known)

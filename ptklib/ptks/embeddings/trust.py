@@ -49,8 +49,8 @@ def held_out(users: NDArray[Any], items: NDArray[Any]) -> NDArray[np.bool_]:
         mixed *= _MIX[1]
         mixed ^= mixed >> np.uint64(29)
         mixed *= _MIX[0]
-    found: NDArray[np.bool_] = (mixed >> np.uint64(40)) % _ONE_IN == 0
-    return found
+    tested: NDArray[np.bool_] = (mixed >> np.uint64(40)) % _ONE_IN == 0
+    return tested
 
 
 def sums_of(residuals: Floats, predicted: Floats) -> NDArray[np.int64]:
@@ -60,7 +60,7 @@ def sums_of(residuals: Floats, predicted: Floats) -> NDArray[np.int64]:
     whole = np.fmin(np.rint(predicted), STEPS)
     np.maximum(whole, -STEPS, out=whole)
     both = (residuals * whole, whole * whole)
-    return np.array([[int(np.rint(one / STEPS).sum()) for one in both]], dtype=np.int64)
+    return np.array([[int(np.rint(products / STEPS).sum()) for products in both]], dtype=np.int64)
 
 
 def evidence(noisy: NDArray[np.int64], sigma: float, spread: float) -> Floats:

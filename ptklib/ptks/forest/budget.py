@@ -90,13 +90,13 @@ def _plan(shape: Shape, epsilon: Fraction, delta: Fraction, records: int) -> For
     if shape.method == "margin":
         # A user's records may be in as many nodes as there are records: each may fail with its part
         # of delta.
-        one: NoisyMax | LargeMargin = LargeMargin(
+        choice: NoisyMax | LargeMargin = LargeMargin(
             epsilon=level, delta=chance / records, sensitivity=moved
         )
         spent: Cost = ApproxCost(epsilon=level, delta=chance)
     else:
-        one = NoisyMax(epsilon=level, sensitivity=moved)
-        spent = one.cost
+        choice = NoisyMax(epsilon=level, sensitivity=moved)
+        spent = choice.cost
     return ForestMechanisms(
-        None, (one,) * shape.depth, leaves, Composed(parts=[leaves.cost, *[spent] * shape.depth])
+        None, (choice,) * shape.depth, leaves, Composed(parts=[leaves.cost, *[spent] * shape.depth])
     )

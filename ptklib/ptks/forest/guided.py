@@ -108,7 +108,7 @@ def grow(
             for rows in _pieces(len(options), tables.upto)
         ]
         feature, threshold = (
-            np.concatenate(one).astype(np.int32) for one in zip(*made, strict=True)
+            np.concatenate(parts).astype(np.int32) for parts in zip(*made, strict=True)
         )
         expected = _children(tables, boxes, expected, feature, threshold)
         return feature, threshold

@@ -414,7 +414,7 @@ class Forest(Ptk):
             )
         else:
             columns[self.label] = pa.array(
-                [self.classes[int(one * self._target.channels)] for one in place]
+                [self.classes[int(position * self._target.channels)] for position in place]
             )
         return pa.RecordBatch.from_pydict(columns)
 
@@ -465,7 +465,9 @@ class Forest(Ptk):
     @property
     def _sorted(self) -> tuple[int, ...]:
         """Inputs whose bins have no order of their own."""
-        return tuple(place for place, one in enumerate(self.inputs) if isinstance(one, Categories))
+        return tuple(
+            place for place, input_ in enumerate(self.inputs) if isinstance(input_, Categories)
+        )
 
     def _shares(self, arrays: Arrays) -> Floats:
         """The shares of the classes in each leaf: [trees, leaves, classes]."""

@@ -43,6 +43,6 @@ def count_leaves(
     if tree is not None:
         made = target.count(tree * leaves + leaves_of(splits, codes, tree), trees * leaves, label)
     else:
-        each = (leaves_of(splits, codes, one).astype(np.intp) for one in range(trees))
+        each = (leaves_of(splits, codes, number).astype(np.intp) for number in range(trees))
         made = np.concatenate([target.count(cell, leaves, label) for cell in each])
     return target.corners(made).reshape(trees, leaves, target.channels)

@@ -25,8 +25,8 @@ def plan(ptk: Forest, arrays: Arrays) -> ServingPlan:
     kept: dict[str, NDArray[Any]] = {"splits": ptk._splits(arrays)}
     codes = []
     ranks = np.split(arrays["order"], np.cumsum(ptk._sizes)[:-1]) if "order" in arrays else None
-    for place, one in enumerate(ptk.inputs):
-        step, more = key_step(one, f"input_{place}")
+    for place, input_ in enumerate(ptk.inputs):
+        step, more = key_step(input_, f"input_{place}")
         steps.append(step)
         kept |= more
         codes.append(step["into"])

@@ -115,11 +115,11 @@ def grow_privately(
         first, last = boxes.first[here, options], boxes.last[here, options]
         allowed = (bins >= first[..., None]) & (bins < last[..., None])
         feature, threshold = options[:, 0].copy(), np.full(nodes, width - 1, dtype=np.int32)
-        for one in range(nodes):
-            column, bin_ = np.nonzero(allowed[one])
+        for number in range(nodes):
+            column, bin_ = np.nonzero(allowed[number])
             if len(column):
-                won = mechanisms[level].release(scores[one, column, bin_], source=noise).index
-                feature[one], threshold[one] = options[one, column[won]], bin_[won]
+                won = mechanisms[level].release(scores[number, column, bin_], source=noise).index
+                feature[number], threshold[number] = options[number, column[won]], bin_[won]
         node = 2 * node + (codes[feature[cell], np.arange(len(node))] > threshold[cell])
         return feature, threshold
 

@@ -36,15 +36,15 @@ def forest_bytes(
     width, inputs = max(sizes), len(sizes)
     record = _COPIES * inputs * (1 if width <= _FEW else 2) + _RECORD_BYTES
     nodes = trees << (depth - 1)
-    found = PIECE_BYTES + BATCH_RECORDS * record + _NODE_BYTES * nodes * inputs
-    found += _LEAF_BYTES * (trees << depth) * channels
-    found += _ANSWER_BYTES * min(_MOST_ANSWERS, BATCH_RECORDS * channels)
+    total = PIECE_BYTES + BATCH_RECORDS * record + _NODE_BYTES * nodes * inputs
+    total += _LEAF_BYTES * (trees << depth) * channels
+    total += _ANSWER_BYTES * min(_MOST_ANSWERS, BATCH_RECORDS * channels)
     if method == "guided":
-        found += (
+        total += (
             _SPLIT_BYTES
             + _CANDIDATE_BYTES * nodes * tried * width
             + _BIN_BYTES * inputs * (width + 1) * channels
         )
     elif method != "random":
-        found += _CANDIDATE_BYTES * nodes * tried * width + _BIN_BYTES * nodes * width * channels
-    return found + record * records
+        total += _CANDIDATE_BYTES * nodes * tried * width + _BIN_BYTES * nodes * width * channels
+    return total + record * records

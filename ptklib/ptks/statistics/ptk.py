@@ -125,7 +125,7 @@ class Statistics(Ptk):
             "statistics must be one or more, none of them twice",
             field="statistics",
         )
-        named = [one is not None for one in (self.value, self.lower, self.upper)]
+        named = [option is not None for option in (self.value, self.lower, self.upper)]
         if self._degree or any(named):
             demand(
                 all(named),
@@ -285,25 +285,25 @@ class Statistics(Ptk):
     def features(self, arrays: Arrays, table: pa.Table) -> pa.Table:
         """The statistics of each row's key, as float64. Rules for unknown keys: see the module."""
         self.validate(arrays)
-        found = self._moments(arrays)
+        columns = self._moments(arrays)
         if self.lower is not None and self.upper is not None:
             width = self.upper - self.lower
-            found["variance"] = width**2 * found["variance"]
-            found["sum"] = found["count"] * (self.lower + width * found["mean"])
+            columns["variance"] = width**2 * columns["variance"]
+            columns["sum"] = columns["count"] * (self.lower + width * columns["mean"])
             if "mean" in self.statistics:
-                found["mean"][:-1] = self._means(arrays, found)
-            found["mean"] = self.lower + width * found["mean"]
+                columns["mean"][:-1] = self._means(arrays, columns)
+            columns["mean"] = self.lower + width * columns["mean"]
         # The last entry is for unknown keys.
-        found["count"][-1] = 0.0
-        if "sum" in found:
-            found["sum"][-1] = 0.0
+        columns["count"][-1] = 0.0
+        if "sum" in columns:
+            columns["sum"][-1] = 0.0
         if self.ranking is not None:
             totals, whole = self._ranked(arrays)
-            found["share"] = np.append(shares(totals, whole), 0.0)
-            found["rank"] = np.append(ranks(totals), self.cells + 1.0)
-            found["in_top"] = np.append(ranks(totals) <= self.ranking.top, 0.0)
+            columns["share"] = np.append(shares(totals, whole), 0.0)
+            columns["rank"] = np.append(ranks(totals), self.cells + 1.0)
+            columns["in_top"] = np.append(ranks(totals) <= self.ranking.top, 0.0)
         asked = zip(self.feature_names(), self.statistics, strict=True)
-        return self._cells.look_up(table, {feature: found[name] for feature, name in asked})
+        return self._cells.look_up(table, {feature: columns[name] for feature, name in asked})
 
     def top(self, arrays: Arrays, count: int | None = None) -> pa.Table:
         """The keys with the largest noisy counts or sums, for a report: rank, keys, total, share.
@@ -358,20 +358,20 @@ class Statistics(Ptk):
             0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
         )
         share = 1.0 if not self._degree else self.min_share or 1 / self.cells
-        found: list[int | None] = []
+        needed: list[int | None] = []
         for level in levels:
             try:
                 release = self._release(level, delta, records_per_unit)
             except InvalidInput as error:
                 if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
                     raise
-                found.append(None)
+                needed.append(None)
                 continue
             allowed = target - (1 / (2 * self.steps) if self._degree else 0.0)
             records = scale_of(release) / self._weight
             count = smallest_count(self.mechanism, records, 1 / self._weight, allowed, self._degree)
-            found.append(None if count is None else math.ceil(count / share))
-        return tuple(found)
+            needed.append(None if count is None else math.ceil(count / share))
+        return tuple(needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; totals and windows are in
@@ -475,10 +475,10 @@ class Statistics(Ptk):
     def _moments(self, arrays: Arrays) -> dict[str, Floats]:
         return corners.moments(arrays["totals"], self.steps)
 
-    def _means(self, arrays: Arrays, found: dict[str, Floats]) -> Floats:
+    def _means(self, arrays: Arrays, moments: dict[str, Floats]) -> Floats:
         """The means that are served, as parts of the range: see `served`."""
         if "variance" not in arrays:
-            return found["mean"][:-1]
+            return moments["mean"][:-1]
         table = NoisyTable(
             mechanism=self.mechanism,
             degree=self._degree,
@@ -487,20 +487,20 @@ class Statistics(Ptk):
             windows=float(arrays["windows"][0]),
             share=self.min_share or 1 / self.cells,
         )
-        columns = [found[name][:-1] for name in ("mean", "counted", "total")]
+        columns = [moments[name][:-1] for name in ("mean", "counted", "total")]
         return remembered(arrays["totals"], table, lambda: table.means(*columns))
 
     def _ranked(self, arrays: Arrays) -> tuple[Floats, float]:
         """The noisy counts or sums of all cells as they are, and of all together."""
-        found = self._moments(arrays)
-        values = found["counted"]
+        moments = self._moments(arrays)
+        values = moments["counted"]
         if (
             self.ranking is not None
             and self.ranking.by == "sum"
             and self.lower is not None
             and self.upper is not None
         ):
-            values = self.lower * values + (self.upper - self.lower) * found["total"]
+            values = self.lower * values + (self.upper - self.lower) * moments["total"]
         return values[:-1], float(values[-1])
 
 

@@ -51,8 +51,8 @@ class Adder:
 
     def sums(self, places: Codes, values: Floats) -> Integers:
         """The sum of the values of each cell; together they must stay below 2^53."""
-        found = np.bincount(places, weights=values, minlength=self._lanes * self._cells)
-        return self._folded(found.astype(np.int64))
+        by_lane = np.bincount(places, weights=values, minlength=self._lanes * self._cells)
+        return self._folded(by_lane.astype(np.int64))
 
     def counts_and_sums(self, places: Codes, values: Floats) -> tuple[Integers, Integers]:
         """Both at once, where 53 bits hold them side by side."""
@@ -65,8 +65,8 @@ class Adder:
         whole = both.astype(np.int64)
         return self._folded(whole >> bits), self._folded(whole & ((1 << bits) - 1))
 
-    def _folded(self, found: Integers) -> Integers:
+    def _folded(self, by_lane: Integers) -> Integers:
         if self._lanes == 1:
-            return found
-        total: Integers = found.reshape(self._lanes, self._cells).sum(axis=0)
+            return by_lane
+        total: Integers = by_lane.reshape(self._lanes, self._cells).sum(axis=0)
         return total

@@ -148,8 +148,8 @@ class Cells:
             for key in self.keys
         ]
         return [
-            (name, _labels(key, one))
-            for name, key, one in zip(names, self.keys, split, strict=True)
+            (name, _labels(key, codes))
+            for name, key, codes in zip(names, self.keys, split, strict=True)
         ]
 
 

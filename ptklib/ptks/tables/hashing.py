@@ -114,7 +114,7 @@ class Hashed:
     def example(self, rows: int, generator: np.random.Generator) -> pa.Array:
         """Invented texts, a few of them in most records."""
         return pa.array(
-            [f"{self.column}-{one}" for one in np.minimum(generator.geometric(0.2, rows), 40)]
+            [f"{self.column}-{number}" for number in np.minimum(generator.geometric(0.2, rows), 40)]
         )
 
 

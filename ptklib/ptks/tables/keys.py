@@ -224,12 +224,12 @@ class Bins:
             guess = np.where(inside, values, edges[0])
             guess -= edges[0]
             guess *= rate
-            found = np.minimum(guess.astype(np.intp), self.size - 1)
-            found -= values < edges[found]
-            found += (values >= edges[found + 1]) & (found < self.size - 1)
+            bins = np.minimum(guess.astype(np.intp), self.size - 1)
+            bins -= values < edges[bins]
+            bins += (values >= edges[bins + 1]) & (bins < self.size - 1)
         else:
-            found = np.searchsorted(edges[:-1], values, side="right") - 1
-        return _intp(np.where(inside, found, self.size))
+            bins = np.searchsorted(edges[:-1], values, side="right") - 1
+        return _intp(np.where(inside, bins, self.size))
 
     def example(self, rows: int, generator: np.random.Generator) -> pa.Array:
         """Invented keys, in uniform bins."""
@@ -326,7 +326,7 @@ def _intp(values: NDArray[Any]) -> Codes:
     return values.astype(np.intp, copy=False)
 
 
-def _wrong_type(column: str, wanted: str, found: pa.DataType) -> InvalidInput:
+def _wrong_type(column: str, wanted: str, given: pa.DataType) -> InvalidInput:
     return InvalidInput(
-        "COLUMN_TYPE", f"column {column!r} must hold {wanted}, got {found}", column=column
+        "COLUMN_TYPE", f"column {column!r} must hold {wanted}, got {given}", column=column
     )

@@ -164,7 +164,7 @@ def _posterior(
     odds = [np.exp(log - top) for log in logs]
     whole = sum(odds[1:], odds[0])
     pull = sum(
-        (odd * one for odd, one in zip(odds[1:], pulls[1:], strict=True)), odds[0] * pulls[0]
+        (odd * pulled for odd, pulled in zip(odds[1:], pulls[1:], strict=True)), odds[0] * pulls[0]
     )
     return shifts + pull / whole * records[:, None] * apart, top + np.log(whole)
 

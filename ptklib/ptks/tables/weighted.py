@@ -104,6 +104,7 @@ def _add(totals: NDArray[Any], others: NDArray[Any], limit: int) -> None:
         part = left[at : at + _PIECE]
         # Each is at most LIMIT = 2**60, so the sum fits.
         first, second = (
-            np.clip(one.astype(np.int64), -LIMIT, LIMIT) for one in (part, right[at : at + _PIECE])
+            np.clip(side.astype(np.int64), -LIMIT, LIMIT)
+            for side in (part, right[at : at + _PIECE])
         )
         part[:] = np.clip(first + second, -limit, limit)

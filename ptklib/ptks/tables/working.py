@@ -29,12 +29,12 @@ _VALUE_BYTES = 256
 
 def domain_bytes(keys: Iterable[Any]) -> int:
     """What it takes to find a value among those that keys list."""
-    found = 0
+    total = 0
     for key in keys:
         if isinstance(key, Bins):
-            found += _VALUE_BYTES * key.size
+            total += _VALUE_BYTES * key.size
         elif isinstance(key, Categories):
             texts = sum(len(value) for value in key.values if isinstance(value, str))
             # A character has 4 bytes at most.
-            found += _VALUE_BYTES * key.size + 2 * 4 * texts
-    return found
+            total += _VALUE_BYTES * key.size + 2 * 4 * texts
+    return total
