@@ -77,6 +77,18 @@ def test_gaussian_releases_together_cost_what_is_claimed(records: int) -> None:
         assert 0 <= found - moved < 1e-4 * moved
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("count", [1, 100, 256])
+def test_rounds_that_are_not_given_make_no_more_releases_than_may_be_asked_for(
+    mechanism: str, count: int
+) -> None:
+    inputs = tuple(Number(column=f"x{place}", lower=0, upper=1, bins=2) for place in range(count))
+    ptk = make(inputs=inputs, mechanism=mechanism)
+    for epsilon in ("0.1", "3"):
+        rounds = ptk._plan(epsilon, "1e-6", 1).rounds
+        make(inputs=inputs, mechanism=mechanism, rounds=rounds)
+
+
 def test_a_delta_is_asked_for() -> None:
     ptk = make(mechanism="gaussian")
     assert ptk.tags.needs_delta

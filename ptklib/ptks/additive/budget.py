@@ -15,7 +15,10 @@ from ptklib.ptk import count_of
 from ptklib.ptks.additive.link import REACH
 from ptklib.ptks.binned.noise import Release, gaussian_part
 
-__all__ = ["AdditiveMechanisms", "Sizes", "plan_of"]
+__all__ = ["MAX_RELEASES", "AdditiveMechanisms", "Sizes", "plan_of"]
+
+# Of sums; more have a part of the budget each that tells nothing, and a price with as many parts.
+MAX_RELEASES = 1024
 
 # Of the budget: for the whole, for the tables; the rest for the sums.
 _WHOLE, _TABLES = Fraction(1, 20), Fraction(9, 20)
@@ -66,7 +69,8 @@ def plan_of(
 # many digits.
 @lru_cache(maxsize=256)
 def _plan(sizes: Sizes, epsilon: Fraction, delta: Fraction, records: int) -> AdditiveMechanisms:
-    rounds = sizes.rounds or _rounds(sizes.mechanism, epsilon)
+    most = max(1, MAX_RELEASES // sizes.inputs)
+    rounds = sizes.rounds or min(_rounds(sizes.mechanism, epsilon), most)
     times = rounds * sizes.inputs
     weight, reach = records * sizes.weight, records * REACH
     each = (1 - _WHOLE - _TABLES) / times

@@ -67,7 +67,7 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays
 from ptklib.ptks.additive.boosting import Boosting
-from ptklib.ptks.additive.budget import AdditiveMechanisms, Sizes, plan_of
+from ptklib.ptks.additive.budget import MAX_RELEASES, AdditiveMechanisms, Sizes, plan_of
 from ptklib.ptks.additive.link import Link, Scores, link_of
 from ptklib.ptks.additive.shapes import bin_names, input_names
 from ptklib.ptks.binned.checks import check_inputs, check_target, demand, target_of
@@ -81,7 +81,7 @@ __all__ = ["Additive"]
 
 Floats = NDArray[np.float64]
 
-_MAX_INPUTS, _MAX_ROUNDS, _MAX_RELEASES, _MAX_BINS = 256, 64, 1024, 2**14
+_MAX_INPUTS, _MAX_ROUNDS, _MAX_BINS = 256, 64, 2**14
 # Codes as they are read and joined.
 _COPIES = 3
 # Of a record its label and score; of a bin what is known of it, for all variances of a walk.
@@ -132,8 +132,8 @@ class Additive(Ptk):
             )
             releases = self.rounds * len(self.inputs)
             demand(
-                releases <= _MAX_RELEASES,
-                f"rounds and inputs must make at most {_MAX_RELEASES} releases, got {releases}",
+                releases <= MAX_RELEASES,
+                f"rounds and inputs must make at most {MAX_RELEASES} releases, got {releases}",
                 field="rounds",
             )
         names = self.feature_names()
