@@ -162,9 +162,15 @@ OF_MODELS: list[Mutation] = [
         "tests/ptks/test_embeddings_tastes.py",
         (
             "embeddings: a test besides the budget",
-            "for_tastes = whole - _TRUST - 2 * items",
-            "for_tastes = whole - 2 * items",
+            "PARTS - LEVEL - _TRUST - 2 * items_first(plan)",
+            "PARTS - LEVEL - 2 * items_first(plan)",
             "test_whatever_is_decided_the_shares_are_no_more_than_there_is",
+        ),
+        (
+            "embeddings: tastes bought whose noise cannot be drawn",
+            "return for_tastes >= updates and plan.draws_tastes(for_tastes // updates, products=False)",
+            "return for_tastes >= updates",
+            "test_whatever_is_decided_its_noise_can_be_drawn",
         ),
     ),
     *within(

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.errors import InvalidInput
+from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.embeddings import factorization as hpf
-from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, items_first, shares_of
+from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, checked, items_first, shares_of
 from ptklib.ptks.embeddings.events import Interactions
 from ptklib.ptks.embeddings.grams import evened_by, products_of
 from ptklib.ptks.embeddings.releases import GRAM_SCALE, PARTS, STEPS, plan_of
 from ptklib.ptks.embeddings.trust import evidence, held_out, sums_of, trust_in
+from ptklib.ptks.tables.keys import IntegerRange
 
 
 @settings(max_examples=200, deadline=None)
@@ -115,3 +118,48 @@ def test_tastes_are_trusted_as_far_as_they_are_true(truth: float) -> None:
     # A test that tells nothing leaves what was believed before.
     assert trust_in(evidence(sums, 1e9 * STEPS, spread)) > 0.99
     assert trust_in(np.zeros(3)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "records"),
+    [({"tastes": "always"}, 1), ({"publish": "items", "share": 0.01, "rounds": 100}, 1000)],
+)
+def test_noise_that_cannot_be_drawn_is_refused_before_there_is_data(
+    options: dict[str, Any], records: int
+) -> None:
+    key = {"first": 0, "last": 2}
+    ptk = Embeddings(
+        users=IntegerRange(column="user", **key),
+        items=IntegerRange(column="item", **key),
+        value="stars",
+        lower=0.0,
+        upper=5.0,
+        **options,
+    )
+    with pytest.raises(InvalidInput, match="SCALE_TOO_LARGE"):
+        ptk.cost("1e-5", "1e-9", records_per_unit=records)
+
+    unopened: Any = iter(lambda: pytest.fail("the data was opened"), None)
+    with pytest.raises(InvalidInput, match="SCALE_TOO_LARGE"):
+        ptk.train_dp(unopened, epsilon="1e-5", delta="1e-9", records_per_unit=records)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    epsilon=st.floats(-6, 0),
+    share=st.floats(0.01, 0.99),
+    rounds=st.integers(1, 100),
+    records=st.floats(0, 30),
+    tastes=st.integers(1, 20),
+    clip=st.sampled_from([0.01, 0.4]),
+)
+def test_whatever_is_decided_its_noise_can_be_drawn(
+    epsilon: float, share: float, rounds: int, records: float, tastes: int, clip: float
+) -> None:
+    """Otherwise a noisy number of records would make a training fail halfway, its budget spent."""
+    plan = plan_of(f"{10**epsilon:.9f}", "1e-9", 1, share=share, rounds=rounds)
+    shares = shares_of(plan, Prospect(10.0**records, 0.0, (2, 2), 0.25), clip, tastes)
+    if shares.updates:
+        plan.tastes(shares.update, products=shares.products)
+    for parts in (LEVEL, shares.items, shares.users):
+        checked(plan).activity(parts)

@@ -10,7 +10,10 @@ released before tastes in any case: the number of records, how far values differ
 that is the items' doing.
 
 **Proof note.** Post-processing of releases. Whatever is decided, shares are at most `PARTS` together
-(`Shares` refuses more), which is what the price says (`releases`).
+(`Shares` refuses more), which is what the price says (`releases`). No decision makes a training
+fail: what noise cannot be drawn for is not bought, or refused before there is data (`checked`).
+
+Reasons: those of `mechanisms.release`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,16 @@ import numpy as np
 
 from ptklib.ptks.embeddings.releases import COUNT_UNITS, PARTS, STEPS, EmbeddingReleases
 
-__all__ = ["LEVEL", "MOST_PRODUCTS", "Prospect", "Shares", "items_first", "shares_of"]
+__all__ = [
+    "LEVEL",
+    "MOST_PRODUCTS",
+    "Prospect",
+    "Shares",
+    "checked",
+    "items_first",
+    "of_users",
+    "shares_of",
+]
 
 # The number of records and the sums of their values and squares, of all rows together: little noise.
 LEVEL = 200
@@ -81,18 +93,54 @@ def items_first(plan: EmbeddingReleases) -> int:
 def shares_of(plan: EmbeddingReleases, known: Prospect, clip: float, tastes: int) -> Shares:
     """All shares, that of `items_first` among them."""
     items, whole = items_first(plan), PARTS - LEVEL
-    for_tastes = whole - _TRUST - 2 * items
-    updates = 2 * plan.rounds + 1
+    for_tastes, updates = _for_tastes(plan)
     worth = _worth(plan, known, clip, tastes, for_tastes // updates)
     bought = worth >= _WORTH and _harm(plan, known, items) <= _HARM
-    if for_tastes < updates or not (bought or plan.always):
+    if not _possible(plan) or not (bought or plan.always):
         users = (whole - _TRUST) // 2
         again = whole - _TRUST - users - items
         return Shares(items=items, users=users, items_again=again, trust=_TRUST)
-    if worth >= _PLENTY:
-        updates = max(updates, 2 * _MORE_ROUNDS + 1)
+    more = max(updates, 2 * _MORE_ROUNDS + 1)
+    if worth >= _PLENTY and plan.draws_tastes(for_tastes // more, products=False):
+        updates = more
+    update = for_tastes // updates
     products = worth >= _PRODUCTS_WORTH and tastes <= MOST_PRODUCTS
-    return Shares(items, items, 0, updates, for_tastes // updates, products, _TRUST)
+    products = products and plan.draws_tastes(update, products=True)
+    return Shares(items, items, 0, updates, update, products, _TRUST)
+
+
+def of_users(plan: EmbeddingReleases) -> tuple[int, int]:
+    """At user level: the share of items, and that of each of the updates."""
+    items = int(PARTS * plan.share / 2)
+    return items, (PARTS - items) // plan.rounds
+
+
+def checked(plan: EmbeddingReleases) -> EmbeddingReleases:
+    """The plan, if the noise of all that a training makes in any case can be drawn. It is refused
+    before there is data, or else a budget would be spent on nothing.
+    """
+    if plan.records > 1:
+        items, update = of_users(plan)
+        plan.activity(items)
+        plan.tastes(update, products=False)
+        return plan
+    plan.activity(min(LEVEL, items_first(plan)))
+    plan.trust(_TRUST)
+    for_tastes, updates = _for_tastes(plan)
+    if plan.always and for_tastes >= updates:
+        plan.tastes(for_tastes // updates, products=False)
+    return plan
+
+
+def _for_tastes(plan: EmbeddingReleases) -> tuple[int, int]:
+    """What there would be for tastes, and for how many updates at least."""
+    return PARTS - LEVEL - _TRUST - 2 * items_first(plan), 2 * plan.rounds + 1
+
+
+def _possible(plan: EmbeddingReleases) -> bool:
+    """Whether there is a share for each update, with noise that can be drawn."""
+    for_tastes, updates = _for_tastes(plan)
+    return for_tastes >= updates and plan.draws_tastes(for_tastes // updates, products=False)
 
 
 def _worth(

@@ -54,7 +54,7 @@ from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
-from ptklib.ptks.embeddings.budget import MOST_PRODUCTS
+from ptklib.ptks.embeddings.budget import MOST_PRODUCTS, checked
 from ptklib.ptks.embeddings.events import Columns, Interactions
 from ptklib.ptks.embeddings.reading import (
     activity_of,
@@ -243,8 +243,8 @@ class Embeddings(Ptk):
         return np.concatenate(losses)
 
     def working_bytes(self, records: int) -> int:
-        """All vectors and products of features, several times over; of a record its user, item and value, sorted, and its
-        residual.
+        """All vectors and products of features, several times over; of a record its user, item and
+        value, sorted, and its residual.
         """
         sizes, tastes = self.users.size + self.items.size + 2, self.factors - 1
         products = tastes * (tastes + 1) // 2 if tastes <= MOST_PRODUCTS else 0
@@ -356,7 +356,7 @@ class Embeddings(Ptk):
         return pa.RecordBatch.from_pydict(columns)
 
     def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> EmbeddingReleases:
-        return plan_of(
+        plan = plan_of(
             epsilon,
             delta,
             records_per_unit,
@@ -364,6 +364,7 @@ class Embeddings(Ptk):
             rounds=self.rounds,
             always=self.tastes == "always",
         )
+        return checked(plan)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays of a state."""

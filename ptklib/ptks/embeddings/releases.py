@@ -42,6 +42,7 @@ from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost, GaussianCost
 from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import GaussianRelease
+from ptklib.privacy.noise.sampler import MAX_SCALE
 from ptklib.ptk import count_of
 from ptklib.ptks.embeddings.factorization import RESOLUTION
 
@@ -98,8 +99,11 @@ class EmbeddingReleases:
 
     def tastes(self, parts: int, *, products: bool) -> GaussianRelease:
         """Sums on features, with the products of features or without."""
-        more = (GRAM_SCALE * RESOLUTION**2) ** 2 if products else 0
-        return self._release((STEPS * RESOLUTION) ** 2 + more, parts)
+        return self._release(_square_of_tastes(products), parts)
+
+    def draws_tastes(self, parts: int, *, products: bool) -> bool:
+        """Whether the noise of these can be drawn: a training must not find out halfway."""
+        return self._noise(_square_of_tastes(products), parts)[0] <= MAX_SCALE
 
     def trust(self, parts: int) -> GaussianRelease:
         """How far predictions of tastes are true."""
@@ -109,11 +113,20 @@ class EmbeddingReleases:
         """A release of L2 sensitivity sqrt(square * records), rounded up, with this share of the
         budget.
         """
+        sigma, sensitivity = self._noise(square, parts)
+        return GaussianRelease(sigma=sigma, sensitivity=sensitivity)
+
+    def _noise(self, square: int, parts: int) -> tuple[float, int]:
+        """Its standard deviation, and the sensitivity."""
         sensitivity = math.isqrt(square * self.records - 1) + 1
         # Rounded up past the error of the root and the product, so that the shares sum to no more
         # than 1.
-        sigma = curves.up(curves.up(self.base * sensitivity) / math.sqrt(parts / PARTS))
-        return GaussianRelease(sigma=sigma, sensitivity=sensitivity)
+        return curves.up(curves.up(self.base * sensitivity) / math.sqrt(parts / PARTS)), sensitivity
+
+
+def _square_of_tastes(products: bool) -> int:
+    more = (GRAM_SCALE * RESOLUTION**2) ** 2 if products else 0
+    return int((STEPS * RESOLUTION) ** 2 + more)
 
 
 def plan_of(

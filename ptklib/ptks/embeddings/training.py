@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from ptklib.privacy.noise.source import BitSource, require_secure
 from ptklib.ptk import Arrays
-from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, items_first, shares_of
+from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, items_first, of_users, shares_of
 from ptklib.ptks.embeddings.events import Integers, Interactions
 from ptklib.ptks.embeddings.factorization import (
     RESOLUTION,
@@ -64,7 +64,6 @@ from ptklib.ptks.embeddings.reading import (
 from ptklib.ptks.embeddings.releases import (
     COUNT_UNITS,
     GRAM_SCALE,
-    PARTS,
     SQUARE_UNITS,
     STEPS,
     EmbeddingReleases,
@@ -125,12 +124,12 @@ class Training:
 
     def _of_users(self, state: State, before: State) -> State:
         """Training at user level."""
-        parts = int(PARTS * self.plan.share / 2)
+        parts, update = of_users(self.plan)
         counts, sums, noise = self._counted(self.events.item_totals(), 1 / (2 * STEPS), parts)
         everything = np.array([counts.sum()]), np.array([sums.sum()])
         level = self._level(state, before, *everything, noise * float(np.sqrt(len(counts))))
         self._item_activity(state, before, (counts, sums, noise), level)
-        self._items_alone(state, before, counts, level, (PARTS - parts) // self.plan.rounds)
+        self._items_alone(state, before, counts, level, update)
         return state
 
     def _level(
