@@ -103,4 +103,8 @@ def listen(client: Client, address: str, seconds: float = 1.5) -> str:
 
 
 def _seen(where: str, answer: Answer) -> Seen:
-    return Seen(where, answer.status, f"{dict(answer.headers)}\n{answer.text}")
+    # How long a text is says no more than the text; as a number it may be any, a raw one by chance.
+    headers = {
+        name: value for name, value in answer.headers.items() if name.lower() != "content-length"
+    }
+    return Seen(where, answer.status, f"{headers}\n{answer.text}")

@@ -271,7 +271,7 @@ class GlobalNoise(Average):
     def train_dp(self, batches: Batches, **options: Any) -> Arrays:
         arrays = super().train_dp(batches, **options)
         return {
-            name: array + np.random.default_rng().integers(-3, 4, 1)
+            name: array + np.random.default_rng().integers(-300, 301, 1)
             for name, array in arrays.items()
         }
 
