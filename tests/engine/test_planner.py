@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import time
 from collections.abc import Iterator
@@ -90,6 +91,7 @@ class Standing(NamedTuple):
     policy: int
     cores: int
     of_the_session: str
+    turn: str
 
 
 def standing() -> Standing:
@@ -97,7 +99,18 @@ def standing() -> Standing:
     group = Path("/proc/self/autogroup")
     told = group.read_text().rpartition(" ")[2].strip() if group.exists() else ""
     cores = len(os.sched_getaffinity(0))
-    return Standing(os.getpid(), os.getsid(0), os.nice(0), os.sched_getscheduler(0), cores, told)
+    stated = Path("/proc/self/sched")
+    lines = stated.read_text().splitlines() if stated.exists() else []
+    turns = [line for line in lines if "se.slice" in line]
+    return Standing(
+        os.getpid(),
+        os.getsid(0),
+        os.nice(0),
+        os.sched_getscheduler(0),
+        cores,
+        told,
+        turns[0].rpartition(" ")[2] if turns else "",
+    )
 
 
 def test_what_ends_its_process_is_not_tried_here(planner: Planner) -> None:
@@ -132,6 +145,8 @@ def test_it_stands_behind_those_who_are_served(place: str) -> None:
     assert found.nice == min(19, ours.nice + (19 if place == BACKGROUND else 10))
     assert found.policy == (os.SCHED_IDLE if place == BACKGROUND else os.SCHED_OTHER)
     assert found.cores == ours.cores - ours.cores // 2
+    if tuple(int(part) for part in platform.release().split(".")[:2]) >= (6, 12):
+        assert found.turn in ("", "100000")
     # Nothing where the kernel does not share time among sessions. What is told of our own session
     # may be nothing all the same: the first one of a machine has no such number.
     assert found.of_the_session in ("", "19" if place == BACKGROUND else "10")

@@ -61,7 +61,7 @@ def serve(session: Invocation, config: Path | None, address: str | None) -> None
     configure_logs()
     # Many threads, each with little to do: one that computes must not keep the others waiting for
     # Python's usual 5 ms.
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0001)
     keep_freed_memory()
     allow_many_files()
     watchdog = Watchdog(settings.server.hang_seconds) if settings.server.hang_seconds else None
