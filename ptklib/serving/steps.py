@@ -59,6 +59,7 @@ def _class_shares(
     even = float(np.square(prior).sum())
     noise = variance * (len(prior) - 2 + len(prior) * even)
     n = np.maximum(counts.sum(axis=1), 0.0)
+    # n w / n: the factor of the deviation, with no division by a small n.
     factor = np.zeros_like(n)
     for spread, weight in zip(spreads.tolist(), weights.tolist(), strict=True):
         if weight > 0:
@@ -66,6 +67,7 @@ def _class_shares(
             below = room * np.square(n) + noise
             factor += weight * np.divide(room * n, below, out=np.zeros_like(n), where=below > 0)
     if noise == 0:
+        # The limit, also where the prior leaves no room: plain shares.
         factor = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
     class_shares: Array = counts - n[:, None] * prior
     class_shares *= factor[:, None]

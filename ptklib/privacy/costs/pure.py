@@ -19,15 +19,10 @@ __all__ = ["ApproxCost", "ExponentialCost", "PureCost"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class PureCost(Cost):
-    """epsilon-DP, and nothing more is known: randomized response is the worst case in every
-    currency.
+class _StatedCost(Cost):
+    """A cost whose epsilon is all that is kept."""
 
-    Two of them stay two in a sum: one of the summed epsilon would be looser in every currency but
-    the basic one.
-    """
-
-    kind: ClassVar[str] = "pure"
+    kind: ClassVar[str] = "_stated"
     stated_epsilon: Fraction
 
     def __init__(self, *, epsilon: Number) -> None:
@@ -37,6 +32,18 @@ class PureCost(Cost):
     def basic(self) -> tuple[Fraction, Fraction]:
         """(epsilon, 0)."""
         return self.stated_epsilon, Fraction(0)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PureCost(_StatedCost):
+    """epsilon-DP, and nothing more is known: randomized response is the worst case in every
+    currency.
+
+    Two of them stay two in a sum: one of the summed epsilon would be looser in every currency but
+    the basic one.
+    """
+
+    kind: ClassVar[str] = "pure"
 
     def renyi(self, orders: Floats) -> Floats:
         """The curve of randomized response."""
@@ -100,7 +107,7 @@ class ApproxCost(Cost):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class ExponentialCost(Cost):
+class ExponentialCost(_StatedCost):
     """The exponential mechanism with weights exp(epsilon u / (2 sensitivity)), and report-noisy-max
     with Gumbel noise.
 
@@ -110,15 +117,6 @@ class ExponentialCost(Cost):
     """
 
     kind: ClassVar[str] = "exponential"
-    stated_epsilon: Fraction
-
-    def __init__(self, *, epsilon: Number) -> None:
-        """Epsilon is positive and at most `amounts.MAX_EPSILON`."""
-        self._keep(stated_epsilon=epsilon_exact(epsilon))
-
-    def basic(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, 0)."""
-        return self.stated_epsilon, Fraction(0)
 
     def renyi(self, orders: Floats) -> Floats:
         """The lesser of the pure curve and the line of the bounded range."""

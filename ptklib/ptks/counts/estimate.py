@@ -49,6 +49,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ptklib.serving.steps import STEPS
+
 __all__ = [
     "SPREADS",
     "combined",
@@ -174,27 +176,5 @@ def probabilities(
 
     Rows sum to one.
     """
-    classes = len(prior)
-    even = float(np.square(prior).sum())
-    noise = variance * (classes - 2 + classes * even)
-    n = np.maximum(counts.sum(axis=1), 0.0)
-    # n w / n: the factor of the deviation, with no division by a small n.
-    factor = np.zeros_like(n)
-    for spread, weight in zip(SPREADS.tolist(), weights.tolist(), strict=True):
-        if weight > 0:
-            room = spread * (1 - even)
-            below = room * np.square(n) + noise
-            factor += weight * np.divide(room * n, below, out=np.zeros_like(n), where=below > 0)
-    if noise == 0:
-        # The limit, also where the prior leaves no room: plain shares.
-        factor = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
-    shares: Floats = counts - n[:, None] * prior
-    shares *= factor[:, None]
-    shares += prior
-    np.clip(shares, 0.0, 1.0, out=shares)
-    shares /= shares.sum(axis=1)[:, None]
-    if chances is not None:
-        whole = (n > 0) & (counts >= 0).all(axis=1)
-        exact = np.divide(counts, n[:, None], out=shares.copy(), where=whole[:, None])
-        shares += chances[np.minimum(np.rint(n), _SUMS).astype(np.intp)][:, None] * (exact - shares)
+    shares: Floats = STEPS["class_shares"]([counts], prior, variance, SPREADS, weights, chances)
     return shares
