@@ -58,7 +58,7 @@ proto: setup ## generate ptkstore/v1 from proto/ again, after buf has looked at 
 lock: setup ## resolve what is worked with and what goes into the image again, with the digest of every archive
 	$(BIN)/python -m devtools.locks write --upgrade
 
-mutations: setup ## break what keeps the promise on purpose, line by line, and see the tests notice: 20 minutes on two cores
+mutations: setup ## break what keeps the promise on purpose, line by line, and see the tests notice: five minutes on two cores
 	$(BIN)/python -m tests.mutations --write docs/internals/mutations.md
 
 clean: ## remove .venv and caches
