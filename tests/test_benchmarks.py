@@ -252,6 +252,7 @@ class TestAdditive:
             "loss": "lead over interpret in log loss, standard errors",
         }
         assert broken_bars([1.1, 0.8, 0.7, 0.7], [1.2, 0.9, 0.9, 0.9]) == [words["constant"]]
+        assert broken_bars([1.0001, 0.8, 0.7, 0.7], [1.2, 0.9, 0.9, 0.9]) == [words["constant"]]
         assert broken_bars([0.9, 0.8, 0.7, 0.8], [0.9] * 4) == [words["rises"]]
         assert broken_bars(good, [0.9, 0.8, 0.7, 0.6]) == [words["loss"]]
         assert broken_bars(good, good, area=0.7) == [words["area"]] * 4

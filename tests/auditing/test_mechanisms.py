@@ -15,6 +15,7 @@ from ptklib.auditing.running import EXCEEDS, HOLDS, audit
 from ptklib.auditing.subject import Subject
 from ptklib.auditing.tape import TAPPED
 from ptklib.privacy.mechanisms import above_threshold, large_margin, release, selection
+from ptkstore.engine.safekeeping import auditing
 from tests.auditing.commanding import commanded
 from tests.auditing.plants import plant_half_noise, plant_lowest_bit
 
@@ -47,6 +48,16 @@ def test_a_planted_fault_is_caught_by_the_command(
     found = commanded(monkeypatch, tmp_path, subject_of(name), "--runs", str(few), code=1)
     assert found["verdict"] == EXCEEDS, found
     assert found["runs_per_side"] == few
+
+
+@pytest.mark.parametrize("plant", [plant_half_noise, plant_lowest_bit])
+def test_a_planted_fault_is_caught_in_the_count_of_a_block(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plant(monkeypatch)
+    subject = next(one for one in auditing.shipped_subjects() if one.name == "block count")
+    found = commanded(monkeypatch, tmp_path, subject, "--runs", "6000", code=1)
+    assert found["verdict"] == EXCEEDS, found
 
 
 @pytest.mark.parametrize("name", ["laplace release", "noisy max"])
