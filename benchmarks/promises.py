@@ -37,7 +37,7 @@ from profiler.levels import privacy_levels
 from profiler.measuring.bench import MemoryBench
 from profiler.measuring.constant import Blinded
 from profiler.measuring.terms import ProfileTerms
-from profiler.on_trial import ETA, Tested, likely_loss, next_try, on_trial
+from profiler.on_trial import ETA, TriedState, likely_loss, next_try, on_trial
 from profiler.profiles import MeasuredProfile, measured_profile
 from ptklib.ptk import Arrays
 from ptklib.validators.loss import record_losses
@@ -208,12 +208,12 @@ class _Told:
             self.again += 1
             self.risks.append(self._family.ptk.eval(second, self._rows.to_batches()))
 
-    def _tested(self, state: Arrays, samples: int) -> Tested:
+    def _tested(self, state: Arrays, samples: int) -> TriedState:
         """The test of a state, on the profile slice of a window of its own."""
         rows = self._family.draw(self._rng, int(self._rng.poisson(self._records)))
         losses = record_losses(self._family.ptk, state, rows.to_batches())
         verdict = self._test.verdict(losses)
-        return Tested.of(
+        return TriedState.of(
             self._test, verdict, epsilon=_LEVEL, samples=samples, records=self._records
         )
 

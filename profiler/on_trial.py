@@ -43,7 +43,7 @@ __all__ = [
     "ETA",
     "SHARE",
     "TRIES",
-    "Tested",
+    "TriedState",
     "kept_target",
     "largest_try",
     "likely_loss",
@@ -107,7 +107,7 @@ def largest_try(trainable: int) -> int:
 
 
 @dataclass(frozen=True)
-class Tested:
+class TriedState:
     """What the test of one state said: the epsilon and samples it was trained with, its loss as the
     released evidence has it, and whether it was accepted.
     """
@@ -126,7 +126,7 @@ class Tested:
         epsilon: Number,
         samples: int,
         records: int,
-    ) -> Tested:
+    ) -> TriedState:
         """Read from a verdict on about so many records: the loss that all of them would have if all
         were alike, which is no less than their mean but for the noise. Post-processing: free.
         """
@@ -142,7 +142,7 @@ class Tested:
         return [show(self.epsilon), self.samples, self.loss, self.accepted]
 
     @classmethod
-    def from_json(cls, body: Sequence[Any]) -> Tested:
+    def from_json(cls, body: Sequence[Any]) -> TriedState:
         """Read `as_json` back."""
         epsilon, samples, loss, accepted = body
         return cls(epsilon_exact(epsilon), samples, loss, accepted)
@@ -155,7 +155,7 @@ class Tested:
 def next_try(
     profile: Profile,
     looks: Sequence[Look],
-    tests: Sequence[Tested],
+    tests: Sequence[TriedState],
     *,
     aim: float,
     trainable: int,
@@ -183,16 +183,20 @@ def try_level(profile: Profile) -> Fraction:
     return profile.levels[profile.samples.index(least)]
 
 
-def kept_target(test: LossTest, failed: Sequence[Tested], *, records: int) -> float | None:
-    """The target, in thousandths, that a test like this one would most likely accept after these
-    failures: the loss that was seen, and twice what the evidence takes above it. None where only a
-    constant of the worst kind would.
+def kept_target(
+    terms: ProfileTerms, failed: Sequence[TriedState], *, records: int, epsilon: Number
+) -> float | None:
+    """The target, in thousandths, that a test on so many records would accept in nine of ten cases of
+    states with the loss that these failures had; None where only 1 would do.
     """
     loss = sum(tested.loss for tested in failed) / len(failed)
-    each = test.threshold * test.records_per_unit / (UNIT * max(1, records))
-    above = math.expm1(min(each, 1.0)) / float(test.stake)
-    nearest = math.ceil((loss + 2 * above) * 1000) / 1000
-    return nearest if nearest < 1 else None
+    low, high = math.floor(loss * 1000), 1000
+    while high - low > 1:
+        middle = (low + high) // 2
+        wanted = replace(terms, target=Fraction(middle, 1000))
+        enough = middle > 0 and _accepts(wanted, loss, records, epsilon)
+        low, high = (low, middle) if enough else (middle, high)
+    return high / 1000 if high < 1000 else None
 
 
 def likely_loss(terms: ProfileTerms, *, records: int, epsilon: Number) -> float | None:
@@ -200,24 +204,24 @@ def likely_loss(terms: ProfileTerms, *, records: int, epsilon: Number) -> float 
     losses look like; None where not even one of `_LIKELY` of the target would be.
     """
     target = float(terms.target)
-
-    def enough(loss: float) -> bool:
-        needed = samples_needed(
-            target=terms.target,
-            epsilon=epsilon_exact(epsilon),
-            eta=ETA / 2,
-            loss=repr(loss),
-            records_per_unit=terms.records_per_unit,
-        )
-        return needed is not None and needed <= records
-
-    low, high = 0.0, target
-    if not enough(target * float(_LIKELY)):
+    low, high = target * float(_LIKELY), target
+    if not _accepts(terms, low, records, epsilon):
         return None
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
+        low, high = (middle, high) if _accepts(terms, middle, records, epsilon) else (low, middle)
     return low
+
+
+def _accepts(terms: ProfileTerms, loss: float, records: int, epsilon: Number) -> bool:
+    needed = samples_needed(
+        target=terms.target,
+        epsilon=epsilon_exact(epsilon),
+        eta=ETA / 2,
+        loss=repr(loss),
+        records_per_unit=terms.records_per_unit,
+    )
+    return needed is not None and needed <= records
 
 
 def _at_levels(
@@ -242,7 +246,7 @@ def _hopeless(looks: Sequence[Look], target: float, most: int) -> bool:
     # A margin is about twice what a look is usually off by.
     off = max(look.margin for look in looks) / 2
     off *= math.sqrt(1 / len(places) + (most**-0.5 - mean) ** 2 / spread)
-    return c + b * most**-0.5 - _OFF * off > target
+    return bool(c + b * most**-0.5 - _OFF * off > target)
 
 
 def _hoped(looks: Sequence[Look], aim: float, most: int, *, tested: bool = False) -> int:

@@ -27,7 +27,7 @@ from profiler.measuring.results import LevelResult
 from profiler.measuring.terms import ProfileTerms
 from profiler.on_trial import (
     TRIES,
-    Tested,
+    TriedState,
     kept_target,
     largest_try,
     likely_loss,
@@ -154,8 +154,10 @@ def trial_outcome(
     test = LossTest.from_json(validation["test"])
     verdict = LossVerdict.of(validation["evidence"], validation["threshold"])
     records = validation["records"]
-    tested = Tested.of(test, verdict, epsilon=state.epsilon, samples=state.samples, records=records)
-    tests = [*map(Tested.from_json, body.get("tests", ())), tested][-_TESTS:]
+    tested = TriedState.of(
+        test, verdict, epsilon=state.epsilon, samples=state.samples, records=records
+    )
+    tests = [*map(TriedState.from_json, body.get("tests", ())), tested][-_TESTS:]
     terms = terms_of(spec, Candidate.of(row))
     aim = likely_loss(terms, records=records, epsilon=test.epsilon) or 0.0
     profile = Profile.from_json(body["profile"])
@@ -169,7 +171,9 @@ def trial_outcome(
     failed = [test for test in tests if not test.accepted and test.at(try_level(profile)) >= most]
     if len(failed) < TRIES or any(test.accepted for test in tests):
         return Outcome(kept)
-    return Outcome(kept, _vain(failed), kept_target(test, failed, records=records))
+    return Outcome(
+        kept, _vain(failed), kept_target(terms, failed, records=records, epsilon=test.epsilon)
+    )
 
 
 def write_outcome(
@@ -193,7 +197,7 @@ def write_outcome(
         tx.events.add("ptk.rejected", row.name, told, at_ms=now_ms)
 
 
-def _vain(failed: list[Tested]) -> str:
+def _vain(failed: list[TriedState]) -> str:
     samples = max(test.samples for test in failed)
     return (
         f"tried in {len(failed)} windows with up to {samples:,} samples, and no state was shown to "

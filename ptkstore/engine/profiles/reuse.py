@@ -112,7 +112,13 @@ def _rejected_again(
         before = int(last.samples.get("expected_records", 0))
         status = last.samples.get("status")
         older = not certified(last.samples)
-        if status in (NOT_REACHED, TRIED) and (older or expected >= _MORE * before):
+        # On trial it had all that a window trains on, whatever its part of the slice.
+        larger = (
+            dp_records >= _MORE * last.samples["dp_records"]
+            if status == TRIED
+            else expected >= _MORE * before
+        )
+        if status in (NOT_REACHED, TRIED) and (older or larger):
             rejected.append(row)
     return rejected
 

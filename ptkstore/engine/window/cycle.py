@@ -52,7 +52,7 @@ from ptkstore.engine.window.counting import count_blocks
 from ptkstore.engine.window.plans import ADOPTED, Line, plan_window
 from ptkstore.engine.window.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, shortfall_of
 from ptkstore.engine.window.training import assign, requests_of, too_large, train
-from ptkstore.engine.window.trials import free_ranges
+from ptkstore.engine.window.trials import testable
 from ptkstore.engine.window.validating import validate_new
 from ptkstore.engine.window.views import cycle_view
 from ptkstore.metadata import ResultsTransaction, Transaction
@@ -163,7 +163,8 @@ class Cycle:
             due = [ptk for ptk in accepted if self.window % ptk.row.train_every == 0]
             old = tx.plans.latest(self.spec.name, status=ADOPTED)
             line = _line(tx, self.spec.name, accepted)
-        due = self._testable(sealed, due)
+        # Without a test there is no version of a PTK on trial.
+        due = testable(self.parts, self.spec, sealed.blocks, sealed.dp_records, due)
         # What a stream uses of its windows may have changed since the cycle began.
         self.spec = self.parts.specs.current(self.spec.name)
         privacy_filter = self.parts.privacy_filter(self.spec.name)
@@ -208,16 +209,6 @@ class Cycle:
             tx.plans.put(self.spec.name, self.window, body, window_plan.status, at_ms=now_ms)
 
         return _Result(planned, also)
-
-    def _testable(self, sealed: Sealed, due: Sequence[Candidate]) -> list[Candidate]:
-        """Without a test there is no version of a PTK on trial: it is not due in a window whose
-        profile slice has no room for one.
-        """
-        if any(ptk.on_trial for ptk in due) and not free_ranges(
-            self.parts, self.spec, sealed.blocks
-        ):
-            return [ptk for ptk in due if not ptk.on_trial]
-        return list(due)
 
     def _reserve(self, sealed: Sealed, planned: Planned) -> _Result[Reserved]:
         requests = (

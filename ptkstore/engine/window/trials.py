@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from profiler.on_trial import ETA
+from profiler.on_trial import ETA, likely_loss
 from ptklib.errors import Refused
 from ptklib.ledger.slices import TAG_SPACE, TagRange
 from ptklib.validators.betting import LossTest
@@ -33,8 +33,14 @@ from ptklib.validators.power import planned_test, samples_needed
 from ptklib.validators.verdict import eta_of_attempt
 from ptkstore.api.stream_spec import SURPLUS, StreamSpec
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.planning import fresh_loss, ptk_of, records_per_unit
-from ptkstore.engine.profiles.on_trial import trial_prices
+from ptkstore.engine.plans.planning import (
+    Candidate,
+    fresh_loss,
+    ptk_of,
+    records_per_unit,
+)
+from ptkstore.engine.plans.window_size import terms_of
+from ptkstore.engine.profiles.on_trial import trial_price, trial_prices
 from ptkstore.engine.room.memory import (
     MEMORY_TOO_SMALL,
     most_in_slice,
@@ -45,7 +51,7 @@ from ptkstore.engine.room.memory import (
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import ValidationList
 
-__all__ = ["ETA", "LIKELY", "Trial", "free_ranges", "plan_trials"]
+__all__ = ["LIKELY", "Trial", "plan_trials", "testable"]
 
 # What the loss of a good state is taken to be, as a share of its target.
 LIKELY = Fraction(4, 5)
@@ -91,7 +97,7 @@ def plan_trials(
     states: Sequence[Assigned],
 ) -> ValidationList:
     """The tests of these states, and why others have none."""
-    free = free_ranges(parts, spec, blocks)
+    free = _free(parts, spec, blocks)
     if not free:
         return ValidationList({}, {state.name: "TEST_SLICE_USED" for state in states})
     with parts.metadata.read() as tx:
@@ -124,6 +130,30 @@ def plan_trials(
             continue
         trials[asked.state.name] = asked.trial(ranges, records).as_json()
     return ValidationList(trials, untested)
+
+
+def testable(
+    parts: Parts,
+    spec: StreamSpec,
+    blocks: Sequence[str],
+    dp_records: int,
+    due: Sequence[Candidate],
+) -> list[Candidate]:
+    """Those that are due, without PTKs on trial for whose test this window has too few fresh records:
+    they would train for nothing.
+    """
+    if not any(candidate.on_trial for candidate in due):
+        return list(due)
+    free, price = _free(parts, spec, blocks), trial_price(spec, parts.privacy_filter(spec.name))
+    sharing = sum(candidate.measured is not None for candidate in due)
+    width = sum(stop - start for start, stop in free)
+    records = int(Fraction(width, TAG_SPACE * sharing) * dp_records)
+
+    def has_test(candidate: Candidate) -> bool:
+        terms = terms_of(spec, candidate)
+        return price is not None and likely_loss(terms, records=records, epsilon=price) is not None
+
+    return [candidate for candidate in due if not candidate.on_trial or has_test(candidate)]
 
 
 class _Wanted:
@@ -170,7 +200,7 @@ class _Wanted:
         )
 
 
-def free_ranges(parts: Parts, spec: StreamSpec, blocks: Sequence[str]) -> Ranges:
+def _free(parts: Parts, spec: StreamSpec, blocks: Sequence[str]) -> Ranges:
     """The ranges of the profile slice on which nothing lies but the count of their blocks."""
     fresh = fresh_loss(spec, parts.privacy_filter(spec.name))
     width = Fraction(spec.profile_share) / _CELLS
