@@ -48,7 +48,7 @@ WINDOW, SHARE = 50_000, 0.3
 # Where the brute force looks, and of these the sizes whose targets are registered.
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
 REGISTERED = (128, 512, 2048, 8192)
-TRAININGS, REGISTRATIONS, RETRAININGS = 40, 6, 10
+TRAININGS, REGISTRATIONS, RETRAININGS = 40, 20, 10
 # What a test of a state on trial costs, on a stream with epsilon 1.
 TEST_EPSILON = Fraction(9, 10)
 _TEST = 8_000

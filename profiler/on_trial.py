@@ -16,7 +16,7 @@ a PTK that a profile has not certified within what a window can train is planned
 * A try that fails is followed by one on twice as many samples; after `TRIES` failures on all there is
   the PTK is rejected with the target that its best state would have kept.
 
-Not tried are targets out of reach: where the curve, less three times what it may be off by, is above
+Not tried are targets out of reach: where the curve, less four times what it may be off by, is above
 the target with all there is; and windows so small that no test could accept.
 
 *Cost:* none. Everything here is post-processing of released numbers, and public numbers.
@@ -37,7 +37,7 @@ from profiler.profiles import ON_TRIAL, MeasuredProfile
 from ptklib.privacy.amounts import Number, epsilon_exact, show
 from ptklib.validators.betting import UNIT, LossTest
 from ptklib.validators.power import samples_needed
-from ptklib.validators.verdict import ACCEPT, LossVerdict
+from ptklib.validators.verdict import LossVerdict
 
 __all__ = [
     "ETA",
@@ -46,6 +46,7 @@ __all__ = [
     "TriedState",
     "kept_target",
     "largest_try",
+    "least_test",
     "likely_loss",
     "next_try",
     "on_trial",
@@ -59,11 +60,13 @@ SHARE = Fraction(3, 4)
 # Failures on all there is, before a PTK is rejected.
 TRIES = 2
 # A state this good must have a chance to be accepted, or there is no use in trying.
-_LIKELY = Fraction(3, 5)
+_LIKELY = Fraction(1, 5)
 # The curve is read from few noisy looks.
 _SAFETY = 2
-_OFF = 3
+_OFF = 4
 _HALVINGS = 12
+# So much of the evidence that an ACCEPT takes, for the noise on it.
+_ENOUGH = 1.6
 
 
 def on_trial(
@@ -109,13 +112,13 @@ def largest_try(trainable: int) -> int:
 @dataclass(frozen=True)
 class TriedState:
     """What the test of one state said: the epsilon and samples it was trained with, its loss as the
-    released evidence has it, and whether it was accepted.
+    released evidence has it, and how much evidence there was of what an ACCEPT takes.
     """
 
     epsilon: Fraction
     samples: int
     loss: float
-    accepted: bool
+    evidence: float
 
     @classmethod
     def of(
@@ -134,18 +137,31 @@ class TriedState:
         gain = math.expm1(min(each, 1.0))
         loss = float(test.target) - gain / float(test.stake)
         clipped = min(float(test.bound), max(0.0, loss))
-        accepted = verdict.outcome == ACCEPT
-        return cls(epsilon_exact(epsilon), samples, round(clipped, 6), accepted)
+        evidence = verdict.evidence / max(1, verdict.threshold)
+        return cls(
+            epsilon_exact(epsilon), samples, round(clipped, 6), math.floor(evidence * 1000) / 1000
+        )
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the state was shown to keep its target."""
+        return self.evidence >= 1
+
+    def enough(self, target: float) -> float:
+        """The loss at which there would still be enough evidence most of the time: it grows about as
+        the loss falls below the target.
+        """
+        return target - (target - self.loss) * _ENOUGH / self.evidence
 
     def as_json(self) -> list[Any]:
         """Plain JSON values."""
-        return [show(self.epsilon), self.samples, self.loss, self.accepted]
+        return [show(self.epsilon), self.samples, self.loss, self.evidence]
 
     @classmethod
     def from_json(cls, body: Sequence[Any]) -> TriedState:
         """Read `as_json` back."""
-        epsilon, samples, loss, accepted = body
-        return cls(epsilon_exact(epsilon), samples, loss, accepted)
+        epsilon, samples, loss, evidence = body
+        return cls(epsilon_exact(epsilon), samples, loss, evidence)
 
     def at(self, level: Fraction) -> int:
         """How many samples at that level are as good: a level above it needs no fewer."""
@@ -170,6 +186,9 @@ def next_try(
     failed = max((test.at(level) for test in tests if not test.accepted), default=0)
     if not last.accepted and failed >= most:
         return None
+    if last.accepted:
+        # What a test accepts of *these* losses, instead of the worst there could be.
+        aim = max(aim, last.enough(float(profile.promised)))
     points = [*looks, *(Look(test.at(level), test.loss, 1) for test in tests)]
     wanted = min(most, max(2 * failed, _hoped(points, aim, most, tested=True)))
     if last.accepted and 2 * wanted > known:
@@ -213,15 +232,24 @@ def likely_loss(terms: ProfileTerms, *, records: int, epsilon: Number) -> float 
     return low
 
 
+def least_test(terms: ProfileTerms, epsilon: Number) -> int | None:
+    """The least records of a profile slice with which a trial makes sense; None at no number."""
+    return _needed(terms, float(terms.target * _LIKELY), epsilon)
+
+
 def _accepts(terms: ProfileTerms, loss: float, records: int, epsilon: Number) -> bool:
-    needed = samples_needed(
+    needed = _needed(terms, loss, epsilon)
+    return needed is not None and needed <= records
+
+
+def _needed(terms: ProfileTerms, loss: float, epsilon: Number) -> int | None:
+    return samples_needed(
         target=terms.target,
         epsilon=epsilon_exact(epsilon),
         eta=ETA / 2,
         loss=repr(loss),
         records_per_unit=terms.records_per_unit,
     )
-    return needed is not None and needed <= records
 
 
 def _at_levels(
@@ -234,7 +262,7 @@ def _at_levels(
 
 def _hopeless(looks: Sequence[Look], target: float, most: int) -> bool:
     """Whether all that a window trains on would most likely miss the target: the line through the
-    looks at that place, less three times what it may be off by.
+    looks at that place, less `_OFF` times what it may be off by.
     """
     sizes = {look.samples for look in looks}
     if len(sizes) < 2:

@@ -113,7 +113,7 @@ def test_a_target_beyond_the_slice_is_published_within_two_windows(tmp_path: Pat
         (line,) = second.trained
         assert (line.outcome, line.validation) == ("PUBLISHED", "VALIDATED")
         *_, test = stored(store)["tests"]
-        assert test[3] is True
+        assert test[3] >= 1
         assert test[2] == pytest.approx(0.2 + 8 / np.sqrt(line.samples), abs=0.01)
         said = store.get_state("speed").manifest.validation
         assert said is not None

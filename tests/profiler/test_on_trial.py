@@ -165,7 +165,7 @@ def test_after_a_failure_at_least_twice_as_many_are_tried_until_there_are_no_mor
     tests: list[TriedState] = []
     tried = [profile.samples[-1]]
     while True:
-        tests.append(TriedState(TOP, tried[-1] or 0, loss, False))
+        tests.append(TriedState(TOP, tried[-1] or 0, loss, 0.5))
         after = next_try(profile, seen, tests, aim=0.28, trainable=40_000)
         if after is None:
             break
@@ -178,15 +178,20 @@ def test_after_a_failure_at_least_twice_as_many_are_tried_until_there_are_no_mor
 
 def test_after_a_success_fewer_are_planned_where_that_is_half_or_less() -> None:
     seen, profile = looks(256, 512), trial_of(30_000)
-    well = TriedState(TOP, 30_000, curve(30_000), True)
+    well = TriedState(TOP, 30_000, curve(30_000), 1.6)
     after = next_try(profile, seen, [well], aim=0.28, trainable=40_000)
     assert after is not None
     assert after.samples[-1] == pytest.approx(2 * (5.0 / 0.08) ** 2, rel=0.01)
+    # Far more evidence than it takes: a test of such losses sees the target from nearer by.
+    strong = TriedState(TOP, 30_000, curve(30_000), 16.0)
+    fewer = next_try(profile, seen, [strong], aim=0.28, trainable=40_000)
+    assert fewer is not None
+    assert (fewer.samples[-1] or 0) < 0.8 * (after.samples[-1] or 0)
     # Hardly fewer: levels and samples stay as they were.
     near = trial_of(9_000)
     assert next_try(near, seen, [well], aim=0.28, trainable=40_000) is near
     # Never back to where a try has failed.
-    failed = TriedState(TOP, 12_000, 0.31, False)
+    failed = TriedState(TOP, 12_000, 0.31, 0.5)
     after = next_try(profile, seen, [failed, well], aim=0.28, trainable=40_000)
     assert after is not None
     assert (after.samples[-1] or 0) >= 24_000
@@ -196,13 +201,13 @@ def test_a_try_at_another_level_counts_as_what_it_is_worth() -> None:
     profile = trial_of(5_000)
     level = try_level(profile)
     assert level == TOP
-    assert TriedState(TOP / 2, 10_000, 0.3, False).at(TOP) == 5_000
-    assert TriedState(min(Fraction(1), TOP * 3 / 2), 10_000, 0.3, False).at(TOP) == 10_000
+    assert TriedState(TOP / 2, 10_000, 0.3, 0.5).at(TOP) == 5_000
+    assert TriedState(min(Fraction(1), TOP * 3 / 2), 10_000, 0.3, 0.5).at(TOP) == 10_000
 
 
 def test_the_target_that_would_have_been_kept() -> None:
     terms = ProfileTerms.of("0.2", 1)
-    failed = [TriedState(TOP, 20_000, loss, False) for loss in (0.235, 0.245)]
+    failed = [TriedState(TOP, 20_000, loss, 0.5) for loss in (0.235, 0.245)]
     nearest = kept_target(terms, failed, records=9_000, epsilon="0.9")
     assert nearest is not None
     assert 0.24 < nearest < 0.27
@@ -216,7 +221,7 @@ def test_the_target_that_would_have_been_kept() -> None:
             for k in range(200)
         ]
     assert outcomes.count("ACCEPT") >= 170
-    worst = [TriedState(TOP, 1, 1.0, False)]
+    worst = [TriedState(TOP, 1, 1.0, 0.5)]
     assert kept_target(terms, worst, records=9_000, epsilon="0.9") is None
 
 
@@ -226,7 +231,7 @@ risks = st.floats(0, 1, allow_nan=False)
 @given(
     seen=st.lists(st.tuples(st.integers(64, 1 << 16), risks), max_size=6),
     tests=st.lists(
-        st.tuples(st.sampled_from(LEVELS), st.integers(64, 60_000), risks, st.booleans()),
+        st.tuples(st.sampled_from(LEVELS), st.integers(64, 60_000), risks, st.floats(0.1, 20)),
         min_size=1,
         max_size=4,
     ),
@@ -234,7 +239,7 @@ risks = st.floats(0, 1, allow_nan=False)
 )
 def test_whatever_was_seen_the_profile_is_one(
     seen: list[tuple[int, float]],
-    tests: list[tuple[Fraction, int, float, bool]],
+    tests: list[tuple[Fraction, int, float, float]],
     trainable: int,
 ) -> None:
     found = measured(NOT_REACHED, *(Look(size, risk, 3, 0.02) for size, risk in seen))
