@@ -39,6 +39,19 @@ class MetadataSession:
         """The rows, all or the first ``limit``."""
         return self._connection.execute(statement.limit(check_limit(limit))).mappings().all()
 
+    def page(
+        self,
+        statement: sa.Select[Any],
+        key: sa.ColumnElement[Any],
+        after: int | str | None,
+        limit: int | None,
+    ) -> Sequence[sa.RowMapping]:
+        """The rows in the order of a key, all or the first ``limit``; with ``after``, those that
+        come after it.
+        """
+        ordered = statement.order_by(key)
+        return self.all(ordered if after is None else ordered.where(key > after), limit)
+
     def tuples(self, statement: sa.Select[Any]) -> Sequence[tuple[Any, ...]]:
         """The rows as plain tuples, for those who read thousands."""
         return [tuple(row) for row in self._connection.execute(statement)]
