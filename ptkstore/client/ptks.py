@@ -10,10 +10,11 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ptklib.errors import InvalidInput, Refused
+from ptklib.errors import Refused
 from ptkstore.api import views
 from ptkstore.api.limits import MAX_CONFIGS
 from ptkstore.api.over import ALL, Over
+from ptkstore.api.paging import check_limit
 from ptkstore.client.channel import Connection
 from ptkstore.client.requests import LARGEST, PAGE, config_json, fresh_id, ptk_status
 from ptkstore.client.states import read_state
@@ -124,10 +125,7 @@ class RemotePtks:
         self, stream: str | None = None, *, status: str | None = None, limit: int | None = None
     ) -> list[views.PtkView]:
         """The PTKs by id, with that status if given; the first ``limit`` of them."""
-        if limit is not None and limit < 1:
-            raise InvalidInput(
-                "PAGE_INVALID", f"limit must be a positive whole number, got {limit}"
-            )
+        check_limit(limit)
         request = ptk_pb2.ListPtksRequest(stream=stream or "")
         if status is not None:
             request.status = ptk_status(status)

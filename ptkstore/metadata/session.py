@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ptklib.errors import InvalidInput
-from ptkstore.metadata.checks import check_limit
+from ptkstore.api.paging import check_limit
 
 __all__ = ["MetadataSession"]
 
