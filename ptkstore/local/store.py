@@ -153,29 +153,30 @@ class LocalStore(Closing):
         self, name: str, config: Mapping[str, Any], *, etag: int | None = None
     ) -> views.Registration:
         """Another configuration."""
-        now_ms = self._parts.public_ms()
-        return registrations.change(
-            self._parts.metadata,
-            self.stream,
-            name,
-            config=config,
-            etag=etag,
-            now_ms=now_ms,
-            memory_bytes=self._parts.workers.memory_bytes,
-        )
+        return self._change(name, config=config, etag=etag)
 
     def update_target(
         self, name: str, target: float, *, etag: int | None = None
     ) -> views.Registration:
         """Another target."""
-        now_ms = self._parts.public_ms()
+        return self._change(name, target=target, etag=etag)
+
+    def _change(
+        self,
+        name: str,
+        *,
+        config: Mapping[str, Any] | None = None,
+        target: float | None = None,
+        etag: int | None,
+    ) -> views.Registration:
         return registrations.change(
             self._parts.metadata,
             self.stream,
             name,
+            config=config,
             target=target,
             etag=etag,
-            now_ms=now_ms,
+            now_ms=self._parts.public_ms(),
             memory_bytes=self._parts.workers.memory_bytes,
         )
 
