@@ -52,9 +52,9 @@ from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answer_of
-from ptkstore.engine.plans.deciding import decided
+from ptkstore.engine.plans.deciding import PtkDecision, decided
 from ptkstore.engine.plans.planning import Candidate, fresh_loss
-from ptkstore.engine.plans.registrations import active, candidate, told
+from ptkstore.engine.plans.registrations import candidate, others_than, told
 from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.engine.profiles.bench import LedgerBench, ProfilePlace
 from ptkstore.engine.profiles.on_trial import any_on_trial, put_on_trial, trainable
@@ -260,9 +260,9 @@ class _Part:
 
         def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
             fresh = tx.ptks.get(row.id)
-            others = [other for other in active(tx, self.spec.name) if other.row.id != row.id]
             trial = measured.status == TRIED
-            return others, Candidate(fresh, self.candidate.ptk, measured.profile, trial)
+            newcomer = Candidate(fresh, self.candidate.ptk, measured.profile, trial)
+            return others_than(tx, fresh), newcomer
 
         def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration | None:
             if newcomer.row.status != "WAITING" or not self._same(newcomer.row):
@@ -280,15 +280,10 @@ class _Part:
             )
 
         try:
-            return decided(
-                self.parts.metadata,
-                self.spec.name,
-                row.name,
-                read=read,
-                answer=answer,
-                write=write,
-                writing=self.parts.journal.writing,
+            decision = PtkDecision(
+                self.spec.name, row.name, read, answer, write, self.parts.journal.writing
             )
+            return decided(self.parts.metadata, decision)
         except PlanContended as busy:
             # The profile is paid for and kept; what becomes of the PTK is settled in the
             # background.
