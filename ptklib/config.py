@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type
 from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput
 
-__all__ = ["checked", "from_json", "schema", "to_json"]
+__all__ = ["checked", "demand", "from_json", "schema", "to_json"]
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -34,6 +34,12 @@ def checked(config: Any) -> None:
         where = f"{type(config).__name__}.{name}"
         with inside(name):
             object.__setattr__(config, name, _value(getattr(config, name), kind, where))
+
+
+def demand(holds: bool, words: str, *, field: str) -> None:
+    """Refuse a configuration with these words unless the condition holds (CONFIG_INVALID)."""
+    if not holds:
+        raise InvalidInput("CONFIG_INVALID", words, field=field)
 
 
 def to_json(config: Any) -> dict[str, Any]:

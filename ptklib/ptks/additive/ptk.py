@@ -60,6 +60,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number as Amount
 from ptklib.privacy.costs import Cost
@@ -70,7 +71,7 @@ from ptklib.ptks.additive.boosting import Boosting
 from ptklib.ptks.additive.budget import MAX_RELEASES, AdditiveMechanisms, Sizes, plan_of
 from ptklib.ptks.additive.link import Link, Scores, link_of
 from ptklib.ptks.additive.shapes import bin_names, input_names
-from ptklib.ptks.binned.checks import check_inputs, check_target, demand, target_of
+from ptklib.ptks.binned.checks import check_inputs, check_target, target_of
 from ptklib.ptks.binned.codes import Feature, feature_codes
 from ptklib.ptks.binned.records import pieces, read
 from ptklib.ptks.binned.target import Steps, Target

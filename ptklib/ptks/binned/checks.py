@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ptklib.errors import InvalidInput
+from ptklib.config import demand
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.ptks.binned.codes import MAX_BINS, Feature
 from ptklib.ptks.binned.target import Classes, Steps, Target
 from ptklib.ptks.tables.keys import Categories, TimePart
 
-__all__ = ["check_inputs", "check_target", "demand", "target_of"]
-
-
-def demand(holds: bool, words: str, *, field: str) -> None:
-    """Refuse the configuration unless the condition holds."""
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)
+__all__ = ["check_inputs", "check_target", "target_of"]
 
 
 def check_inputs(inputs: tuple[Feature, ...], label: str, *, most: int) -> None:

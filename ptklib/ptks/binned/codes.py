@@ -8,6 +8,7 @@ Reasons: CONFIG_INVALID, COLUMN_TYPE, COLUMN_MISSING.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -45,16 +46,16 @@ class Number:
     def __post_init__(self) -> None:
         """Bounds that are bounds, two bins or more."""
         config.checked(self)
-        if not (self.lower < self.upper and np.isfinite(self.upper - self.lower)):
-            raise InvalidInput(
-                "CONFIG_INVALID", f"lower of {self.column!r} must be below upper", field="lower"
-            )
-        if not 2 <= self.bins <= MAX_BINS:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"bins of {self.column!r} must be 2 to {MAX_BINS}, got {self.bins}",
-                field="bins",
-            )
+        config.demand(
+            self.lower < self.upper and math.isfinite(self.upper - self.lower),
+            f"lower of {self.column!r} must be below upper",
+            field="lower",
+        )
+        config.demand(
+            2 <= self.bins <= MAX_BINS,
+            f"bins of {self.column!r} must be 2 to {MAX_BINS}, got {self.bins}",
+            field="bins",
+        )
 
     @property
     def size(self) -> int:

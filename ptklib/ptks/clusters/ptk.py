@@ -50,6 +50,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost, PureCost
@@ -104,42 +105,42 @@ class Clusters(Ptk):
         of no other.
         """
         size = self._space.size
-        _demand(
+        demand(
             2 <= self.clusters <= MAX_CLUSTERS,
             f"clusters must be from 2 to {MAX_CLUSTERS}, got {self.clusters}",
             field="clusters",
         )
         if self._on_grid:
-            _demand(
+            demand(
                 self.iterations is None,
                 "iterations must be left out with the grid: it has none to pay for",
                 field="iterations",
             )
-            _demand(
+            demand(
                 size in GRID_NODES,
                 f"values must be at most {max(GRID_NODES)} columns for a grid, got {size}",
                 field="values",
             )
             nodes = self._nodes
             whole = nodes >= 3 and (nodes - 1) & (nodes - 2) == 0 and nodes - 1 <= 2 * STEPS
-            _demand(
+            demand(
                 whole,
                 f"nodes must be a power of two plus one, from 3 to {2 * STEPS + 1}, got {nodes}",
                 field="nodes",
             )
-            _demand(
+            demand(
                 nodes**size <= _LARGEST_GRID,
                 f"nodes must make a grid of at most 2**20, got {nodes}**{size}",
                 field="nodes",
             )
         else:
-            _demand(
+            demand(
                 self.nodes is None,
                 "nodes must be left out with lloyd: it has no grid",
                 field="nodes",
             )
             most = f"iterations must be from 1 to {MAX_ITERATIONS}, got {self.iterations}"
-            _demand(
+            demand(
                 self.iterations is None or 1 <= self.iterations <= MAX_ITERATIONS,
                 most,
                 field="iterations",
@@ -550,8 +551,3 @@ def _sigma(epsilon: Fraction, delta: Fraction, sensitivity: Fraction) -> float:
     times.
     """
     return gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-
-
-def _demand(holds: bool, words: str, *, field: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)

@@ -50,6 +50,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
@@ -124,41 +125,41 @@ class Counts(Ptk):
 
     def check(self) -> None:
         """One key or more, two classes or more, no name twice, positive weights."""
-        _demand(len(self.keys) >= 1, "keys must be one or more, got none", field="keys")
-        _demand(
+        demand(len(self.keys) >= 1, "keys must be one or more, got none", field="keys")
+        demand(
             self.label.size >= 2,
             f"label must have two classes or more, got {self.label.size}",
             field="label",
         )
-        _demand(
+        demand(
             all(key.column != self.label.column for key in self.keys),
             f"keys must not read the label, column {self.label.column!r}",
             field="keys",
         )
-        _demand(
+        demand(
             0 < len(self.statistics) == len(set(self.statistics)),
             "statistics must be one or more, none of them twice",
             field="statistics",
         )
         names = self.feature_names()
-        _demand(
+        demand(
             len(set(names)) == len(names),
             "keys must have different names: a column may be there once, or once by part",
             field="keys",
         )
         if self.weights is not None:
-            _demand(
+            demand(
                 len(self.weights) == len(self.keys)
                 and all(1e-6 <= weight <= 1e6 for weight in self.weights),
                 f"weights must be {len(self.keys)} numbers from 1e-6 to 1e6, one for each key",
                 field="weights",
             )
-        _demand(
+        demand(
             self.min_share is None or 0 < self.min_share <= 1,
             "min_share must be above 0 and at most 1",
             field="min_share",
         )
-        _demand(
+        demand(
             self.cells <= MAX_TOTAL_CELLS,
             f"keys must make at most {MAX_TOTAL_CELLS} cells in all, got {self.cells}",
             field="keys",
@@ -359,7 +360,7 @@ class Counts(Ptk):
         of all others may be served with a larger error. Nor does it speak of the collisions of
         hashed values. From public numbers alone: free.
         """
-        _demand(
+        demand(
             0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
         )
         needed: list[int | None] = []
@@ -565,8 +566,3 @@ class Counts(Ptk):
 
 def _scale(release: LaplaceRelease | GaussianRelease) -> float:
     return float(release.scale if isinstance(release, LaplaceRelease) else release.sigma)
-
-
-def _demand(holds: bool, words: str, *, field: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)

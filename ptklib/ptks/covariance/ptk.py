@@ -54,6 +54,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost
@@ -119,12 +120,11 @@ class Covariance(Ptk):
     def check(self) -> None:
         """Columns that make a space, and no more components than columns."""
         size = self._space.size
-        if not 1 <= self.components <= size:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"components must be from 1 to {size}, got {self.components}",
-                field="components",
-            )
+        demand(
+            1 <= self.components <= size,
+            f"components must be from 1 to {size}, got {self.components}",
+            field="components",
+        )
         object.__setattr__(
             self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
         )

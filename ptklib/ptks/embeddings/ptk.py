@@ -49,6 +49,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
@@ -117,48 +118,48 @@ class Embeddings(Ptk):
         """Bounds of values that a Poisson model can have, sizes that make sense, features that are
         published.
         """
-        _demand(
+        demand(
             self.users.column != self.items.column,
             "users and items must be in different columns",
             field="users",
         )
         fits = 0 <= self.lower < self.upper <= _MOST_VALUE
-        _demand(
+        demand(
             fits,
             f"bounds must be 0 <= lower < upper <= {_MOST_VALUE:g}, got {self.lower} and "
             f"{self.upper}",
             field="lower",
         )
-        _demand(
+        demand(
             2 <= self.factors <= 256,
             f"factors must be 2 to 256, got {self.factors}",
             field="factors",
         )
         numbers = (self.users.size + self.items.size) * self.factors
-        _demand(
+        demand(
             numbers <= MAX_NUMBERS,
             f"(users + items) * factors must be at most {MAX_NUMBERS}, got {numbers}",
             field="factors",
         )
-        _demand(
+        demand(
             1 <= self.rounds <= 100, f"rounds must be 1 to 100, got {self.rounds}", field="rounds"
         )
-        _demand(
+        demand(
             0.01 <= self.share <= 0.99,
             f"share must be from 0.01 to 0.99, got {self.share}",
             field="share",
         )
-        _demand(
+        demand(
             0.01 <= self.clip <= 1, f"clip must be from 0.01 to 1, got {self.clip}", field="clip"
         )
         wanted = self._given
-        _demand(
+        demand(
             0 < len(wanted) == len(set(wanted)),
             "give must be one or more features, none of them twice",
             field="give",
         )
         hidden = self.publish == "items" and bool({"user", "product"} & set(wanted))
-        _demand(
+        demand(
             not hidden,
             "give must be of 'item' and 'rate' where only items are published",
             field="give",
@@ -476,8 +477,3 @@ def _products(users: Floats, items: Floats) -> Floats:
 
 def _sums(rows: NDArray[Any], values: Floats, size: int) -> Floats:
     return np.asarray(np.bincount(rows, weights=values, minlength=size), dtype=np.float64)
-
-
-def _demand(holds: bool, words: str, *, field: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)

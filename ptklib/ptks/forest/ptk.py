@@ -56,13 +56,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number as Amount
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
-from ptklib.ptks.binned.checks import check_inputs, check_target, demand, target_of
+from ptklib.ptks.binned.checks import check_inputs, check_target, target_of
 from ptklib.ptks.binned.codes import Feature, feature_codes
 from ptklib.ptks.binned.noise import deviation_of
 from ptklib.ptks.binned.records import count_tables, pieces, read

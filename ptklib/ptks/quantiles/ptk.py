@@ -43,6 +43,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
@@ -50,7 +51,7 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
-from ptklib.ptks.tables.cells import ROWS_AT_ONCE, Cells, demand, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import ROWS_AT_ONCE, Cells, number_column, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (

@@ -43,6 +43,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
@@ -50,7 +51,7 @@ from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.ratios.forms import Forms, best_forms
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import Cells, number_column, pieces, prefixed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import Release, check_totals, merged, release_of, released
 from ptklib.ptks.tables.weighted import added

@@ -53,6 +53,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
@@ -63,7 +64,7 @@ from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count
 from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import Cells, number_column, pieces, prefixed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
     Release,

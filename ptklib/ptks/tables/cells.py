@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Batches, batches_of, column_of
 from ptklib.ptks.tables.keys import (
@@ -35,7 +36,7 @@ from ptklib.ptks.tables.keys import (
 )
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES, domain_bytes
 
-__all__ = ["ROWS_AT_ONCE", "Cells", "demand", "number_column", "pieces", "prefixed"]
+__all__ = ["ROWS_AT_ONCE", "Cells", "number_column", "pieces", "prefixed"]
 
 ROWS_AT_ONCE = 1 << 16
 _MOST_ROWS_AT_ONCE = 1 << 20
@@ -186,12 +187,6 @@ def prefixed(prefix: str | None, columns: Sequence[str], names: Sequence[str]) -
     """
     begin = "_".join(columns) if prefix is None else prefix
     return tuple(f"{begin}_{name}" if begin else name for name in names)
-
-
-def demand(holds: bool, words: str, *, field: str) -> None:
-    """Refuse a configuration with these words unless the condition holds."""
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)
 
 
 def _labels(key: Key, places: NDArray[np.intp]) -> pa.Array:

@@ -84,19 +84,16 @@ class Bounded:
         """
         config.checked(self)
         width = self.upper - self.lower
-        if not (self.lower < self.upper and math.isfinite(width) and 1e-300 < width < 1e300):
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"lower must be below upper of {self.column!r}, got {self.lower} and {self.upper}",
-                field="lower",
-            )
-        if width < 2**-30 * max(abs(self.lower), abs(self.upper)):
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"bounds of {self.column!r} must not be nearer to each other than 2**-30 of their "
-                "size",
-                field="lower",
-            )
+        config.demand(
+            self.lower < self.upper and math.isfinite(width) and 1e-300 < width < 1e300,
+            f"lower must be below upper of {self.column!r}, got {self.lower} and {self.upper}",
+            field="lower",
+        )
+        config.demand(
+            width >= 2**-30 * max(abs(self.lower), abs(self.upper)),
+            f"bounds of {self.column!r} must not be nearer to each other than 2**-30 of their size",
+            field="lower",
+        )
 
 
 @dataclass(frozen=True)
@@ -246,18 +243,16 @@ def space_of(
     """The space of these columns, remembered; refuses columns or a norm that make none
     (CONFIG_INVALID).
     """
-    if not 1 <= len(values) <= MAX_COLUMNS or len({value.column for value in values}) < len(values):
-        raise InvalidInput(
-            "CONFIG_INVALID",
-            f"values must be 1 to {MAX_COLUMNS} columns, none twice, got {len(values)}",
-            field="values",
-        )
-    if norm is not None and not 1 / STEPS <= norm <= MAX_COLUMNS:
-        raise InvalidInput(
-            "CONFIG_INVALID",
-            f"norm must be from 1/{STEPS} to {MAX_COLUMNS} scaled units, got {norm}",
-            field="norm",
-        )
+    config.demand(
+        1 <= len(values) <= MAX_COLUMNS and len({value.column for value in values}) == len(values),
+        f"values must be 1 to {MAX_COLUMNS} columns, none twice, got {len(values)}",
+        field="values",
+    )
+    config.demand(
+        norm is None or 1 / STEPS <= norm <= MAX_COLUMNS,
+        f"norm must be from 1/{STEPS} to {MAX_COLUMNS} scaled units, got {norm}",
+        field="norm",
+    )
     return Space(values, scaling, norm)
 
 
