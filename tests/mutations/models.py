@@ -300,7 +300,7 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/clusters/ptk.py",
+        "ptklib/ptks/clusters/budget.py",
         "tests/ptks/test_clusters.py",
         (
             "clusters: every iteration at the whole",
@@ -310,8 +310,8 @@ OF_MODELS: list[Mutation] = [
         ),
         (
             "clusters: a user's records for the price of one",
-            "_cubes(level, records * STEPS",
-            "_cubes(level, STEPS",
+            "sensitivity=records * STEPS",
+            "sensitivity=STEPS",
             "test_iterations_spend_what_was_priced_with_and_without_a_last_state",
         ),
     ),

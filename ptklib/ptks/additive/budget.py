@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Composed, Cost, GaussianCost
 from ptklib.privacy.costs.calibration import gaussian_sigma
@@ -14,6 +13,7 @@ from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.ptk import count_of
 from ptklib.ptks.additive.link import REACH
 from ptklib.ptks.binned.noise import Release, gaussian_part
+from ptklib.ptks.price_first import some_delta
 
 __all__ = ["MAX_RELEASES", "AdditiveMechanisms", "Sizes", "plan_of"]
 
@@ -60,8 +60,8 @@ def plan_of(
 ) -> AdditiveMechanisms:
     """The mechanisms for a budget; refuses what cannot be spent."""
     level, chance, records = epsilon_exact(epsilon), delta_exact(delta), count_of(records_per_unit)
-    if chance == 0 and sizes.mechanism == "gaussian":
-        raise InvalidInput("DELTA_NEEDED", "Gaussian noise needs a delta above 0")
+    if sizes.mechanism == "gaussian":
+        some_delta(chance, instead="laplace")
     return _plan(sizes, level, chance, records)
 
 

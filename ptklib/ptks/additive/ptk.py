@@ -52,7 +52,7 @@ Reasons: those of `ptk`, `keys`, `fixed_point` and the mechanisms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -63,9 +63,7 @@ from numpy.typing import NDArray
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number as Amount
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
-from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays
 from ptklib.ptks.additive.boosting import Boosting
 from ptklib.ptks.additive.budget import MAX_RELEASES, AdditiveMechanisms, Sizes, plan_of
@@ -75,6 +73,7 @@ from ptklib.ptks.binned.checks import check_inputs, check_target, target_of
 from ptklib.ptks.binned.codes import Feature, feature_codes
 from ptklib.ptks.binned.records import pieces, read
 from ptklib.ptks.binned.target import Steps, Target
+from ptklib.ptks.price_first import Given, PriceFirst
 from ptklib.ptks.tables.keys import Categories
 from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
@@ -90,7 +89,7 @@ _RECORD_BYTES, _BIN_BYTES = 32, 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Additive(Ptk):
+class Additive(PriceFirst[AdditiveMechanisms], Ptk):
     """An additive model with differential privacy.
 
     See the module for what is released and the proof note.
@@ -143,8 +142,7 @@ class Additive(Ptk):
             "inputs must have names of their own: a column is called like a part of another",
             field="inputs",
         )
-        gaussian = self.mechanism == "gaussian"
-        object.__setattr__(self, "tags", replace(type(self).tags, needs_delta=gaussian))
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @cached_property
     def _target(self) -> Target:
@@ -171,29 +169,6 @@ class Additive(Ptk):
     def feature_columns(self) -> tuple[str, ...]:
         """The input columns."""
         return tuple(dict.fromkeys(input_.column for input_ in self.inputs))
-
-    def cost(self, epsilon: Amount, delta: Amount = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the releases that `train_dp` makes."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Amount,
-        delta: Amount = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy tables, and the base and shapes of a model. See the module."""
-        plan = self._plan(epsilon, delta, records_per_unit)
-        if previous is not None:
-            self.validate(previous)
-        codes, label = read(self.inputs, self._target, batches)
-        ordered = tuple(not isinstance(input_, Categories) for input_ in self.inputs)
-        boosting = Boosting(self._target, self._sizes, ordered, codes, label)
-        return boosting.state(plan, previous, noise)
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -302,6 +277,13 @@ class Additive(Ptk):
     def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> AdditiveMechanisms:
         sizes = Sizes(self.mechanism, self._target.weight, len(self.inputs), self.rounds)
         return plan_of(sizes, epsilon, delta, records_per_unit)
+
+    def _train(self, given: Given[AdditiveMechanisms]) -> Arrays:
+        """Noisy tables, and the base and shapes of a model. See the module."""
+        codes, label = read(self.inputs, self._target, given.batches)
+        ordered = tuple(not isinstance(input_, Categories) for input_ in self.inputs)
+        boosting = Boosting(self._target, self._sizes, ordered, codes, label)
+        return boosting.state(given.plan, given.previous, given.noise)
 
     def _split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """One array for each input."""

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -53,7 +53,6 @@ from numpy.typing import NDArray
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
@@ -75,6 +74,7 @@ from ptklib.ptks.counts.tables import (
     rows_of,
     tally,
 )
+from ptklib.ptks.price_first import Given, PriceFirst, windows_after
 from ptklib.ptks.tables import samples as profile
 from ptklib.ptks.tables.keys import Categories, Codes, IntegerRange, Key
 from ptklib.ptks.tables.remembered import remembered
@@ -103,7 +103,7 @@ _TOLD_BYTES = 96
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts(Ptk):
+class Counts(PriceFirst[CountReleases], Ptk):
     """Counts and conditional probabilities of a label by each feature.
 
     See the module for the release and the proof.
@@ -165,10 +165,7 @@ class Counts(Ptk):
             field="keys",
         )
         one_row = all(rows_of(key) == 1 for key in self.keys)
-        tags = replace(
-            type(self).tags, needs_delta=self.mechanism == "gaussian", exact_minimiser=one_row
-        )
-        object.__setattr__(self, "tags", tags)
+        self._state_tags(needs_delta=self.mechanism == "gaussian", exact_minimiser=one_row)
 
     @property
     def cells(self) -> int:
@@ -205,40 +202,6 @@ class Counts(Ptk):
         """The key columns."""
         return tuple(dict.fromkeys(key.column for key in self.keys))
 
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of all tables together."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noise in every cell, then the records, then the previous cells.
-
-        Cost and proof: see the module.
-        """
-        made = self._plan(epsilon, delta, records_per_unit)
-        if previous is not None:
-            self.validate(previous)
-        cells = self._noise(made, noise)
-        self._count(batches, cells)
-        arrays = {
-            "cells": cells,
-            "variances": np.array(made.variances),
-            "windows": np.ones(1, dtype=np.int64),
-        }
-        if previous is not None:
-            add_saturated(cells, previous["cells"])
-            arrays["variances"] = arrays["variances"] + previous["variances"]
-            arrays["windows"] = arrays["windows"] + previous["windows"]
-        return arrays
-
     def combined(
         self,
         parts: Iterable[Weighted],
@@ -264,7 +227,7 @@ class Counts(Ptk):
         cells = np.zeros(self.cells, dtype=self._dtype)
         self._count(batches, cells)
         variances = np.zeros(len(self.keys) + self._has_totals)
-        return {"cells": cells, "variances": variances, "windows": np.ones(1, dtype=np.int64)}
+        return {"cells": cells, "variances": variances, "windows": windows_after(None)}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -360,20 +323,11 @@ class Counts(Ptk):
         of all others may be served with a larger error. Nor does it speak of the collisions of
         hashed values. From public numbers alone: free.
         """
-        demand(
-            0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
+        return profile.at_levels(
+            target,
+            levels,
+            lambda level: self._needed(target, self._plan(level, delta, records_per_unit)),
         )
-        needed: list[int | None] = []
-        for level in levels:
-            try:
-                made = self._plan(level, delta, records_per_unit)
-            except InvalidInput as error:
-                if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
-                    raise
-                needed.append(None)
-                continue
-            needed.append(self._needed(target, made))
-        return tuple(needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; variances are not negative,
@@ -431,6 +385,24 @@ class Counts(Ptk):
                 "noise in cells of 32 bits must have a scale of at most 2**20: take 64",
             )
         return made
+
+    def _train(self, given: Given[CountReleases]) -> Arrays:
+        """Noise in every cell, then the records, then the previous cells.
+
+        Cost and proof: see the module.
+        """
+        plan, previous = given.plan, given.previous
+        cells = self._noise(plan, given.noise)
+        self._count(given.batches, cells)
+        arrays = {
+            "cells": cells,
+            "variances": np.array(plan.variances),
+            "windows": windows_after(previous),
+        }
+        if previous is not None:
+            add_saturated(cells, previous["cells"])
+            arrays["variances"] = arrays["variances"] + previous["variances"]
+        return arrays
 
     def _noise(self, made: CountReleases, noise: BitSource | None) -> Integers:
         """Cells with nothing but noise, drawn piece by piece.

@@ -42,7 +42,7 @@ Reasons: those of `ptk`, `keys` and `mechanisms.release`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -52,9 +52,7 @@ from numpy.typing import NDArray
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
-from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
+from ptklib.ptk import UNITS, Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
 from ptklib.ptks.embeddings.budget import MOST_PRODUCTS, checked
 from ptklib.ptks.embeddings.events import Columns, Interactions
 from ptklib.ptks.embeddings.reading import (
@@ -69,6 +67,7 @@ from ptklib.ptks.embeddings.reading import (
 )
 from ptklib.ptks.embeddings.releases import STEPS, EmbeddingReleases, plan_of
 from ptklib.ptks.embeddings.training import Training
+from ptklib.ptks.price_first import Given, PriceFirst, windows_after
 from ptklib.ptks.tables.keys import Categories, IntegerRange, numbers_of
 from ptklib.ptks.tables.working import PIECE_BYTES, domain_bytes
 
@@ -91,7 +90,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embeddings(Ptk):
+class Embeddings(PriceFirst[EmbeddingReleases], Ptk):
     """Vectors of users and items.
 
     See the module for what is released, the proof note and the rules.
@@ -164,8 +163,7 @@ class Embeddings(Ptk):
             "give must be of 'item' and 'rate' where only items are published",
             field="give",
         )
-        units = ("event",) if self.publish == "both" else ("event", "user")
-        object.__setattr__(self, "tags", replace(type(self).tags, units=units))
+        self._state_tags(units=("event",) if self.publish == "both" else UNITS)
 
     @property
     def _given(self) -> tuple[Feature, ...]:
@@ -197,41 +195,6 @@ class Embeddings(Ptk):
     def unit_column(self) -> str:
         """That of users: at user level only records of one user with one item count as one."""
         return self.users.column
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of all releases of the plan."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy sums and the features they were measured on. Cost and proof: see the module."""
-        plan = self._plan(epsilon, delta, records_per_unit)
-        if self.publish == "both" and plan.records > 1:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                "publish must be 'items' at user level, got 'both': a vector of each user cannot "
-                "be private there, for it "
-                "would have to be the same whatever the user did; `project` makes it from her own "
-                "history",
-                field="publish",
-            )
-        if previous is not None:
-            self.validate(previous)
-        make = Interactions.of if plan.records == 1 else Interactions.pairs
-        events = make(self._known(batches), self.users.size, self.items.size)
-        training = Training(events, plan, self.clip, self.factors - 1, self._floor, noise)
-        state = training.run(previous)
-        windows = np.ones(1, dtype=np.int64)
-        state["windows"] = windows if previous is None else windows + previous["windows"]
-        return {name: state[name] for name in self._shapes()}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -366,6 +329,25 @@ class Embeddings(Ptk):
             always=self.tastes == "always",
         )
         return checked(plan)
+
+    def _train(self, given: Given[EmbeddingReleases]) -> Arrays:
+        """Noisy sums and the features they were measured on. Cost and proof: see the module."""
+        plan = given.plan
+        if self.publish == "both" and plan.records > 1:
+            raise InvalidInput(
+                "CONFIG_INVALID",
+                "publish must be 'items' at user level, got 'both': a vector of each user cannot "
+                "be private there, for it "
+                "would have to be the same whatever the user did; `project` makes it from her own "
+                "history",
+                field="publish",
+            )
+        make = Interactions.of if plan.records == 1 else Interactions.pairs
+        events = make(self._known(given.batches), self.users.size, self.items.size)
+        training = Training(events, plan, self.clip, self.factors - 1, self._floor, given.noise)
+        state = training.run(given.previous)
+        state["windows"] = windows_after(given.previous)
+        return {name: state[name] for name in self._shapes()}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays of a state."""

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -59,7 +59,6 @@ from numpy.typing import NDArray
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number as Amount
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
@@ -75,6 +74,7 @@ from ptklib.ptks.forest.records import count_leaves, drawn_trees
 from ptklib.ptks.forest.splits import HALF_RANGE_CLASSES, HALF_RANGE_STEPS, grow_privately
 from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
 from ptklib.ptks.forest.working import forest_bytes
+from ptklib.ptks.price_first import Given, PriceFirst, windows_after
 from ptklib.ptks.tables.keys import MAX_CELLS, Categories
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import domain_bytes
@@ -90,7 +90,7 @@ _ANSWERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forest(Ptk):
+class Forest(PriceFirst[ForestMechanisms], Ptk):
     """A random forest with differential privacy.
 
     See the module for what is released and the proof note.
@@ -184,11 +184,7 @@ class Forest(Ptk):
         # Splits that came from a first window may not suit the next ones: only those of the seed
         # make a state of all windows.
         fixed = self.method == "random"
-        object.__setattr__(
-            self,
-            "tags",
-            replace(type(self).tags, needs_delta=needs_delta, mergeable=fixed, combines=fixed),
-        )
+        self._state_tags(needs_delta=needs_delta, mergeable=fixed, combines=fixed)
 
     @property
     def method(self) -> str:
@@ -227,63 +223,6 @@ class Forest(Ptk):
     def feature_columns(self) -> tuple[str, ...]:
         """The input columns."""
         return tuple(dict.fromkeys(input_.column for input_ in self.inputs))
-
-    def cost(self, epsilon: Amount, delta: Amount = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the releases that `train_dp` makes."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Amount,
-        delta: Amount = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Splits and noisy leaf counts; with a previous state its splits and the counts of both.
-
-        See the module.
-        """
-        plan = self._plan(epsilon, delta, records_per_unit)
-        if previous is not None:
-            self.validate(previous)
-        target = self._target
-        codes, label = read(self.inputs, target, batches)
-        tree = (
-            drawn_trees(codes.shape[1], self.trees, noise) if self.mechanism == "laplace" else None
-        )
-        made: dict[str, NDArray[Any]] = {}
-        if plan.tables is not None:
-            counts = count_tables(target, self._sizes, codes, label)
-            noisy = plan.tables.release(counts, source=noise).values
-            made["tables"] = noisy if previous is None else _added(noisy, previous["tables"])
-        if previous is not None:
-            made |= {name: previous[name] for name in ("splits", "order") if name in previous}
-        elif plan.tables is not None:
-            made |= self._guided(made["tables"], deviation_of(plan.tables))
-        elif plan.levels and tree is not None:
-            options: dict[str, Any] = {
-                "trees": self.trees,
-                "count": self._tried,
-                "seed": self.seed,
-                "noise": noise,
-            }
-            made["splits"] = grow_privately(
-                plan.levels, target, codes, label, tree, sizes=np.array(self._sizes), **options
-            )
-        counts = count_leaves(target, self._splits(made), self._ranked(made, codes), label, tree)
-        leaves = plan.leaves.release(counts, source=noise).values
-        deviation = deviation_of(plan.leaves) / self._target.weight
-        made["leaves"] = leaves if previous is None else _added(leaves, previous["leaves"])
-        made["variance"] = np.array([deviation**2]) + (
-            0.0 if previous is None else previous["variance"]
-        )
-        made["windows"] = np.ones(1, dtype=np.int64) + (
-            0 if previous is None else previous["windows"]
-        )
-        return made
 
     def combined(
         self,
@@ -432,6 +371,46 @@ class Forest(Ptk):
             share=self.split_share,
         )
         return plan_of(shape, epsilon, delta, records_per_unit)
+
+    def _train(self, given: Given[ForestMechanisms]) -> Arrays:
+        """Splits and noisy leaf counts; with a previous state its splits and the counts of both.
+
+        See the module.
+        """
+        plan, previous, noise = given.plan, given.previous, given.noise
+        target = self._target
+        codes, label = read(self.inputs, target, given.batches)
+        tree = (
+            drawn_trees(codes.shape[1], self.trees, noise) if self.mechanism == "laplace" else None
+        )
+        made: dict[str, NDArray[Any]] = {}
+        if plan.tables is not None:
+            counts = count_tables(target, self._sizes, codes, label)
+            noisy = plan.tables.release(counts, source=noise).values
+            made["tables"] = noisy if previous is None else _added(noisy, previous["tables"])
+        if previous is not None:
+            made |= {name: previous[name] for name in ("splits", "order") if name in previous}
+        elif plan.tables is not None:
+            made |= self._guided(made["tables"], deviation_of(plan.tables))
+        elif plan.levels and tree is not None:
+            options: dict[str, Any] = {
+                "trees": self.trees,
+                "count": self._tried,
+                "seed": self.seed,
+                "noise": noise,
+            }
+            made["splits"] = grow_privately(
+                plan.levels, target, codes, label, tree, sizes=np.array(self._sizes), **options
+            )
+        counts = count_leaves(target, self._splits(made), self._ranked(made, codes), label, tree)
+        leaves = plan.leaves.release(counts, source=noise).values
+        deviation = deviation_of(plan.leaves) / self._target.weight
+        made["leaves"] = leaves if previous is None else _added(leaves, previous["leaves"])
+        made["variance"] = np.array([deviation**2]) + (
+            0.0 if previous is None else previous["variance"]
+        )
+        made["windows"] = windows_after(previous)
+        return made
 
     def _guided(self, noisy: Wide, deviation: float) -> dict[str, NDArray[Any]]:
         """Order of bins and splits from noisy tables."""

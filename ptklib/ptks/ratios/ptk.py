@@ -33,11 +33,11 @@ Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -45,16 +45,14 @@ from numpy.typing import NDArray
 
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
-from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
+from ptklib.ptk import Arrays, Batches, Ptk, Tags
+from ptklib.ptks.price_first import PriceFirst
 from ptklib.ptks.ratios.forms import Forms, best_forms
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import Cells, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import number_column, pieces, prefixed
+from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
-from ptklib.ptks.tables.noisy_totals import Release, check_totals, merged, release_of, released
-from ptklib.ptks.tables.weighted import added
+from ptklib.ptks.tables.noisy_totals import Release, check_totals
 
 __all__ = ["STEPS", "Ratios"]
 
@@ -67,7 +65,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratios(Ptk):
+class Ratios(Keyed, PriceFirst[Release], Ptk):
     """Ratios of two sums by public keys. See the module for what is released and the proof note."""
 
     kind: ClassVar[str] = "ratios"
@@ -120,13 +118,7 @@ class Ratios(Ptk):
             "statistics must be one or more, none of them twice",
             field="statistics",
         )
-        object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
-        )
-
-    @property
-    def _cells(self) -> Cells:
-        return Cells(self.keys)
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @property
     def _numerator_upper(self) -> float:
@@ -157,47 +149,6 @@ class Ratios(Ptk):
     def columns(self) -> tuple[str, ...]:
         """The key columns, then numerator and denominator."""
         return tuple(dict.fromkeys([*self.feature_columns(), self.numerator, self.denominator]))
-
-    def feature_columns(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._cells.columns()
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
-        return self._release(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy totals of both forms of all keys, added to the previous ones.
-
-        Cost and proof: see the module.
-        """
-        release = self._release(epsilon, delta, records_per_unit)
-        made = released(self.validate, release, lambda: self._totals(batches), previous, noise)
-        return {**made, "forms": self._forms.matrix}
-
-    def combined(
-        self,
-        parts: Iterable[Weighted],
-        *,
-        previous: Arrays | None = None,  # noqa: ARG002
-        noise: BitSource | None = None,
-    ) -> Arrays:
-        """Totals times the weights of their states. See `tables.weighted`."""
-        made = added(self.validate, parts, totals="totals", noise=noise)
-        return {**made, "forms": self._forms.matrix}
-
-    def exact(self, batches: Batches) -> Arrays:
-        """The totals without noise: their ratios minimise the mean loss. Raw: never published."""
-        return {**merged(self._totals(batches), None), "forms": self._forms.matrix}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -263,17 +214,13 @@ class Ratios(Ptk):
         """The largest ratio that a record can have, the rounded slope included."""
         return float(self._slope) * self._unit
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
-        """The one mechanism of a training, before any data. Sensitivity: see the proof note."""
-        forms = self._forms
-        return release_of(
-            self.mechanism,
-            epsilon,
-            delta,
-            l1=forms.l1,
-            l2_squared=forms.l2_squared,
-            records_per_unit=records_per_unit,
-        )
+    def _reach(self) -> tuple[int, int]:
+        """That of the forms: see the proof note."""
+        return self._forms.l1, self._forms.l2_squared
+
+    def _whole(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """With the forms, which say what the totals are of."""
+        return {**arrays, "forms": self._forms.matrix}
 
     def _totals(self, batches: Batches) -> Integers:
         """The exact totals of both forms of all keys.

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
@@ -56,28 +56,26 @@ from numpy.typing import NDArray
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
+from ptklib.ptks.price_first import Given, PriceFirst
 from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import Cells, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import number_column, pieces, prefixed
+from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
     Release,
     check_totals,
-    merged,
-    release_of,
-    released,
     scale_of,
     variance_of,
 )
 from ptklib.ptks.tables.ranking import Ranking, ranks, shares, top_table
 from ptklib.ptks.tables.remembered import remembered
-from ptklib.ptks.tables.samples import smallest_count
+from ptklib.ptks.tables.samples import at_levels, smallest_count
 from ptklib.ptks.tables.weighted import added
 
 __all__ = ["MAX_STEPS", "STEPS", "TARGETS", "Statistics"]
@@ -96,7 +94,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statistics(Ptk):
+class Statistics(Keyed, PriceFirst[Release], Ptk):
     """Statistics of a value by public keys.
 
     See the module for what is released and the proof note.
@@ -160,13 +158,7 @@ class Statistics(Ptk):
             "min_share must be above 0 and at most 1",
             field="min_share",
         )
-        object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
-        )
-
-    @property
-    def _cells(self) -> Cells:
-        return Cells(self.keys)
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @property
     def cells(self) -> int:
@@ -201,35 +193,6 @@ class Statistics(Ptk):
             dict.fromkeys([*self.feature_columns(), *([self.value] if self.value else [])])
         )
 
-    def feature_columns(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._cells.columns()
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
-        return self._release(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy totals of all cells, added to the previous ones. Cost and proof: see the module."""
-        release = self._release(epsilon, delta, records_per_unit)
-        arrays: dict[str, NDArray[Any]] = {
-            **released(self.validate, release, lambda: self._totals(batches), previous, noise)
-        }
-        before = {"variance": np.zeros(1)} if previous is None else previous
-        # A state from before variances were kept does not tell its own: nor does the sum.
-        if self._degree and "variance" in before:
-            arrays["variance"] = before["variance"] + variance_of(release) / self._weight**2
-        return arrays
-
     def combined(
         self,
         parts: Iterable[Weighted],
@@ -249,13 +212,6 @@ class Statistics(Ptk):
             unit=float(self._weight),
             noise=noise,
         )
-
-    def exact(self, batches: Batches) -> Arrays:
-        """The totals without noise: their means and shares minimise the mean loss.
-
-        Raw: never published.
-        """
-        return merged(self._totals(batches), None)
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -355,24 +311,15 @@ class Statistics(Ptk):
         one speaks of the mean before it is pulled towards others. With counts only it bounds the
         error of a count as a fraction of all records. From public numbers alone: free.
         """
-        demand(
-            0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
-        )
         share = 1.0 if not self._degree else self.min_share or 1 / self.cells
-        needed: list[int | None] = []
-        for level in levels:
-            try:
-                release = self._release(level, delta, records_per_unit)
-            except InvalidInput as error:
-                if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
-                    raise
-                needed.append(None)
-                continue
+
+        def needed(level: Number) -> int | None:
+            records = scale_of(self._plan(level, delta, records_per_unit)) / self._weight
             allowed = target - (1 / (2 * self.steps) if self._degree else 0.0)
-            records = scale_of(release) / self._weight
             count = smallest_count(self.mechanism, records, 1 / self._weight, allowed, self._degree)
-            needed.append(None if count is None else math.ceil(count / share))
-        return tuple(needed)
+            return None if count is None else math.ceil(count / share)
+
+        return at_levels(target, levels, needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; totals and windows are in
@@ -400,17 +347,18 @@ class Statistics(Ptk):
             columns[self.value] = pa.array(values)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
-        """The one mechanism of a training, before any data. Sensitivity r W: see the proof note."""
-        weight = self._weight
-        return release_of(
-            self.mechanism,
-            epsilon,
-            delta,
-            l1=weight,
-            l2_squared=weight**2,
-            records_per_unit=records_per_unit,
-        )
+    def _reach(self) -> tuple[int, int]:
+        """W: see the proof note."""
+        return self._weight, self._weight**2
+
+    def _train(self, given: Given[Release]) -> dict[str, NDArray[Any]]:
+        """With the variance of the noise, in records squared."""
+        arrays = super()._train(given)
+        before = {"variance": np.zeros(1)} if given.previous is None else given.previous
+        # A state from before variances were kept does not tell its own: nor does the sum.
+        if self._degree and "variance" in before:
+            arrays["variance"] = before["variance"] + variance_of(given.plan) / self._weight**2
+        return arrays
 
     def _totals(self, batches: Batches) -> Integers:
         """The exact totals of the corners of all cells, at most LIMIT. Raw.
