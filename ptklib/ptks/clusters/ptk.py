@@ -63,7 +63,7 @@ from ptklib.ptks.price_first import Given, PriceFirst, windows_after
 from ptklib.ptks.tables.noisy_totals import Release, check_totals
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
-from ptklib.ptks.vectors import PIECE_RECORDS, STEPS, Bounded, Scaling, Space, space_of
+from ptklib.ptks.vectors import PIECE_RECORDS, STEPS, Bounded, Scaling, Space, example_of, space_of
 from ptklib.ptks.vectors.space import Floats
 
 __all__ = ["MAX_CLUSTERS", "Clusters"]
@@ -278,20 +278,7 @@ class Clusters(PriceFirst[ClusterReleases], Ptk):
         shares = middles[generator.integers(0, self.clusters, rows)] + generator.normal(
             0, 0.1, (rows, size)
         )
-        on_bound = generator.uniform(size=(rows, size)) < 1 / 4
-        shares[on_bound] = generator.choice([-1.0, 1.0], int(on_bound.sum()))
-        return pa.RecordBatch.from_pydict(
-            {
-                value.column: np.clip(
-                    value.lower / 2
-                    + value.upper / 2
-                    + shares[:, place] * (value.upper / 2 - value.lower / 2),
-                    value.lower,
-                    value.upper,
-                )
-                for place, value in enumerate(self.values)
-            }
-        )
+        return example_of(self.values, shares, generator)
 
     def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> ClusterReleases:
         if self._on_grid:

@@ -66,7 +66,7 @@ from ptklib.ptks.price_first import Given, PriceFirst, some_delta
 from ptklib.ptks.tables.noisy_totals import check_totals, merged
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
-from ptklib.ptks.vectors import STEPS, Bounded, Scaling, Space, space_of
+from ptklib.ptks.vectors import STEPS, Bounded, Scaling, Space, example_of, space_of
 from ptklib.ptks.vectors.space import Floats
 
 __all__ = ["Covariance", "Moments"]
@@ -247,20 +247,7 @@ class Covariance(PriceFirst[WishartRelease | GaussianRelease], Ptk):
             generator.normal(size=(rows, 2)) @ generator.normal(size=(2, size))
             + generator.normal(size=(rows, size)) / 4
         )
-        shares = np.clip(hidden / 3, -1, 1)
-        on_bound = generator.uniform(size=(rows, size)) < 1 / 4
-        shares[on_bound] = generator.choice([-1.0, 1.0], int(on_bound.sum()))
-        middles = [value.lower / 2 + value.upper / 2 for value in self.values]
-        return pa.RecordBatch.from_pydict(
-            {
-                value.column: np.clip(
-                    middle + shares[:, place] * (value.upper / 2 - value.lower / 2),
-                    value.lower,
-                    value.upper,
-                )
-                for place, (value, middle) in enumerate(zip(self.values, middles, strict=True))
-            }
-        )
+        return example_of(self.values, np.clip(hidden / 3, -1, 1), generator)
 
     def _plan(
         self, epsilon: Number, delta: Number, records_per_unit: int

@@ -68,7 +68,8 @@ from ptklib.ptks.embeddings.reading import (
 from ptklib.ptks.embeddings.releases import STEPS, EmbeddingReleases, plan_of
 from ptklib.ptks.embeddings.training import Training
 from ptklib.ptks.price_first import Given, PriceFirst, windows_after
-from ptklib.ptks.tables.keys import Categories, IntegerRange, numbers_of
+from ptklib.ptks.tables.cells import number_column, steps_between
+from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.ptks.tables.working import PIECE_BYTES, domain_bytes
 
 __all__ = ["MAX_NUMBERS", "Embeddings"]
@@ -411,29 +412,12 @@ class Embeddings(PriceFirst[EmbeddingReleases], Ptk):
         both.
         """
         items = self.items.codes(column_of(batch, self.items.column))
-        column = column_of(batch, self.value)
-        if not any(
-            test(column.type)
-            for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        ):
-            raise InvalidInput(
-                "COLUMN_TYPE", f"column {self.value!r} must hold numbers, got {column.type}"
-            )
-        raw, absent = numbers_of(column)
-        # A value near the end of float64 becomes infinite, and is clipped like one.
-        with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.subtract(raw, self.lower, dtype=np.float64)
-            steps *= STEPS / self._width
-        np.rint(steps, out=steps)
-        # Nothing is less or greater than NaN, which stays what it is.
-        np.minimum(steps, float(STEPS), out=steps)
-        np.maximum(steps, 0.0, out=steps)
+        numbers = number_column(batch, self.value)
+        steps, bad = steps_between(numbers, self.lower, self.upper, STEPS)
         known = items < self.items.size
-        known &= steps == steps
-        if absent is not None:
-            known &= ~absent
-        if not known.all():
-            steps[~known] = 0.0
+        if bad is not None:
+            known &= ~bad
+        steps[~known] = 0.0
         return items, steps, known
 
 

@@ -49,7 +49,7 @@ from ptklib.ptk import Arrays, Batches, Ptk, Tags
 from ptklib.ptks.price_first import PriceFirst
 from ptklib.ptks.ratios.forms import Forms, best_forms
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import number_column, pieces, prefixed, steps_between
 from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import Release, check_totals
@@ -241,11 +241,16 @@ class Ratios(Keyed, PriceFirst[Release], Ptk):
         """
         for piece in pieces(batches, self._cells.size):
             codes = self._cells.codes(piece)
-            u, no_u = _steps(piece, self.numerator, self._numerator_upper)
-            v, no_v = _steps(piece, self.denominator, self.denominator_upper)
-            bad = no_u | no_v
-            u[bad] = 0.0
-            v[bad] = 0.0
+            u, no_u = steps_between(
+                number_column(piece, self.numerator), 0.0, self._numerator_upper, STEPS
+            )
+            v, no_v = steps_between(
+                number_column(piece, self.denominator), 0.0, self.denominator_upper, STEPS
+            )
+            if no_u is not None:
+                v[no_u] = 0.0
+            if no_v is not None:
+                u[no_v] = 0.0
             # Exact: the product is whole, and the quotient is whole or further from a whole number
             # than it is rounded.
             np.minimum(u, np.floor(v * self._slope.numerator / self._slope.denominator), out=u)
@@ -262,13 +267,3 @@ class Ratios(Keyed, PriceFirst[Release], Ptk):
         below = np.maximum(v, 0.0) * (self.denominator_upper / STEPS)
         below[-1] = 0.0
         return {"ratio": ratio, "denominator": below, "numerator": ratio * below}
-
-
-def _steps(piece: pa.RecordBatch, name: str, upper: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Whole steps between 0 and D, and which records have no number."""
-    raw, absent = number_column(piece, name)
-    with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.rint(np.multiply(raw, STEPS / upper, dtype=np.float64))
-    np.clip(steps, 0.0, float(STEPS), out=steps)
-    bad = np.isnan(steps)
-    return steps, bad if absent is None else bad | absent

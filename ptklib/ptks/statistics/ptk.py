@@ -64,7 +64,7 @@ from ptklib.ptks.price_first import Given, PriceFirst
 from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import number_column, pieces, prefixed, steps_between
 from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
@@ -406,20 +406,9 @@ class Statistics(Keyed, PriceFirst[Release], Ptk):
         assert self.value is not None
         assert self.lower is not None
         assert self.upper is not None
-        raw, absent = number_column(piece, self.value)
-        # A value near the end of float64 becomes infinite, and is clipped like one.
-        with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.subtract(raw, self.lower, dtype=np.float64)
-            steps *= self.steps / (self.upper - self.lower)
-        np.rint(steps, out=steps)
-        np.clip(steps, 0.0, float(self.steps), out=steps)
-        bad = np.isnan(steps)
-        if absent is not None:
-            bad |= absent
-        if bad.any():
-            codes = np.where(bad, self._cells.unknown, codes)
-            steps[bad] = 0.0
-        return codes, steps
+        numbers = number_column(piece, self.value)
+        steps, bad = steps_between(numbers, self.lower, self.upper, self.steps)
+        return codes if bad is None else np.where(bad, self._cells.unknown, codes), steps
 
     def _moments(self, arrays: Arrays) -> dict[str, Floats]:
         return corners.moments(arrays["totals"], self.steps)
