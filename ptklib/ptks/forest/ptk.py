@@ -48,7 +48,7 @@ Reasons: those of `ptk`, `keys`, `fixed_point` and the mechanisms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -61,12 +61,13 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number as Amount
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
-from ptklib.ptks.binned.checks import check_inputs, check_target, target_of
+from ptklib.ptk import Arrays, Ptk, Tags, Weighted, check_arrays
+from ptklib.ptks.binned.checks import check_counts, check_inputs, check_target
 from ptklib.ptks.binned.codes import Feature, feature_codes
+from ptklib.ptks.binned.learner import BinnedLearner
 from ptklib.ptks.binned.noise import deviation_of
 from ptklib.ptks.binned.records import count_tables, pieces, read
-from ptklib.ptks.binned.target import Steps, Target
+from ptklib.ptks.binned.target import Steps
 from ptklib.ptks.forest.budget import ForestMechanisms, Shape, plan_of
 from ptklib.ptks.forest.estimate import from_ancestors, from_expected
 from ptklib.ptks.forest.guided import Tables, expected_leaves, grow, ranked_bins
@@ -85,12 +86,10 @@ Floats = NDArray[np.float64]
 Wide = NDArray[np.int64]
 
 _MAX_TREES, _MAX_DEPTH, _MAX_COLUMNS, _MAX_INPUTS = 1000, 16, 4096, 1024
-_ROWS_AT_ONCE = 1 << 16
-_ANSWERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forest(PriceFirst[ForestMechanisms], Ptk):
+class Forest(BinnedLearner, PriceFirst[ForestMechanisms], Ptk):
     """A random forest with differential privacy.
 
     See the module for what is released and the proof note.
@@ -194,19 +193,9 @@ class Forest(PriceFirst[ForestMechanisms], Ptk):
         return "exponential" if self.trees == 1 and self.mechanism == "laplace" else "guided"
 
     @property
-    def _target(self) -> Target:
-        """What is learned."""
-        return target_of(self.label, self.classes, self.lower, self.upper)
-
-    @property
     def _classes_key(self) -> tuple[Categories, ...]:
         """The classes as a domain that is searched."""
         return () if self.classes is None else (Categories(column=self.label, values=self.classes),)
-
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        """Bins of each input, with the unknown one."""
-        return tuple(input_.size + 1 for input_ in self.inputs)
 
     @property
     def _tried(self) -> int:
@@ -215,14 +204,6 @@ class Forest(PriceFirst[ForestMechanisms], Ptk):
             return self.features_per_split
         third = max(2, math.ceil(len(self.inputs) / 3))
         return len(self.inputs) if self.trees == 1 else min(third, len(self.inputs))
-
-    def columns(self) -> tuple[str, ...]:
-        """The input columns, then the label."""
-        return (*self.feature_columns(), self.label)
-
-    def feature_columns(self) -> tuple[str, ...]:
-        """The input columns."""
-        return tuple(dict.fromkeys(input_.column for input_ in self.inputs))
 
     def combined(
         self,
@@ -242,18 +223,6 @@ class Forest(PriceFirst[ForestMechanisms], Ptk):
             unit=self._target.weight,
             noise=noise,
         )
-
-    def loss(self, arrays: Arrays, batches: Batches) -> Floats:
-        """See the rules in the module."""
-        self.validate(arrays)
-        losses = [np.zeros(0)]
-        shares, target = self._shares(arrays), self._target
-        for piece in pieces(batches, self._rows_at_once):
-            label, bad = target.read(piece)
-            losses.append(
-                np.where(bad, 0.0, target.losses(self._answers(arrays, shares, piece), label))
-            )
-        return np.clip(np.concatenate(losses), 0.0, 1.0)
 
     def working_bytes(self, records: int) -> int:
         """Of a record its codes, a byte or two for each input, three times at most; besides cells,
@@ -319,12 +288,7 @@ class Forest(PriceFirst[ForestMechanisms], Ptk):
                 "order": ("int32", (bins,)),
             }
         check_arrays(arrays, wanted, kind=self.kind)
-        counts = [arrays[name] for name in ("leaves", "tables") if name in arrays]
-        fits = all(np.all((count >= -LIMIT) & (count <= LIMIT)) for count in counts)
-        if not fits or arrays["windows"][0] < 1 or not arrays["variance"][0] > 0:
-            raise InvalidInput(
-                "PTK_MISMATCH", "counts must be within 2**60, windows at least 1, variance above 0"
-            )
+        check_counts(arrays, "leaves", "tables")
         if "splits" in arrays:
             feature, threshold = arrays["splits"][..., 0], arrays["splits"][..., 1]
             known = np.all((feature >= 0) & (feature < len(self.inputs)))
@@ -336,27 +300,6 @@ class Forest(PriceFirst[ForestMechanisms], Ptk):
             for rank in np.split(arrays["order"], np.cumsum(self._sizes)[:-1]):
                 if not np.array_equal(np.sort(rank), np.arange(len(rank))):
                     raise InvalidInput("PTK_MISMATCH", "order must rank the bins of each input")
-
-    def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
-        """Uniform inputs; the label follows the first one, half of the time."""
-        generator = np.random.default_rng(seed)
-        columns = {input_.column: input_.example(rows, generator) for input_ in self.inputs}
-        first = self.inputs[0]
-        place = np.minimum(first.codes(columns[first.column]) / first.size, 1 - 1e-9)
-        place = np.where(
-            generator.uniform(0, 1, rows) < 1 / 2, place, generator.uniform(0, 1, rows)
-        )
-        if self.classes is None:
-            assert self.lower is not None
-            assert self.upper is not None
-            columns[self.label] = pa.array(
-                self.lower + (self.upper - self.lower) * np.round(place, 1)
-            )
-        else:
-            columns[self.label] = pa.array(
-                [self.classes[int(position * self._target.channels)] for position in place]
-            )
-        return pa.RecordBatch.from_pydict(columns)
 
     def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> ForestMechanisms:
         target = self._target
@@ -460,9 +403,9 @@ class Forest(PriceFirst[ForestMechanisms], Ptk):
             counts, deviation, expected_leaves(tables, arrays["splits"], np.array(self._sizes))
         )
 
-    @property
-    def _rows_at_once(self) -> int:
-        return max(1, min(_ROWS_AT_ONCE, _ANSWERS_AT_ONCE // self._target.channels))
+    def _predictor(self, arrays: Arrays) -> Callable[[pa.RecordBatch], Floats]:
+        shares = self._shares(arrays)
+        return lambda piece: self._answers(arrays, shares, piece)
 
     def _answers(self, arrays: Arrays, shares: Floats, piece: pa.RecordBatch | pa.Table) -> Floats:
         """The mean of the trees' shares for each record: [records, classes]."""
