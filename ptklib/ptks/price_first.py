@@ -10,7 +10,7 @@ says by which mechanisms it trains (its *plan*, which takes no data and knows it
 
 **Proof note.** *Unit, neighbours, sensitivity:* the kind's. *Cost:* that of the plan.
 
-Reasons: DELTA_NEEDED, those of the kind's plan and of its `validate`.
+Reasons: DELTA_NEEDED, those of `amounts`, of the kind's mechanisms and of its `validate`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number
+from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost
+from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches
+from ptklib.ptk import Arrays, Batches, count_of
 
-__all__ = ["Given", "HasCost", "PriceFirst", "some_delta", "windows_after"]
+__all__ = ["Budget", "Given", "HasCost", "PriceFirst", "windows_after"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent on a training, exactly, and how many records a unit of privacy has."""
+
+    epsilon: Fraction
+    delta: Fraction
+    records: int
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number, records_per_unit: int) -> Budget:
+        """From what a caller gives."""
+        return cls(epsilon_exact(epsilon), delta_exact(delta), count_of(records_per_unit))
+
+    def gaussian_sigma(self, sensitivity: Number = 1, *, instead: str = "") -> float:
+        """That of Gaussian noise, which needs a delta; ``instead`` is the mechanism to take."""
+        if self.delta == 0:
+            advice = f"; or use mechanism {instead!r}" if instead else ""
+            raise InvalidInput("DELTA_NEEDED", f"Gaussian noise needs a delta above 0{advice}")
+        return gaussian_sigma(epsilon=self.epsilon, delta=self.delta, sensitivity=sensitivity)
 
 
 class HasCost(Protocol):
@@ -59,8 +81,8 @@ class PriceFirst(ABC, Generic[Plan]):
     """`Ptk.cost` and `Ptk.train_dp` by a plan. Stands before `Ptk` among the bases of a kind."""
 
     @abstractmethod
-    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> Plan:
-        """The mechanisms of a training and their price, before any data."""
+    def _mechanisms(self, budget: Budget) -> Plan:
+        """Those of a training and their price, before any data; refuses what cannot be spent."""
 
     @abstractmethod
     def _train(self, given: Given[Plan]) -> Arrays:
@@ -69,6 +91,9 @@ class PriceFirst(ABC, Generic[Plan]):
     @abstractmethod
     def validate(self, arrays: Arrays) -> None:
         """See `Ptk.validate`."""
+
+    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> Plan:
+        return self._mechanisms(Budget.of(epsilon, delta, records_per_unit))
 
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
         """That of the plan."""
@@ -94,11 +119,3 @@ class PriceFirst(ABC, Generic[Plan]):
 def windows_after(previous: Arrays | None) -> NDArray[np.int64]:
     """Of how many windows a state is, with this one."""
     return np.ones(1, dtype=np.int64) + (0 if previous is None else previous["windows"])
-
-
-def some_delta(delta: Fraction, *, instead: str = "") -> Fraction:
-    """The delta that Gaussian noise has, which is never 0; ``instead`` is the mechanism to take."""
-    if delta == 0:
-        advice = f"; or use mechanism {instead!r}" if instead else ""
-        raise InvalidInput("DELTA_NEEDED", f"Gaussian noise needs a delta above 0{advice}")
-    return delta

@@ -8,12 +8,28 @@ __all__ = ["OF_TOTALS"]
 
 OF_TOTALS: list[Mutation] = [
     *within(
+        "ptklib/ptks/price_first.py",
+        "tests/ptks/test_quantiles.py",
+        (
+            "ptks: a user's records for the price of one, of every kind",
+            "Budget.of(epsilon, delta, records_per_unit)",
+            "Budget.of(epsilon, delta, 1)",
+            "test_the_price_is_one_release_and_exactly_epsilon",
+        ),
+        (
+            "ptks: a last state that nobody has checked",
+            "self.validate(previous)",
+            "pass",
+            "test_it_keeps_the_contract",
+        ),
+    ),
+    *within(
         "ptklib/ptks/counts/budget.py",
         "tests/ptks/test_counts.py",
         (
             "counts: every table at the whole epsilon",
-            "share * level,",
-            "level,",
+            "share * budget.epsilon,",
+            "budget.epsilon,",
             "test_the_price_is_exactly_epsilon",
         ),
         (
@@ -131,7 +147,7 @@ OF_TOTALS: list[Mutation] = [
         "tests/ptks/test_quantiles.py",
         (
             "totals: a user's records for the price of one",
-            "=records * l1)",
+            "=budget.records * l1)",
             "=l1)",
             "test_the_price_is_one_release_and_exactly_epsilon",
         ),

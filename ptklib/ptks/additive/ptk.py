@@ -63,7 +63,6 @@ from numpy.typing import NDArray
 
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number as Amount
 from ptklib.ptk import Arrays, Ptk, Tags, check_arrays
 from ptklib.ptks.additive.boosting import Boosting
 from ptklib.ptks.additive.budget import MAX_RELEASES, AdditiveMechanisms, Sizes, plan_of
@@ -74,7 +73,7 @@ from ptklib.ptks.binned.codes import Feature, feature_codes
 from ptklib.ptks.binned.learner import BinnedLearner
 from ptklib.ptks.binned.records import pieces, read
 from ptklib.ptks.binned.target import Steps
-from ptklib.ptks.price_first import Given, PriceFirst
+from ptklib.ptks.price_first import Budget, Given, PriceFirst
 from ptklib.ptks.tables.keys import Categories
 from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
@@ -226,9 +225,9 @@ class Additive(BinnedLearner, PriceFirst[AdditiveMechanisms], Ptk):
             raise InvalidInput("PTK_MISMATCH", f"base and shapes must be within {most:g}")
         check_counts(arrays, "tables")
 
-    def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> AdditiveMechanisms:
+    def _mechanisms(self, budget: Budget) -> AdditiveMechanisms:
         sizes = Sizes(self.mechanism, self._target.weight, len(self.inputs), self.rounds)
-        return plan_of(sizes, epsilon, delta, records_per_unit)
+        return plan_of(sizes, budget)
 
     def _train(self, given: Given[AdditiveMechanisms]) -> Arrays:
         """Noisy tables, and the base and shapes of a model. See the module."""

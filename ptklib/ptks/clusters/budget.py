@@ -17,14 +17,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost, PureCost
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import count_of
 from ptklib.ptks.clusters.noise import CubeRelease
-from ptklib.ptks.price_first import some_delta
+from ptklib.ptks.price_first import Budget
 from ptklib.ptks.tables.noisy_totals import Release
 from ptklib.ptks.vectors import STEPS
 
@@ -103,47 +100,37 @@ class Rows:
         return max(1, round(STEPS * math.sqrt(math.sqrt(self.size / 3))))
 
 
-def grid_plan(
-    mechanism: str, weight: int, epsilon: Number, delta: Number, records_per_unit: int
-) -> ClusterReleases:
+def grid_plan(mechanism: str, weight: int, budget: Budget) -> ClusterReleases:
     """The one release of a grid on which a record has this weight; refuses what cannot be spent."""
-    records, level, chance = count_of(records_per_unit), epsilon_exact(epsilon), delta_exact(delta)
-    reach = records * weight
+    reach = budget.records * weight
     if mechanism == "pure":
-        grid: Release = LaplaceRelease(epsilon=level, sensitivity=reach)
+        grid: Release = LaplaceRelease(epsilon=budget.epsilon, sensitivity=reach)
     else:
-        sigma = gaussian_sigma(
-            epsilon=level, delta=some_delta(chance, instead="pure"), sensitivity=reach
+        grid = GaussianRelease(
+            sigma=budget.gaussian_sigma(reach, instead="pure"), sensitivity=reach
         )
-        grid = GaussianRelease(sigma=sigma, sensitivity=reach)
     return ClusterReleases(grid.cost, grid=grid)
 
 
-def rows_plan(rows: Rows, epsilon: Number, delta: Number, records_per_unit: int) -> ClusterReleases:
-    """The mechanisms of all iterations; refuses what cannot be spent."""
-    records, level, chance = count_of(records_per_unit), epsilon_exact(epsilon), delta_exact(delta)
-    if rows.mechanism == "gaussian":
-        some_delta(chance, instead="pure")
-    return _plan(rows, level, chance, records)
-
-
 @lru_cache(maxsize=256)
-def _plan(rows: Rows, epsilon: Fraction, delta: Fraction, records: int) -> ClusterReleases:
-    """Remembered: the same plan is priced many times."""
+def rows_plan(rows: Rows, budget: Budget) -> ClusterReleases:
+    """The mechanisms of all iterations; refuses what cannot be spent. Remembered: the same plan is
+    priced many times.
+    """
     later = max(1, rows.iterations - _FEWER)
     if rows.mechanism == "pure":
-        cubes = [_cubes(rows, epsilon, records, number) for number in (rows.iterations, later)]
-        return ClusterReleases(PureCost(epsilon=epsilon), None, *cubes)
-    reach = records * _root_up(Fraction(rows.weight**2 + rows.limit))
-    sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=reach)
-    whole = GaussianRelease(sigma=sigma, sensitivity=reach)
+        cubes = [_cubes(rows, budget, number) for number in (rows.iterations, later)]
+        return ClusterReleases(PureCost(epsilon=budget.epsilon), None, *cubes)
+    reach = budget.records * _root_up(Fraction(rows.weight**2 + rows.limit))
+    whole = GaussianRelease(sigma=budget.gaussian_sigma(reach, instead="pure"), sensitivity=reach)
     parts = [_parts(rows, whole, number) for number in (rows.iterations, later)]
     return ClusterReleases(whole.cost, None, *parts)
 
 
-def _cubes(rows: Rows, epsilon: Fraction, records: int, number: int) -> tuple[RowRelease, ...]:
+def _cubes(rows: Rows, budget: Budget, number: int) -> tuple[RowRelease, ...]:
+    reach, width = budget.records * STEPS, rows.size + 1
     cubes = (
-        CubeRelease(epsilon=epsilon * share, sensitivity=records * STEPS, width=rows.size + 1)
+        CubeRelease(epsilon=budget.epsilon * share, sensitivity=reach, width=width)
         for share in shares_of(number)
     )
     return tuple(RowRelease(cube, rows.weight) for cube in cubes)

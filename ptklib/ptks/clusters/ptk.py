@@ -51,7 +51,6 @@ from numpy.typing import NDArray
 
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.noise.source import BitSource, require_secure
@@ -59,7 +58,7 @@ from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.clusters.budget import ClusterReleases, Rows, grid_plan, rows_plan
 from ptklib.ptks.clusters.grid import GRID_NODES, GRID_SETS, Grid
 from ptklib.ptks.clusters.lloyd import Records, Step, iterate, spread_start
-from ptklib.ptks.price_first import Given, PriceFirst, windows_after
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables.noisy_totals import Release, check_totals
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
@@ -280,12 +279,12 @@ class Clusters(PriceFirst[ClusterReleases], Ptk):
         )
         return example_of(self.values, shares, generator)
 
-    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> ClusterReleases:
+    def _mechanisms(self, budget: Budget) -> ClusterReleases:
         if self._on_grid:
-            return grid_plan(self.mechanism, self._grid.weight, epsilon, delta, records_per_unit)
+            return grid_plan(self.mechanism, self._grid.weight, budget)
         number = _ITERATIONS if self.iterations is None else self.iterations
         rows = Rows(self.mechanism, self._space.size, self._space.limit, number)
-        return rows_plan(rows, epsilon, delta, records_per_unit)
+        return rows_plan(rows, budget)
 
     def _train(self, given: Given[ClusterReleases]) -> Arrays:
         """Centres from noisy totals: of one grid, or of iterations."""

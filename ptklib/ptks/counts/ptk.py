@@ -59,7 +59,7 @@ from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, column_of
 from ptklib.ptks.counts import estimate
 from ptklib.ptks.counts import samples as counts_profile
-from ptklib.ptks.counts.budget import CountReleases, plan
+from ptklib.ptks.counts.budget import CountReleases, plan_of
 from ptklib.ptks.counts.tables import (
     PIECE,
     ROWS_AT_ONCE,
@@ -74,7 +74,7 @@ from ptklib.ptks.counts.tables import (
     rows_of,
     tally,
 )
-from ptklib.ptks.price_first import Given, PriceFirst, windows_after
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables import samples as profile
 from ptklib.ptks.tables.keys import Categories, Codes, IntegerRange, Key
 from ptklib.ptks.tables.remembered import remembered
@@ -365,17 +365,9 @@ class Counts(PriceFirst[CountReleases], Ptk):
     def _dtype(self) -> np.dtype[Any]:
         return np.dtype(np.int32 if self.cell_bits == 32 else np.int64)
 
-    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> CountReleases:
-        """The releases of a training, before any data: by key, then of the class totals."""
-        weights, rows = self._shares
-        made = plan(
-            self.mechanism,
-            weights,
-            rows,
-            epsilon=epsilon,
-            delta=delta,
-            records_per_unit=records_per_unit,
-        )
+    def _mechanisms(self, budget: Budget) -> CountReleases:
+        """The releases by key, then of the class totals."""
+        made = plan_of(self.mechanism, *self._shares, budget)
         if (
             self.cell_bits == 32
             and max(_scale(release) for release in made.releases) > _MAX_SCALE_32

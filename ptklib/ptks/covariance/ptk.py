@@ -55,14 +55,12 @@ from numpy.typing import NDArray
 
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, count_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.covariance.noise import WishartRelease
-from ptklib.ptks.price_first import Given, PriceFirst, some_delta
+from ptklib.ptks.price_first import Budget, Given, PriceFirst
 from ptklib.ptks.tables.noisy_totals import check_totals, merged
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
@@ -249,19 +247,13 @@ class Covariance(PriceFirst[WishartRelease | GaussianRelease], Ptk):
         )
         return example_of(self.values, np.clip(hidden / 3, -1, 1), generator)
 
-    def _plan(
-        self, epsilon: Number, delta: Number, records_per_unit: int
-    ) -> WishartRelease | GaussianRelease:
-        """The one mechanism of a training, before any data. Sensitivity: see the proof note."""
-        trace = count_of(records_per_unit) * self._trace
-        chance = delta_exact(delta)
+    def _mechanisms(self, budget: Budget) -> WishartRelease | GaussianRelease:
+        """The one mechanism of a training. Sensitivity: see the proof note."""
+        trace = budget.records * self._trace
         if self.mechanism == "wishart":
-            return WishartRelease(epsilon=epsilon, trace=trace)
-        reach = _ON * trace
-        sigma = gaussian_sigma(
-            epsilon=epsilon, delta=some_delta(chance, instead="wishart"), sensitivity=reach
-        )
-        return GaussianRelease(sigma=sigma, sensitivity=reach)
+            return WishartRelease(epsilon=budget.epsilon, trace=trace)
+        sigma = budget.gaussian_sigma(_ON * trace, instead="wishart")
+        return GaussianRelease(sigma=sigma, sensitivity=_ON * trace)
 
     def _train(self, given: Given[WishartRelease | GaussianRelease]) -> Arrays:
         """Noisy moments, added to the previous ones, and their components.

@@ -51,7 +51,6 @@ from numpy.typing import NDArray
 
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number
 from ptklib.ptk import UNITS, Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
 from ptklib.ptks.embeddings.budget import MOST_PRODUCTS, checked
 from ptklib.ptks.embeddings.events import Columns, Interactions
@@ -67,7 +66,7 @@ from ptklib.ptks.embeddings.reading import (
 )
 from ptklib.ptks.embeddings.releases import STEPS, EmbeddingReleases, plan_of
 from ptklib.ptks.embeddings.training import Training
-from ptklib.ptks.price_first import Given, PriceFirst, windows_after
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables.cells import number_column, steps_between
 from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.ptks.tables.working import PIECE_BYTES, domain_bytes
@@ -320,11 +319,9 @@ class Embeddings(PriceFirst[EmbeddingReleases], Ptk):
         columns[self.value] = pa.array(self.lower + self._width * share)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> EmbeddingReleases:
+    def _mechanisms(self, budget: Budget) -> EmbeddingReleases:
         plan = plan_of(
-            epsilon,
-            delta,
-            records_per_unit,
+            budget,
             share=self.share,
             rounds=self.rounds,
             always=self.tastes == "always",

@@ -35,14 +35,11 @@ import math
 from dataclasses import dataclass
 
 from ptklib.privacy import curves
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost, GaussianCost
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.sampler import MAX_SCALE
-from ptklib.ptk import count_of
 from ptklib.ptks.embeddings.factorization import RESOLUTION
-from ptklib.ptks.price_first import some_delta
+from ptklib.ptks.price_first import Budget
 
 __all__ = [
     "COUNT_UNITS",
@@ -128,16 +125,7 @@ def _square_of_tastes(products: bool) -> int:
 
 
 def plan_of(
-    epsilon: Number,
-    delta: Number,
-    records_per_unit: int,
-    *,
-    share: float,
-    rounds: int,
-    always: bool = False,
+    budget: Budget, *, share: float, rounds: int, always: bool = False
 ) -> EmbeddingReleases:
     """The plan for this budget."""
-    chance = delta_exact(delta)
-    level, records = epsilon_exact(epsilon), count_of(records_per_unit)
-    base = gaussian_sigma(epsilon=level, delta=some_delta(chance))
-    return EmbeddingReleases(base, records, share, rounds, always)
+    return EmbeddingReleases(budget.gaussian_sigma(), budget.records, share, rounds, always)

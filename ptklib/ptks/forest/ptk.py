@@ -58,7 +58,6 @@ from numpy.typing import NDArray
 
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number as Amount
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Ptk, Tags, Weighted, check_arrays
@@ -75,7 +74,7 @@ from ptklib.ptks.forest.records import count_leaves, drawn_trees
 from ptklib.ptks.forest.splits import HALF_RANGE_CLASSES, HALF_RANGE_STEPS, grow_privately
 from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
 from ptklib.ptks.forest.working import forest_bytes
-from ptklib.ptks.price_first import Given, PriceFirst, windows_after
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables.keys import MAX_CELLS, Categories
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import domain_bytes
@@ -301,7 +300,7 @@ class Forest(BinnedLearner, PriceFirst[ForestMechanisms], Ptk):
                 if not np.array_equal(np.sort(rank), np.arange(len(rank))):
                     raise InvalidInput("PTK_MISMATCH", "order must rank the bins of each input")
 
-    def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> ForestMechanisms:
+    def _mechanisms(self, budget: Budget) -> ForestMechanisms:
         target = self._target
         shape = Shape(
             self.method,
@@ -313,7 +312,7 @@ class Forest(BinnedLearner, PriceFirst[ForestMechanisms], Ptk):
             depth=self.depth,
             share=self.split_share,
         )
-        return plan_of(shape, epsilon, delta, records_per_unit)
+        return plan_of(shape, budget)
 
     def _train(self, given: Given[ForestMechanisms]) -> Arrays:
         """Splits and noisy leaf counts; with a previous state its splits and the counts of both.

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.privacy.amounts import Number
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Weighted
-from ptklib.ptks.price_first import Given
+from ptklib.ptks.price_first import Budget, Given
 from ptklib.ptks.tables.cells import Cells
 from ptklib.ptks.tables.keys import Key
 from ptklib.ptks.tables.noisy_totals import Mechanism, Release, merged, release_of
@@ -63,16 +62,9 @@ class Keyed(ABC):
         """The key columns."""
         return self._cells.columns()
 
-    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
+    def _mechanisms(self, budget: Budget) -> Release:
         l1, l2_squared = self._reach()
-        return release_of(
-            self.mechanism,
-            epsilon,
-            delta,
-            l1=l1,
-            l2_squared=l2_squared,
-            records_per_unit=records_per_unit,
-        )
+        return release_of(self.mechanism, budget, l1=l1, l2_squared=l2_squared)
 
     def _train(self, given: Given[Release]) -> dict[str, NDArray[Any]]:
         """Noisy totals of all cells, added to the previous ones."""

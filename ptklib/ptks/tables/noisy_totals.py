@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
-from ptklib.ptk import Arrays, check_arrays, count_of
-from ptklib.ptks.price_first import some_delta, windows_after
+from ptklib.ptk import Arrays, check_arrays
+from ptklib.ptks.price_first import Budget, windows_after
 
 __all__ = [
     "Mechanism",
@@ -41,23 +39,12 @@ Release = LaplaceRelease | GaussianRelease
 _ROOT_STEP = 10**6
 
 
-def release_of(
-    mechanism: Mechanism,
-    epsilon: Number,
-    delta: Number,
-    *,
-    l1: int,
-    l2_squared: int,
-    records_per_unit: int,
-) -> Release:
-    """The one mechanism of a training, before any data, at the sensitivity of so many records."""
-    records, chance = count_of(records_per_unit), delta_exact(delta)
+def release_of(mechanism: Mechanism, budget: Budget, *, l1: int, l2_squared: int) -> Release:
+    """The one mechanism of a training, before any data, at the sensitivity of its records."""
     if mechanism == "laplace":
-        return LaplaceRelease(epsilon=epsilon, sensitivity=records * l1)
-    reach = records * _root(l2_squared)
-    sigma = gaussian_sigma(
-        epsilon=epsilon, delta=some_delta(chance, instead="laplace"), sensitivity=reach
-    )
+        return LaplaceRelease(epsilon=budget.epsilon, sensitivity=budget.records * l1)
+    reach = budget.records * _root(l2_squared)
+    sigma = budget.gaussian_sigma(reach, instead="laplace")
     return GaussianRelease(sigma=sigma, sensitivity=reach)
 
 
