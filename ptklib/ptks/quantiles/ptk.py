@@ -49,7 +49,7 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.ptk import Arrays, Batches, Ptk, Tags
 from ptklib.ptks.price_first import PriceFirst
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
-from ptklib.ptks.tables.cells import ROWS_AT_ONCE, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import ROWS_AT_ONCE, example_values, number_column, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
 from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
@@ -266,11 +266,8 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values at an end of the grid."""
         generator = np.random.default_rng(seed)
-        columns = {key.column: key.example(rows, generator) for key in self.keys}
-        ends = (self._edges[0], self._edges[-1])
-        values = generator.choice(ends, rows)
-        inside = generator.uniform(0, 1, rows) < 3 / 4
-        values[inside] = generator.uniform(*ends, rows)[inside]
+        columns = self._cells.example(rows, generator)
+        values = example_values(rows, self._edges[0], self._edges[-1], generator)
         return pa.RecordBatch.from_pydict({**columns, self.value: pa.array(values)})
 
     def _reach(self) -> tuple[int, int]:

@@ -202,7 +202,7 @@ class Ratios(Keyed, PriceFirst[Release], Ptk):
         theirs.
         """
         generator = np.random.default_rng(seed)
-        columns = {key.column: key.example(rows, generator) for key in self.keys}
+        columns = self._cells.example(rows, generator)
         below = np.minimum(generator.uniform(0, 1.25, rows), 1.0) * self.denominator_upper
         above = below * np.minimum(generator.uniform(0, 1.25, rows), 1.0) * self.ratio_upper
         return pa.RecordBatch.from_pydict(

@@ -64,7 +64,7 @@ from ptklib.ptks.price_first import Given, PriceFirst
 from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import number_column, pieces, prefixed, steps_between
+from ptklib.ptks.tables.cells import example_values, number_column, pieces, prefixed, steps_between
 from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
@@ -339,11 +339,9 @@ class Statistics(Keyed, PriceFirst[Release], Ptk):
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values on a bound."""
         generator = np.random.default_rng(seed)
-        columns = {key.column: key.example(rows, generator) for key in self.keys}
+        columns = self._cells.example(rows, generator)
         if self.value is not None and self.lower is not None and self.upper is not None:
-            values = generator.choice([self.lower, self.upper], rows)
-            inside = generator.uniform(0, 1, rows) < 3 / 4
-            values[inside] = generator.uniform(self.lower, self.upper, rows)[inside]
+            values = example_values(rows, self.lower, self.upper, generator)
             columns[self.value] = pa.array(values)
         return pa.RecordBatch.from_pydict(columns)
 

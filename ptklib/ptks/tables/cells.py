@@ -40,6 +40,7 @@ __all__ = [
     "ROWS_AT_ONCE",
     "Cells",
     "Numbers",
+    "example_values",
     "number_column",
     "numbers_in",
     "pieces",
@@ -139,6 +140,10 @@ class Cells:
         )
         return padded.reshape(-1, *rest)
 
+    def example(self, rows: int, generator: np.random.Generator) -> dict[str, pa.Array]:
+        """Invented keys, by column."""
+        return {key.column: key.example(rows, generator) for key in self.keys}
+
     def look_up(self, frame: pa.Table, values: Mapping[str, NDArray[np.float64]]) -> pa.Table:
         """For each row the values of its key, by name; the last entry of each is for unknown
         keys.
@@ -204,6 +209,16 @@ def steps_between(
         return made, None
     made[bad] = 0.0
     return made, bad
+
+
+def example_values(
+    rows: int, lower: float, upper: float, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Invented numbers between the bounds, uniform, a quarter of them on a bound."""
+    values = generator.choice([lower, upper], rows)
+    inside = generator.uniform(0, 1, rows) < 3 / 4
+    values[inside] = generator.uniform(lower, upper, rows)[inside]
+    return values
 
 
 def pieces(batches: Batches, cells: int = 0) -> Iterator[pa.RecordBatch]:
