@@ -50,7 +50,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptklib.config import demand
+from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.inputs import LIMIT
@@ -136,11 +136,7 @@ class Counts(PriceFirst[CountReleases], Ptk):
             f"keys must not read the label, column {self.label.column!r}",
             field="keys",
         )
-        demand(
-            0 < len(self.statistics) == len(set(self.statistics)),
-            "statistics must be one or more, none of them twice",
-            field="statistics",
-        )
+        demand_distinct(self.statistics, field="statistics")
         names = self.feature_names()
         demand(
             len(set(names)) == len(names),
@@ -154,11 +150,7 @@ class Counts(PriceFirst[CountReleases], Ptk):
                 f"weights must be {len(self.keys)} numbers from 1e-6 to 1e6, one for each key",
                 field="weights",
             )
-        demand(
-            self.min_share is None or 0 < self.min_share <= 1,
-            "min_share must be above 0 and at most 1",
-            field="min_share",
-        )
+        profile.check_min_share(self.min_share)
         demand(
             self.cells <= MAX_TOTAL_CELLS,
             f"keys must make at most {MAX_TOTAL_CELLS} cells in all, got {self.cells}",

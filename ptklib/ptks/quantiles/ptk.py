@@ -58,7 +58,7 @@ from ptklib.ptks.tables.noisy_totals import (
     check_totals,
     scale_of,
 )
-from ptklib.ptks.tables.samples import CONFIDENCE, MAX_RECORDS, at_levels
+from ptklib.ptks.tables.samples import CONFIDENCE, MAX_RECORDS, at_levels, check_min_share
 
 __all__ = ["MAX_BINS", "MAX_EDGE", "Quantiles"]
 
@@ -155,11 +155,7 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
             "branching must be at least 2",
             field="branching",
         )
-        demand(
-            self.min_share is None or 0 < self.min_share <= 1,
-            "min_share must be above 0 and at most 1",
-            field="min_share",
-        )
+        check_min_share(self.min_share)
         self._cells.check(arrays=self._tree.nodes)
         self._state_tags(needs_delta=self.mechanism == "gaussian")
 

@@ -43,7 +43,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptklib.config import demand
+from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays, Batches, Ptk, Tags
 from ptklib.ptks.price_first import PriceFirst
@@ -112,12 +112,7 @@ class Ratios(Keyed, PriceFirst[Release], Ptk):
             f"expected must be above 0 and at most ratio_upper, got {self.expected}",
             field="expected",
         )
-        asked = self.statistics
-        demand(
-            0 < len(asked) == len(set(asked)),
-            "statistics must be one or more, none of them twice",
-            field="statistics",
-        )
+        demand_distinct(self.statistics, field="statistics")
         self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @property

@@ -53,7 +53,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptklib.config import demand
+from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.fixed_point import FixedPoint
@@ -75,7 +75,7 @@ from ptklib.ptks.tables.noisy_totals import (
 )
 from ptklib.ptks.tables.ranking import Ranking, ranks, shares, top_table
 from ptklib.ptks.tables.remembered import remembered
-from ptklib.ptks.tables.samples import at_levels, smallest_count
+from ptklib.ptks.tables.samples import at_levels, check_min_share, smallest_count
 from ptklib.ptks.tables.weighted import added
 
 __all__ = ["MAX_STEPS", "STEPS", "TARGETS", "Statistics"]
@@ -119,11 +119,7 @@ class Statistics(Keyed, PriceFirst[Release], Ptk):
     def check(self) -> None:
         """One key or more; statistics asked for once each; bounds exactly when there is a value."""
         self._cells.check()
-        demand(
-            0 < len(self.statistics) == len(set(self.statistics)),
-            "statistics must be one or more, none of them twice",
-            field="statistics",
-        )
+        demand_distinct(self.statistics, field="statistics")
         named = [option is not None for option in (self.value, self.lower, self.upper)]
         if self._degree or any(named):
             demand(
@@ -153,11 +149,7 @@ class Statistics(Keyed, PriceFirst[Release], Ptk):
             "lower must not be negative for a share of a sum",
             field="lower",
         )
-        demand(
-            self.min_share is None or 0 < self.min_share <= 1,
-            "min_share must be above 0 and at most 1",
-            field="min_share",
-        )
+        check_min_share(self.min_share)
         self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @property

@@ -32,7 +32,15 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.ptks.tables.fewest import smallest_enough
 
-__all__ = ["CONFIDENCE", "MAX_RECORDS", "at_levels", "failure_bound", "reach", "smallest_count"]
+__all__ = [
+    "CONFIDENCE",
+    "MAX_RECORDS",
+    "at_levels",
+    "check_min_share",
+    "failure_bound",
+    "reach",
+    "smallest_count",
+]
 
 CONFIDENCE = 0.95
 MAX_RECORDS = 10**15
@@ -82,6 +90,15 @@ def smallest_count(
         return failure_bound(mechanism, scale, unit, error, degree, count) <= 1 - CONFIDENCE
 
     return None if error <= 0 else smallest_enough(enough, MAX_RECORDS)
+
+
+def check_min_share(share: float | None) -> None:
+    """Refuse what is no share of the records that a cell may have to hold."""
+    demand(
+        share is None or 0 < share <= 1,
+        "min_share must be above 0 and at most 1",
+        field="min_share",
+    )
 
 
 def at_levels(
