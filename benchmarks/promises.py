@@ -5,12 +5,16 @@ For each kind, brute force trains many states at each of a row of sizes, at the 
 looks at first, and knows the risk of each on records that nobody trained on. What 95% of them stay
 within at a size is a target that this size reaches: those of small sizes are loose, those of large
 ones tight. Each target is registered several times: profiled on a fresh profile slice of a window
-with so many records (30% of it), and where it is reached, trained many times as planned, on records
-of the train slice. A promise is violated by a state whose risk is above the target.
+with so many records (30% of it). Where it is reached it is trained many times as planned, on records
+of the train slice. Where it is tried, each training is that of the next window, tested on its
+profile slice: published is what the test accepts, once more in a third window with the samples that
+are planned then. A promise is violated by a published state whose risk is above the target.
 
 * violations at most 5%, and at most 7% with confidence 95% (by registrations), for every kind;
-* targets that brute force reaches with at most half of the train slice are accepted;
-* planned samples at most four times what brute force needs, at the median;
+* targets that brute force reaches with at most half of the train slice are accepted within two
+  windows;
+* planned samples at most four times what brute force needs, at the median: those of the window after
+  the first published state. ``planned_n`` is what the first try takes;
 * states of supervised kinds beat the best constant, which is what the kind learns of records whose
   inputs are all alike, unless the target was answered with a warning that a constant keeps it.
 
@@ -60,7 +64,7 @@ Row = dict[str, Any]
 
 
 def run(say: Say, data: Path | None = None) -> Report:
-    report = Report()
+    report, ratios = Report(), list[float]()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for family in families(data):
             say(family.name)
@@ -70,7 +74,10 @@ def run(say: Say, data: Path | None = None) -> Report:
             ]
             rows = list(pool.map(_registered, jobs))
             report.bars += _bars(family, known, rows)
+            ratios += [row["settled"] / row["needed"] for row in rows if row["published"]]
             report.figures[family.name] = list(_table(known, rows))
+    told = "all kinds: planned samples over brute force's, median"
+    report.bars.append(at_most(told, float(np.median(ratios)), 4))
     return report
 
 
@@ -225,10 +232,6 @@ def _bars(family: Family, known: _Known, rows: list[Row]) -> Iterator[Bar]:
         missed, spread = _violations(published)
         yield at_most(f"{name}: published promises that are violated", missed, 0.05)
         yield at_most(f"{name}: the same, with confidence 95%", missed + 1.65 * spread, 0.07)
-        ratio = [row["settled"] / row["needed"] for row in published]
-        yield at_most(
-            f"{name}: planned samples over brute force's, median", float(np.median(ratio)), 4
-        )
     half = WINDOW * (1 - SHARE) / 2
     asked = [row for row in rows if row["needed"] is not None and row["needed"] <= half]
     accepted = float(np.mean([row["accepted"] for row in asked])) if asked else 1.0
