@@ -16,8 +16,8 @@ a PTK that a profile has not certified within what a window can train is planned
 * A try that fails is followed by one on twice as many samples; after `TRIES` failures on all there is
   the PTK is rejected with the target that its best state would have kept.
 
-Not tried are targets out of reach: where the curve, less four times what it may be off by, is more
-than a quarter above the target with all there is; and windows so small that no test could accept.
+Not tried are targets out of reach: where the curve, less three times what it may be off by, is more
+than a fifth above the target with all there is; and windows so small that no test could accept.
 
 *Cost:* none. Everything here is post-processing of released numbers, and public numbers.
 """
@@ -63,9 +63,9 @@ TRIES = 2
 _LIKELY = Fraction(1, 5)
 # The curve is read from few noisy looks.
 _SAFETY = 2
-_OFF = 4
+_OFF = 3
 # Curves may fall faster than they begin to.
-_FAR = 1.25
+_FAR = 1.2
 _HALVINGS = 12
 # So much of the evidence that an ACCEPT takes, for the noise on it.
 _ENOUGH = 1.6
@@ -273,8 +273,8 @@ def _hopeless(looks: Sequence[Look], target: float, most: int) -> bool:
     c, b = _curve(places, risks)
     mean = sum(places) / len(places)
     spread = sum((place - mean) ** 2 for place in places)
-    # A margin is about twice what a look is usually off by.
-    off = max(look.margin for look in looks) / 2
+    # A margin is what a look is hardly ever off by.
+    off = max(look.margin for look in looks) / 2.5
     off *= math.sqrt(1 / len(places) + (most**-0.5 - mean) ** 2 / spread)
     return bool(c + b * most**-0.5 - _OFF * off > _FAR * target)
 
