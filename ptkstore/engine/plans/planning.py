@@ -29,6 +29,7 @@ from allocator.admission.settling import Current, settle_many
 from allocator.admission.single import Offer, PtkOffers, Settled
 from allocator.effort import Effort
 from allocator.recommend import recommend
+from allocator.solving.gap import gap_explained
 from allocator.strip.building import no_plan
 from profiler.analytic import Profile, profile
 from profiler.levels import privacy_levels
@@ -355,7 +356,13 @@ def plan_view(
         gap=plan.gap,
         partitions=partitions,
         spent_before=_spent_before(privacy_filter, settled),
+        gap_reason=_gap_reason(settled),
     )
+
+
+def _gap_reason(settled: Settled) -> str:
+    told = None if settled.problem is None else gap_explained(settled.problem, settled.plan)
+    return "" if told is None else told.text
 
 
 def _spent_before(privacy_filter: Filter, settled: Settled) -> float | None:
