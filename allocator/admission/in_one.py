@@ -172,11 +172,13 @@ def shortest_of_all(
             if coordinate not in searches:
                 problem = asked.problem_in(coordinate, n_max=total - 1)
                 searches[coordinate] = AnyPlan(problem)
-            found = searches[coordinate].look(effort.part(share))
-            low = total if found.status == "INFEASIBLE" else min(total, searches[coordinate].bound)
+            shorter = searches[coordinate].look(effort.part(share))
+            low = (
+                total if shorter.status == "INFEASIBLE" else min(total, searches[coordinate].bound)
+            )
             proven[coordinate] = max(proven[coordinate], low)
-            if found.total_samples is not None:
-                settled = solved_in(asked, coordinate, effort.share(_SHORTER), start=found)
+            if shorter.total_samples is not None:
+                settled = solved_in(asked, coordinate, effort.share(_SHORTER), start=shorter)
                 proven[coordinate] = max(bounds[coordinate], asked.bound_of(settled))
                 if (settled.plan.total_samples or total) < asked.worth_changing(best):
                     best = settled

@@ -132,11 +132,11 @@ def _first_plan(
     return None, failed
 
 
-def _made_shorter(asked: Asked, found: Settled, effort: Effort) -> Settled:
+def _made_shorter(asked: Asked, first: Settled, effort: Effort) -> Settled:
     """A plan that was the first to be found, as short as it gets."""
-    assert found.coordinate is not None
-    again = solved_in(asked, found.coordinate, effort.share(_FIRST), start=found.plan)
-    return again if again.plan.total_samples is not None else found
+    assert first.coordinate is not None
+    again = solved_in(asked, first.coordinate, effort.share(_FIRST), start=first.plan)
+    return again if again.plan.total_samples is not None else first
 
 
 def _helped(privacy_filter: Filter, failed: Sequence[Settled], effort: Effort | None) -> Settled:
