@@ -5,6 +5,9 @@ A step is about a nanosecond of an idle core; every loop that could be long coun
 limit becomes a number of steps that takes about half of it, and a clock (given by the caller: this
 part of the project has none) is a second limit that only a slow or busy machine meets. `cut` says
 that the clock ended the work: the plan is sound, but another machine may find another one.
+
+*One deadline.* An answer that needs several solves has one `Effort` for all of them, and each gets
+a `share` of what is left.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ class Effort:
         """
         self.limit = steps if seconds is None else min(steps, seconds * STEPS_PER_SECOND / 2)
         self.spent = 0.0
-        self.cut = False
+        self._late = False
         self._whole: Effort | None = None
         self._clock = clock
         self._deadline = math.inf if clock is None or seconds is None else clock() + seconds
@@ -44,8 +47,19 @@ class Effort:
 
     def part(self, steps: float) -> Effort:
         """At most so many steps of what is left."""
-        part = Effort(min(steps, self.limit - self.spent))
+        part = Effort(min(steps, self.left))
         part._whole = self
+        return part
+
+    def share(self, share: float) -> Effort:
+        """A share of what is left, of the steps and of the seconds: what comes after it has the
+        rest of both, also on a slow machine.
+        """
+        part = self.part(share * self.left)
+        clock, deadline = self._limit_of_clock
+        if clock is not None:
+            now = clock()
+            part._clock, part._deadline = clock, now + share * max(0.0, deadline - now)
         return part
 
     def spend(self, steps: float) -> None:
@@ -55,15 +69,22 @@ class Effort:
             self._whole.spend(steps)
 
     @property
+    def left(self) -> float:
+        """The steps that are left."""
+        return max(0.0, self.limit - self.spent)
+
+    @property
+    def cut(self) -> bool:
+        """True when the clock ended this, or the whole that it is a part of."""
+        return self._late or (self._whole is not None and self._whole.cut)
+
+    @property
     def time_limit(self) -> dict[str, float]:
         """For a solver that knows no steps: the seconds that are left, where a clock counts
         them.
         """
-        if self._whole is not None:
-            return self._whole.time_limit
-        if self._clock is None or math.isinf(self._deadline):
-            return {}
-        return {"time_limit": max(0.05, self._deadline - self._clock())}
+        clock, deadline = self._limit_of_clock
+        return {} if clock is None else {"time_limit": max(0.05, deadline - clock())}
 
     @property
     def whole_over(self) -> bool:
@@ -75,8 +96,15 @@ class Effort:
         """True when there is nothing left to spend."""
         if self.spent >= self.limit:
             return True
-        if self._whole is not None:
-            return self._whole.over
         if self._clock is not None and self._clock() > self._deadline:
-            self.cut = True
-        return self.cut
+            self._late = True
+        return self._late or (self._whole is not None and self._whole.over)
+
+    @property
+    def _limit_of_clock(self) -> tuple[Clock | None, float]:
+        """The nearest clock and its deadline: that of a part is never later than that of its
+        whole.
+        """
+        if self._clock is not None and not math.isinf(self._deadline):
+            return self._clock, self._deadline
+        return (None, math.inf) if self._whole is None else self._whole._limit_of_clock

@@ -30,6 +30,7 @@ from allocator.solving.resolve import changed, resolve
 from allocator.solving.solve import solve
 from allocator.strip.solve import solve_strip
 from allocator.verify import faults, faults_of_shelf
+from benchmarks._allocator.settling import answered, deadline_bars
 from benchmarks._allocator.worst import measured, worst_bars
 from benchmarks.bars import Bar, Report, Say, at_least, at_most
 from ptklib.privacy.costs import ApproxCost, GaussianCost
@@ -45,6 +46,7 @@ ALL = tuple(FAMILIES)
 NAMED = ("heavy", "powers", "near-equal", "partition")
 _CORES = 2
 _HARD_SEEDS = 5
+_ANSWER_SEEDS = 2
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ STRIP = (
 
 
 def run(say: Say, *, sample: bool = False) -> Report:
-    """Every bar of the allocator; a ``sample`` tries one seed of the hard families instead of
-    five.
+    """Every bar of the allocator; a ``sample`` tries one seed of the hard families and of answers
+    instead of several.
     """
     report = Report()
     with ProcessPoolExecutor(
@@ -94,6 +96,7 @@ def run(say: Say, *, sample: bool = False) -> Report:
                 report.bars += _bars(method, size, found)
             report.figures[f"{method} plans"] = [row for row in solved if row["method"] == method]
         hard = measured(pool, say, seeds=1 if sample else _HARD_SEEDS)
+        answers = answered(pool, say, seeds=1 if sample else _ANSWER_SEEDS)
         say("the paper's program")
         same = list(pool.map(_same_as_fig4, *zip(*COMPARED, strict=True)))
         quick = list(pool.map(_against_cbc, NAMED))
@@ -105,8 +108,9 @@ def run(say: Say, *, sample: bool = False) -> Report:
         resolved = list(pool.map(_resolved, ALL))
         say("small problems")
         wrong = sum(pool.map(_disagreeing, range(20)))
-    report.bars += [*worst_bars(hard), *_tab3(), *_fig4_bars(same, quick)]
+    report.bars += [*worst_bars(hard), *deadline_bars(answers), *_tab3(), *_fig4_bars(same, quick)]
     report.figures["strip plans of hard families"] = hard
+    report.figures["answers by a deadline, Renyi accounting"] = answers
     report.figures["the paper's program, best over K"] = same
     report.figures["CBC on the paper's program, 50 PTKs"] = quick
     longest = max(row["strip"] / row["shelf"] for row in savings)

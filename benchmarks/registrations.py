@@ -19,24 +19,16 @@ import statistics
 import tempfile
 import time
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from allocator.admission.coordinates import room_of, usable_coordinates
-from allocator.admission.reach import least_in_each
 from benchmarks._registrations.appends import measured
+from benchmarks._registrations.candidates import candidate, least_of
 from benchmarks.bars import Report, Say, at_least, at_most
-from profiler.analytic import Profile
-from profiler.levels import privacy_levels
-from ptklib import registry
 from ptklib.ledger.policy import Policy
 from ptkstore import Store
-from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.plans.answering import answer_of
-from ptkstore.engine.plans.planning import Candidate, fresh_loss, offers_of
-from ptkstore.engine.plans.registrations import unwritten
 from tests.engine import flights
 
 SIZES = (150_000, 100_000, 60_000, 49_000)
@@ -148,8 +140,8 @@ def _family(ptks: int, say: Say) -> list[dict[str, Any]]:
             policy = Policy(epsilon=1, delta=delta, composition=composition)
             spec = flights.spec(policy=policy, n_max=10**9)
             privacy_filter = policy.filter()
-            candidates = [_candidate(rng, k, jagged) for k in range(ptks)]
-            bounds = _bounds(spec, candidates)
+            candidates = [candidate(rng, k, jagged) for k in range(ptks)]
+            bounds = least_of(spec, candidates)
             say(f"{ptks} PTKs, {composition}, {jagged:.0%} jagged")
             for near in NEAR if bounds else ():
                 tight = replace(spec, n_max=max(1, int(min(bounds) * near)))
@@ -166,48 +158,6 @@ def _family(ptks: int, say: Say) -> list[dict[str, Any]]:
                     }
                 )
     return found
-
-
-def _bounds(spec: StreamSpec, candidates: list[Candidate]) -> list[int]:
-    privacy_filter = spec.policy.filter()
-    loss = fresh_loss(spec, privacy_filter)
-    offers = [offers_of(spec, privacy_filter, one) for one in candidates]
-    found = least_in_each(
-        privacy_filter,
-        room_of(privacy_filter, loss),
-        offers,
-        usable_coordinates(privacy_filter, loss),
-    )
-    return [one for one in found.values() if one]
-
-
-def _candidate(rng: random.Random, number: int, jagged: float) -> Candidate:
-    """One with a closed form, or one whose measured samples jump from level to level."""
-    if rng.random() >= jagged:
-        keys = rng.choice(
-            (
-                [flights.of_carriers()],
-                [flights.of_hours()],
-                [flights.of_origins(), flights.of_hours()],
-            )
-        )
-        config, target = flights.mean(*keys), 10 ** rng.uniform(-2, -0.5)
-        row = unwritten(f"p{number}", "flights", "statistics", config, target)
-        return Candidate(row, registry.make("statistics", config))
-    levels = privacy_levels(1)
-    size, samples = 10 ** rng.uniform(2.5, 5), list[int | None]()
-    least = 10**9
-    for level in levels:
-        least = min(
-            least, max(1, int(size / float(level) ** rng.uniform(0.5, 1.3) * rng.uniform(0.5, 1.5)))
-        )
-        samples.append(least)
-    unreached = rng.choice((0, 0, 0, 2, 5))
-    samples[:unreached] = [None] * unreached
-    config = flights.PTKS[4][2]
-    measured = Profile(levels, tuple(samples), Fraction(1, 2), Fraction(19, 20), source="measured")
-    row = unwritten(f"p{number}", "flights", "clusters", config, 0.5)
-    return Candidate(row, registry.make("clusters", config), measured)
 
 
 def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ Reasons: those of `allocator.admission.coordinates`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -202,12 +202,20 @@ class _Judging:
                 self.failed[coordinate] = judged
                 if judged.proved:
                     del self.open[coordinate]
-            if effort.over:
+                if effort.over:
+                    return self._told(effort)
+            if all(work.ended for work in self.open.values()):
                 break
             self.share *= _MORE
-        # The words are those of the coordinate that lacks least.
+        return self._told(effort)
+
+    def _told(self, effort: Effort) -> Judged:
+        """The words of the coordinate that lacks least: of those that are not settled, if any, for
+        as long as there are some nobody says that there is no plan.
+        """
+        question = self.question
         best = min(
-            self.failed or question.usable,
+            self.open or self.failed or question.usable,
             key=lambda coordinate: (
                 *lacking(question.ptks, coordinate, question.room[coordinate], question.n_max),
                 coordinate,
@@ -215,6 +223,9 @@ class _Judging:
         )
         if best in self.failed:
             return Judged(self.failed[best].settled, proved=not self.open)
+        if best in self.open:
+            # Not looked at yet: hardly, for nothing is left to spend.
+            return replace(self.open[best].look(effort.part(0)), proved=False)
         problem = problem_at(
             question.filter, question.loss, question.ptks, best, n_max=question.n_max
         )
@@ -238,6 +249,11 @@ class _Coordinate:
         return problem_at(
             question.filter, question.loss, self.offered, self.coordinate, n_max=question.n_max
         )
+
+    @property
+    def ended(self) -> bool:
+        """True when more work would change nothing."""
+        return self.work.ended
 
     def look(self, effort: Effort) -> Judged:
         question = self.question

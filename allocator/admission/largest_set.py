@@ -53,12 +53,17 @@ class Chosen:
 
 
 class _Looks:
-    """Asks each question once, and so many in all; beyond that the answer is no."""
+    """Asks each question once, and so many in all; beyond that, and when there is no time for more,
+    the answer is no.
+    """
 
-    def __init__(self, turns: Sequence[str], has_plan: HasPlan, most: int) -> None:
+    def __init__(
+        self, turns: Sequence[str], has_plan: HasPlan, most: int, over: Callable[[], bool]
+    ) -> None:
         self._place = {name: place for place, name in enumerate(turns)}
         self._has_plan = has_plan
         self._left = most
+        self._over = over
         self._known: dict[tuple[str, ...], bool] = {}
         self.ended = False
 
@@ -68,7 +73,7 @@ class _Looks:
     def __call__(self, names: Collection[str]) -> bool:
         asked = self.in_line(names)
         if asked not in self._known:
-            if self._left <= 0:
+            if self._left <= 0 or self._over():
                 self.ended = True
                 return False
             self._left -= 1
@@ -83,15 +88,16 @@ def largest_set(
     *,
     sizes: Mapping[str, float],
     looks: int = LOOKS,
+    over: Callable[[], bool] = lambda: False,
 ) -> Chosen:
-    """The set of the rule.
+    """The set of the rule, as far as it is found before there is no time for more.
 
     ``sizes`` says who is small: it guides the search among many and decides nothing among few.
     """
     # These are not counted: rule 1 is about each of them.
     alone = tuple(name for name in turns if has_plan((name,)))
     head = next((name for name in alone if name in overdue), None)
-    look = _Looks(alone, has_plan, looks)
+    look = _Looks(alone, has_plan, looks, over)
     if len(alone) <= EXACT:
         members = _every(alone, head, look)
         return Chosen(members, alone, proven=not look.ended)

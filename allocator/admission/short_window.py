@@ -3,7 +3,8 @@ its plan, and why others are out.
 
 ``turns`` is the order of the PTKs given. Whether some have a plan is asked of the area that they
 need first, which says no quickly, then of one partition, which is exact, then of a plan with many.
-No look asks what would help.
+No look asks what would help. One ``effort`` is for all looks: when it is over, the largest set that
+was found trains.
 
 Why a PTK is left out:
 
@@ -17,24 +18,27 @@ OTHERS_FIRST          it would fit by itself, and not beside those whose turn it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from allocator.admission.coordinates import PtkOffers, Settled, nothing, room_of, usable_coordinates
+from allocator.admission.judging import judge_many
 from allocator.admission.largest_set import EXACT, LOOKS, largest_set
 from allocator.admission.reach import least_in_each
-from allocator.admission.settling import settle_many
 from allocator.admission.single import settle
+from allocator.effort import Effort
 from allocator.plan import Explanation, Plan
 from ptklib.privacy.filters import Filter
 
 __all__ = ["Carried", "LeftOut", "carried_by"]
 
-# Work for one look at up to so many PTKs, counted, as a machine of the reference speed would take.
-# Most sets are far too large, or small enough for one partition: few need it. Of few PTKs the best
-# plan is hard to find, of many nearly every plan is good.
-_LOOK_SECONDS = ((EXACT, 1.0), (40, 0.2))
-_LOOK_SECONDS_OF_MANY = 0.05
+# Work for one look at up to so many PTKs, in steps. Most sets are far too large, or small enough for
+# one partition: few need it. Of few PTKs a plan is hard to find, of many nearly every one is good.
+_LOOK = ((EXACT, 4e9), (40, 8e8))
+_LOOK_OF_MANY = 1e8
+# And of what is left: the first sets are too large, and must not take it all.
+_ONE_LOOK = 0.1
 _TEXTS = {
     "TARGET_UNREACHABLE": "{name} reaches its target at no level: loosen it.",
     "BUDGET_TOO_SMALL": "{name} fits no more into what is left of the privacy budget: loosen its target.",
@@ -76,20 +80,27 @@ def carried_by(
     n_max: int,
     overdue: Collection[str] = (),
     looks: int = LOOKS,
+    effort: Effort | None = None,
 ) -> Carried:
     """Who trains on at most ``n_max`` samples, of PTKs in the order of their turns."""
     offers = {ptk.id: ptk for ptk in ptks}
+    whole = effort or Effort(math.inf)
     by_members: dict[tuple[str, ...], Settled] = {}
 
     def has_plan(names: Sequence[str]) -> bool:
-        settled = _looked(privacy_filter, loss, [offers[name] for name in names], n_max)
+        settled = _looked(privacy_filter, loss, [offers[name] for name in names], n_max, whole)
         if settled is not None:
             by_members[tuple(names)] = settled
         return settled is not None
 
     turns = [ptk.id for ptk in ptks]
     chosen = largest_set(
-        turns, overdue, has_plan, sizes=_sizes(privacy_filter, loss, ptks), looks=looks
+        turns,
+        overdue,
+        has_plan,
+        sizes=_sizes(privacy_filter, loss, ptks),
+        looks=looks,
+        over=lambda: whole.over,
     )
     inside = set(chosen.members)
     left_out = [
@@ -102,7 +113,11 @@ def carried_by(
 
 
 def _looked(
-    privacy_filter: Filter, loss: Sequence[int], ptks: Sequence[PtkOffers], n_max: int
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    ptks: Sequence[PtkOffers],
+    n_max: int,
+    effort: Effort,
 ) -> Settled | None:
     if n_max < 1:
         return None
@@ -115,19 +130,11 @@ def _looked(
         return single
     if len(ptks) == 1:
         return None
-    seconds = next(
-        (work for count, work in _LOOK_SECONDS if len(ptks) <= count), _LOOK_SECONDS_OF_MANY
-    )
-    # The shortest plan found without the limit is short enough or not. Where that is not proven,
-    # and sets are few, the limit itself is asked, which takes longer.
-    for limit in (None, n_max) if len(ptks) <= EXACT else (None,):
-        many = settle_many(privacy_filter, loss, ptks, n_max=limit, seconds=seconds, remedy=False)
-        total, bound = many.plan.total_samples, many.plan.lower_bound
-        if total is not None and total <= n_max:
-            return many
-        if bound is None or bound > n_max:
-            return None
-    return None
+    steps = next((work for count, work in _LOOK if len(ptks) <= count), _LOOK_OF_MANY)
+    # Any plan will do: whoever trains is given the shortest in the end.
+    share = effort.share(_ONE_LOOK).part(steps)
+    judged = judge_many(privacy_filter, loss, ptks, n_max=n_max, effort=share)
+    return judged.settled if judged.fits else None
 
 
 def _sizes(

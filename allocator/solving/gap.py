@@ -1,6 +1,8 @@
 """Why the gap of a plan is what it is: which bound holds it up, and which PTKs the room goes to.
 
-Nothing is solved again. The bound is compared with that of the areas alone; what a plan holds above
+Nothing is solved again. The bound is compared with that of the areas alone (where it is lower, it is
+that of another order of the accounting, in which nobody has ruled out a shorter plan); what a plan
+holds above
 the areas is either taken by PTKs at options of more area than they could do with, or room that
 nobody fills because the demands do not fit together.
 """
@@ -22,7 +24,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class GapExplained:
-    """``bound`` is "areas" or "program"; the rest is in samples of the whole capacity.
+    """``bound`` is "areas", "program" or "orders"; the rest is in samples of the whole capacity.
 
     ``by_areas`` is the least that the areas leave possible; ``unfilled`` is the room of the plan
     that nobody fills; ``dearer`` are the PTKs whose options fill more than they would have to, with
@@ -65,7 +67,9 @@ def gap_explained(problem: Problem, plan: Plan) -> GapExplained | None:
     )
     dearer = [pair for pair in dearer if pair[1] > 0]
     by_areas = least_possible(problem) or 0
-    bound = "areas" if plan.lower_bound <= by_areas else "program"
+    bound = "areas" if plan.lower_bound == by_areas else "program"
+    if plan.lower_bound < by_areas:
+        bound = "orders"
     unfilled = total - sum(filled.values()) / capacity
     return GapExplained(
         bound,
@@ -79,12 +83,14 @@ def gap_explained(problem: Problem, plan: Plan) -> GapExplained | None:
 def _text(
     plan: Plan, bound: str, by_areas: int, unfilled: float, dearer: list[tuple[str, float]]
 ) -> str:
+    least = f"No plan holds fewer than {plan.lower_bound} samples"
     told = [
-        f"No plan holds fewer than {plan.lower_bound} samples: that much is needed for what the PTKs fill at "
-        "their options of least area."
-        if bound == "areas"
-        else f"No plan holds fewer than {plan.lower_bound} samples, by the linear program over the sets that a "
-        f"record can carry (areas alone say {by_areas})."
+        {
+            "areas": f"{least}: that much is needed for what the PTKs fill at their options of least area.",
+            "program": f"{least}, by the linear program over the sets that a record can carry (areas alone say {by_areas}).",
+            "orders": f"{least}, counted in whichever way is best for that: in the one that this plan counts in, the areas "
+            f"that PTKs fill need {by_areas}.",
+        }[bound]
     ]
     total = plan.total_samples or 0
     if total == plan.lower_bound:

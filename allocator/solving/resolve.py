@@ -21,6 +21,7 @@ from allocator.shelf.local_search import inserted
 from allocator.strip.area import area_bound, least_area
 from allocator.strip.branching import PackedOptions, shortest
 from allocator.strip.building import as_plan
+from allocator.strip.completing import completed
 from allocator.strip.packing import Packed, pack
 from allocator.strip.solve import solve_strip
 from allocator.table import Ints, OptionTable, table_of
@@ -32,6 +33,8 @@ LOSS = 0.01
 # A plan whose gap is at most so many times the loss is good enough to be kept.
 _GOOD = 2
 NAME = "kept"
+# Steps for packing kept options set by set, where levelling finds no way.
+_COMPLETED = 1e9
 
 
 def changed(before: Plan, after: Plan) -> tuple[str, ...]:
@@ -149,7 +152,9 @@ def _laid(
     packed = shortest(table, choice, bound, most + 1, steps=4)
     if packed is None and pack_fits(table, choice, most):
         packed = pack(most, samples, demands, table.capacity)
-    return None if packed is None else PackedOptions(choice, packed)
+    if packed is None and pack_fits(table, choice, most):
+        packed = completed(samples, demands, table.capacity, Effort(_COMPLETED))
+    return None if packed is None or packed.total > most else PackedOptions(choice, packed)
 
 
 def pack_fits(table: OptionTable, choice: Ints, length: int) -> bool:

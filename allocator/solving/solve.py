@@ -7,8 +7,9 @@ fig4        the same through the paper's program and an outside solver, for comp
 ==========  ========================================================================================
 
 *Same input, same plan.* Strip and shelf are limited by counted work, never by the clock, unless a
-time limit and a clock are both given and the machine takes more than twice as long as expected;
-``Plan.solver`` then ends in ", cut short by the clock". Outside solvers of fig4 go by the clock.
+time limit and a clock are both given: then they look for a better plan until the gap is closed or
+the limit is over, and ``Plan.solver`` ends in ", cut short by the clock" where it was the limit.
+Outside solvers of fig4 go by the clock.
 
 *Ties.* Of the plans found that hold equally few samples: the fewest partitions, then the fewest
 PTKs that change their level against ``current``, then the least demand.
@@ -73,10 +74,11 @@ def solve(
     ``time_limit_seconds`` is for looking until the gap is closed; None: as much as the size of the
     problem deserves. ``gap`` of a strip plan is good enough; None: none for up to 30 PTKs, a
     ten-thousandth for more.
-    ``clock`` tells seconds. ``solver`` is asked by fig4 alone. ``show`` prints amounts in
-    explanations. Without ``remedy`` nobody looks for the changes that would help where there is no
-    plan, which takes longer than to find that there is none. ``effort`` holds for all of it, beside
-    what is said by the time limit.
+    ``clock`` tells seconds; without one a time limit becomes as many steps as take about half of
+    it. ``solver`` is asked by fig4 alone. ``show`` prints amounts in explanations. Without
+    ``remedy`` nobody looks for the changes that would help where there is no plan, which takes
+    longer than to find that there is none. ``effort`` holds for all of it, beside what is said by
+    the time limit.
     """
     if method not in METHODS:
         raise InvalidInput(
@@ -121,7 +123,10 @@ def _ours(
     deserved = strip_effort_for(size) if method == "strip" else effort_for(size)
     # Who has a limit wants it used; who shares it among many solves wants what each deserves.
     steps = math.inf if limit is not None and whole is None else deserved
-    effort = Effort(steps, clock=clock, seconds=limit)
+    effort = Effort(steps, seconds=limit)
+    if limit is not None and clock is not None:
+        # The last second still looks for a better plan.
+        effort = Effort.clocked(steps, clock, limit)
     if whole is not None:
         effort = whole.part(effort.limit)
     start = None if current is None else kept(problem, current, method)

@@ -5,12 +5,17 @@ A node allows some options of every PTK. Its bound is the relaxation's; its plan
 the shares to whole options and packing those. The PTK whose shares are most divided is split into
 its cheaper and its dearer options. Best bound first, so the bound that is left when time runs out
 is the bound of the whole search.
+
+*Equal PTKs.* Of PTKs with the same options any plan has one like it in which they are sorted, the
+first at the cheapest. Nodes keep to those: a PTK that may not have the cheaper options takes them
+from those behind it, one that may not have the dearer ones from those before it.
 """
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +26,7 @@ from allocator.strip.packing import Packed, pack
 from allocator.strip.rounding import in_records
 from allocator.table import Floats, Ints, OptionTable
 
-__all__ = ["PackedOptions", "Search", "shortest"]
+__all__ = ["PackedOptions", "Search", "shortest", "sort_alike"]
 
 # From so many PTKs on; tries begin 2^-10 above the bound.
 _MANY = 1000
@@ -62,6 +67,7 @@ class Search:
         self._gap, self._below = gap, below
         self._cut = best.packed.total if below is None else min(below, best.packed.total)
         self.configurations = Configurations(table)
+        self._alike = _alike(table)
         self._add(best)
         self._open: list[tuple[float, int, NDArray[np.bool_]]] = [
             (float(bound), 0, table.allowed(self._cut - 1))
@@ -75,7 +81,7 @@ class Search:
         """
         while not (self._below is not None and self.best.packed.total < self._below):
             lowest = self._lowest()
-            if self._cut <= lowest * (1 + self._gap) or effort.over:
+            if self._cut <= lowest * (1 + self._gap) or self.done or effort.over:
                 return self.best, min(lowest, self._cut)
             node, self._next = self._next, None
             self._visit(*(heapq.heappop(self._open) if node is None else node), effort)
@@ -162,10 +168,31 @@ class Search:
             child[ptk] &= (np.arange(self.table.width) <= place) == side
             self._made += 1
             node = (max(own, float(probed[ptk][child[ptk]].min())), self._made, child)
+            sort_alike(child, self._alike[ptk])
             if side == lower:
                 self._next = node
             else:
                 heapq.heappush(self._open, node)
+
+
+def _alike(table: OptionTable) -> list[Ints]:
+    """For every PTK those with the same options, itself among them, in order."""
+    rows: dict[bytes, list[int]] = {}
+    keys = [
+        np.column_stack([demands, samples]).tobytes()
+        for demands, samples in zip(table.demands, table.samples, strict=True)
+    ]
+    for i, key in enumerate(keys):
+        rows.setdefault(key, []).append(i)
+    return [np.array(rows[key], dtype=np.int64) for key in keys]
+
+
+def sort_alike(allowed: NDArray[np.bool_], alike: Ints) -> None:
+    """Of PTKs with the same options leave each what it may have when they are sorted."""
+    for before, ptk in pairwise(alike.tolist()):
+        allowed[ptk] &= np.logical_or.accumulate(allowed[before])
+    for behind, ptk in pairwise(alike[::-1].tolist()):
+        allowed[ptk] &= np.logical_or.accumulate(allowed[behind, ::-1])[::-1]
 
 
 def shortest(

@@ -61,12 +61,20 @@ class AnyPlan:
         self._bound = 0
         self._search: Search | None = None
         self._quick = False
+        # True when more work on it would change nothing.
+        self.ended = False
 
     def look(self, effort: Effort) -> Plan:
         """The answer so far, with so much more work."""
-        if self._plan is None or self._plan.status == "REJECTED":
+        if self._plan is None or (self._plan.status == "REJECTED" and not self.ended):
             self._plan = self._looked(effort)
+            self.ended |= self._plan.status != "REJECTED"
         return self._plan
+
+    @property
+    def bound(self) -> int:
+        """No plan holds fewer samples, as far as is known; counted up to n_max and one more."""
+        return self._bound
 
     def _looked(self, effort: Effort) -> Plan:
         table = self._table
@@ -111,6 +119,8 @@ class AnyPlan:
                     or len(table) > _SOME
                     or effort.over
                 ):
+                    # Prices of heights say no more the second time.
+                    self.ended = not effort.over
                     return packed_options
             start = _start(table, most, self._bound, effort)
             if start.packed.total <= most:

@@ -5,7 +5,8 @@ The default form of a plan. Every shelf plan is a strip plan, so the best strip 
 longer. How it is found:
 
 1. the area bound (`allocator.strip.area`), and at that length the options of least area, levelled
-   out (`allocator.strip.packing`): for many PTKs this alone meets the bound;
+   out (`allocator.strip.packing`): for many PTKs this alone meets the bound; set by set
+   (`allocator.strip.completing`) where who shares with whom is all that matters;
 2. for many PTKs whose heights do not fit well together, prices of heights
    (`allocator.strip.heights`) give a better bound and better options;
 3. for few PTKs, and for some hundreds where that is not enough, branch and bound over the linear
@@ -30,6 +31,7 @@ from allocator.problem import Problem
 from allocator.strip.area import area_bound, least_area
 from allocator.strip.branching import PackedOptions, Search, shortest
 from allocator.strip.building import as_found, as_plan, begin, no_plan, unsettled
+from allocator.strip.completing import completed
 from allocator.strip.heights import Heights
 from allocator.strip.moves import OptionMoves
 from allocator.strip.packing import Packed, pack
@@ -127,7 +129,24 @@ def _first(table: OptionTable, bound: int, packings: int, effort: Effort) -> Pac
             packed = shortest(table, choice, bound, best.packed.total, steps=12)
             if packed is not None:
                 best = PackedOptions(choice, packed)
-    return best
+    return _completed(table, best, best.choice, bound, effort)
+
+
+def _completed(
+    table: OptionTable, best: PackedOptions, choice: Ints, bound: int, effort: Effort
+) -> PackedOptions:
+    """The best, or these options packed set by set where that is shorter and there is something to
+    gain.
+    """
+    if best.packed.total <= bound * (1 + _CLOSE):
+        return best
+    rows = np.arange(len(table))
+    packed = completed(
+        table.samples[rows, choice], table.demands[rows, choice], table.capacity, effort
+    )
+    if packed is None or packed.total >= best.packed.total:
+        return best
+    return PackedOptions(choice, packed)
 
 
 def _serial(table: OptionTable, choice: Ints) -> int:
@@ -243,6 +262,8 @@ def _by_heights(
             packed = shortest(table, choice, bound, best.packed.total, steps=12)
             if packed is not None:
                 best, improved = PackedOptions(choice, packed), True
+            before, best = best, _completed(table, best, choice, bound, effort)
+            improved |= best is not before
         if not improved:
             break
     return best, bound

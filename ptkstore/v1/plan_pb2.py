@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16ptkstore/v1/plan.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9\x06\n\x04Plan\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0e\n\x06window\x18\x02 \x01(\x03\x12\x0e\n\x06status\x18\x03 \x01(\t\x12\x1a\n\rtotal_samples\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x0blower_bound\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x10\n\x03gap\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x1e\n\x11\x61vailable_samples\x18\x07 \x01(\x03H\x03\x88\x01\x01\x12\x0e\n\x06solver\x18\x08 \x01(\t\x12\x15\n\rsolve_seconds\x18\t \x01(\x01\x12\x30\n\x0b\x61ssignments\x18\n \x03(\x0b\x32\x1b.ptkstore.v1.PlanAssignment\x12.\n\npartitions\x18\x0b \x03(\x0b\x32\x1a.ptkstore.v1.PlanPartition\x12\x13\n\x0b\x65xplanation\x18\x0c \x01(\t\x12\x0f\n\x07\x63hanges\x18\r \x03(\t\x12 \n\x13recommended_samples\x18\x0e \x01(\x03H\x04\x88\x01\x01\x12\'\n\x1arecommended_window_seconds\x18\x0f \x01(\x03H\x05\x88\x01\x01\x12/\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x0cspent_before\x18\x11 \x01(\x01H\x06\x88\x01\x01\x12*\n\x08left_out\x18\x12 \x03(\x0b\x32\x18.ptkstore.v1.PlanLeftOut\x12%\n\x08remedies\x18\x13 \x03(\x0b\x32\x13.ptkstore.v1.Remedy\x12\x0b\n\x03use\x18\x14 \x01(\t\x12)\n\x07surplus\x18\x15 \x03(\x0b\x32\x18.ptkstore.v1.PlanSurplus\x12\x1c\n\x0fsurplus_samples\x18\x16 \x01(\x03H\x07\x88\x01\x01\x42\x10\n\x0e_total_samplesB\x0e\n\x0c_lower_boundB\x06\n\x04_gapB\x14\n\x12_available_samplesB\x16\n\x14_recommended_samplesB\x1d\n\x1b_recommended_window_secondsB\x0f\n\r_spent_beforeB\x12\n\x10_surplus_samples\"w\n\x0bPlanSurplus\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\x0f\n\x07samples\x18\x03 \x01(\x03\x12\r\n\x05share\x18\x04 \x01(\x01\x12\x18\n\x10\x65xpected_minimum\x18\x05 \x01(\x01\x12\x10\n\x08\x65xpected\x18\x06 \x01(\x01\"~\n\x06Remedy\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0b\n\x03ptk\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0f\n\x05\x63ount\x18\x04 \x01(\x03H\x00\x12\x10\n\x06target\x18\x05 \x01(\x01H\x00\x12\x10\n\x06\x61mount\x18\x06 \x01(\tH\x00\x12\x0c\n\x04text\x18\x07 \x01(\tB\x07\n\x05value\"8\n\x0bPlanLeftOut\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"\x80\x01\n\x0ePlanAssignment\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\x0f\n\x07samples\x18\x03 \x01(\x03\x12\x0e\n\x06target\x18\x04 \x01(\x01\x12\x12\n\npartitions\x18\x05 \x03(\x05\x12\r\n\x05share\x18\x06 \x01(\x01\x12\x0c\n\x04used\x18\x07 \x01(\x01\"<\n\rPlanPartition\x12\x0f\n\x07samples\x18\x01 \x01(\x03\x12\x0c\n\x04ptks\x18\x02 \x01(\x05\x12\x0c\n\x04used\x18\x03 \x01(\x01\"b\n\x0eGetPlanRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x10\n\x06window\x18\x02 \x01(\x03H\x00\x12\x0f\n\x05\x66resh\x18\x03 \x01(\x08H\x00\x12\x14\n\x0cwith_picture\x18\x04 \x01(\x08\x42\x07\n\x05which\"G\n\x0fGetPlanResponse\x12\x1f\n\x04plan\x18\x01 \x01(\x0b\x32\x11.ptkstore.v1.Plan\x12\x13\n\x0bpicture_svg\x18\x02 \x01(\t\"I\n\x10ListPlansRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"N\n\x11ListPlansResponse\x12 \n\x05plans\x18\x01 \x03(\x0b\x32\x11.ptkstore.v1.Plan\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"z\n\nPlanChange\x12\"\n\x03\x61\x64\x64\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.AddPtkH\x00\x12\x10\n\x06remove\x18\x02 \x01(\tH\x00\x12,\n\x08retarget\x18\x03 \x01(\x0b\x32\x18.ptkstore.v1.RetargetPtkH\x00\x42\x08\n\x06\x63hange\"W\n\x06\x41\x64\x64Ptk\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x0e\n\x06target\x18\x04 \x01(\x01\x12\x0c\n\x04over\x18\x05 \x01(\t\"+\n\x0bRetargetPtk\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\x01\"\xa9\x01\n\rWhatIfRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12(\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x17.ptkstore.v1.PlanChange\x12\x0f\n\x07\x65psilon\x18\x03 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x04 \x01(\t\x12\x13\n\x0b\x63omposition\x18\x05 \x01(\t\x12\x12\n\x05n_max\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x0b\n\x03use\x18\x07 \x01(\tB\x08\n\x06_n_max\"|\n\x0eWhatIfResponse\x12\"\n\x07\x63urrent\x18\x01 \x01(\x0b\x32\x11.ptkstore.v1.Plan\x12#\n\x08proposed\x18\x02 \x01(\x0b\x32\x11.ptkstore.v1.Plan\x12\r\n\x05token\x18\x03 \x01(\t\x12\x12\n\nunprofiled\x18\x04 \x03(\t\"G\n\x12\x41pprovePlanRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\t\"6\n\x13\x41pprovePlanResponse\x12\x1f\n\x04plan\x18\x01 \x01(\x0b\x32\x11.ptkstore.v1.Plan2\xb4\x02\n\x0bPlanService\x12\x44\n\x07GetPlan\x12\x1b.ptkstore.v1.GetPlanRequest\x1a\x1c.ptkstore.v1.GetPlanResponse\x12J\n\tListPlans\x12\x1d.ptkstore.v1.ListPlansRequest\x1a\x1e.ptkstore.v1.ListPlansResponse\x12\x41\n\x06WhatIf\x12\x1a.ptkstore.v1.WhatIfRequest\x1a\x1b.ptkstore.v1.WhatIfResponse\x12P\n\x0b\x41pprovePlan\x12\x1f.ptkstore.v1.ApprovePlanRequest\x1a .ptkstore.v1.ApprovePlanResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16ptkstore/v1/plan.proto\x12\x0bptkstore.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbd\x06\n\x04Plan\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0e\n\x06window\x18\x02 \x01(\x03\x12\x0e\n\x06status\x18\x03 \x01(\t\x12\x1a\n\rtotal_samples\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x0blower_bound\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x10\n\x03gap\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x1e\n\x11\x61vailable_samples\x18\x07 \x01(\x03H\x03\x88\x01\x01\x12\x0e\n\x06solver\x18\x08 \x01(\t\x12\x15\n\rsolve_seconds\x18\t \x01(\x01\x12\x30\n\x0b\x61ssignments\x18\n \x03(\x0b\x32\x1b.ptkstore.v1.PlanAssignment\x12.\n\npartitions\x18\x0b \x03(\x0b\x32\x1a.ptkstore.v1.PlanPartition\x12\x13\n\x0b\x65xplanation\x18\x0c \x01(\t\x12\x0f\n\x07\x63hanges\x18\r \x03(\t\x12 \n\x13recommended_samples\x18\x0e \x01(\x03H\x04\x88\x01\x01\x12\'\n\x1arecommended_window_seconds\x18\x0f \x01(\x03H\x05\x88\x01\x01\x12/\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x0cspent_before\x18\x11 \x01(\x01H\x06\x88\x01\x01\x12*\n\x08left_out\x18\x12 \x03(\x0b\x32\x18.ptkstore.v1.PlanLeftOut\x12%\n\x08remedies\x18\x13 \x03(\x0b\x32\x13.ptkstore.v1.Remedy\x12\x0b\n\x03use\x18\x14 \x01(\t\x12)\n\x07surplus\x18\x15 \x03(\x0b\x32\x18.ptkstore.v1.PlanSurplus\x12\x1c\n\x0fsurplus_samples\x18\x16 \x01(\x03H\x07\x88\x01\x01\x12\x12\n\ngap_reason\x18\x17 \x01(\tB\x10\n\x0e_total_samplesB\x0e\n\x0c_lower_boundB\x06\n\x04_gapB\x14\n\x12_available_samplesB\x16\n\x14_recommended_samplesB\x1d\n\x1b_recommended_window_secondsB\x0f\n\r_spent_beforeB\x12\n\x10_surplus_samples\"w\n\x0bPlanSurplus\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\x0f\n\x07samples\x18\x03 \x01(\x03\x12\r\n\x05share\x18\x04 \x01(\x01\x12\x18\n\x10\x65xpected_minimum\x18\x05 \x01(\x01\x12\x10\n\x08\x65xpected\x18\x06 \x01(\x01\"~\n\x06Remedy\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0b\n\x03ptk\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0f\n\x05\x63ount\x18\x04 \x01(\x03H\x00\x12\x10\n\x06target\x18\x05 \x01(\x01H\x00\x12\x10\n\x06\x61mount\x18\x06 \x01(\tH\x00\x12\x0c\n\x04text\x18\x07 \x01(\tB\x07\n\x05value\"8\n\x0bPlanLeftOut\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"\x80\x01\n\x0ePlanAssignment\x12\x0b\n\x03ptk\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\x0f\n\x07samples\x18\x03 \x01(\x03\x12\x0e\n\x06target\x18\x04 \x01(\x01\x12\x12\n\npartitions\x18\x05 \x03(\x05\x12\r\n\x05share\x18\x06 \x01(\x01\x12\x0c\n\x04used\x18\x07 \x01(\x01\"<\n\rPlanPartition\x12\x0f\n\x07samples\x18\x01 \x01(\x03\x12\x0c\n\x04ptks\x18\x02 \x01(\x05\x12\x0c\n\x04used\x18\x03 \x01(\x01\"b\n\x0eGetPlanRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x10\n\x06window\x18\x02 \x01(\x03H\x00\x12\x0f\n\x05\x66resh\x18\x03 \x01(\x08H\x00\x12\x14\n\x0cwith_picture\x18\x04 \x01(\x08\x42\x07\n\x05which\"G\n\x0fGetPlanResponse\x12\x1f\n\x04plan\x18\x01 \x01(\x0b\x32\x11.ptkstore.v1.Plan\x12\x13\n\x0bpicture_svg\x18\x02 \x01(\t\"I\n\x10ListPlansRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"N\n\x11ListPlansResponse\x12 \n\x05plans\x18\x01 \x03(\x0b\x32\x11.ptkstore.v1.Plan\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"z\n\nPlanChange\x12\"\n\x03\x61\x64\x64\x18\x01 \x01(\x0b\x32\x13.ptkstore.v1.AddPtkH\x00\x12\x10\n\x06remove\x18\x02 \x01(\tH\x00\x12,\n\x08retarget\x18\x03 \x01(\x0b\x32\x18.ptkstore.v1.RetargetPtkH\x00\x42\x08\n\x06\x63hange\"W\n\x06\x41\x64\x64Ptk\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x0e\n\x06target\x18\x04 \x01(\x01\x12\x0c\n\x04over\x18\x05 \x01(\t\"+\n\x0bRetargetPtk\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\x01\"\xa9\x01\n\rWhatIfRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12(\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x17.ptkstore.v1.PlanChange\x12\x0f\n\x07\x65psilon\x18\x03 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x04 \x01(\t\x12\x13\n\x0b\x63omposition\x18\x05 \x01(\t\x12\x12\n\x05n_max\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x0b\n\x03use\x18\x07 \x01(\tB\x08\n\x06_n_max\"|\n\x0eWhatIfResponse\x12\"\n\x07\x63urrent\x18\x01 \x01(\x0b\x32\x11.ptkstore.v1.Plan\x12#\n\x08proposed\x18\x02 \x01(\x0b\x32\x11.ptkstore.v1.Plan\x12\r\n\x05token\x18\x03 \x01(\t\x12\x12\n\nunprofiled\x18\x04 \x03(\t\"G\n\x12\x41pprovePlanRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\t\"6\n\x13\x41pprovePlanResponse\x12\x1f\n\x04plan\x18\x01 \x01(\x0b\x32\x11.ptkstore.v1.Plan2\xb4\x02\n\x0bPlanService\x12\x44\n\x07GetPlan\x12\x1b.ptkstore.v1.GetPlanRequest\x1a\x1c.ptkstore.v1.GetPlanResponse\x12J\n\tListPlans\x12\x1d.ptkstore.v1.ListPlansRequest\x1a\x1e.ptkstore.v1.ListPlansResponse\x12\x41\n\x06WhatIf\x12\x1a.ptkstore.v1.WhatIfRequest\x1a\x1b.ptkstore.v1.WhatIfResponse\x12P\n\x0b\x41pprovePlan\x12\x1f.ptkstore.v1.ApprovePlanRequest\x1a .ptkstore.v1.ApprovePlanResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,39 +33,39 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ptkstore.v1.plan_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PLAN']._serialized_start=73
-  _globals['_PLAN']._serialized_end=882
-  _globals['_PLANSURPLUS']._serialized_start=884
-  _globals['_PLANSURPLUS']._serialized_end=1003
-  _globals['_REMEDY']._serialized_start=1005
-  _globals['_REMEDY']._serialized_end=1131
-  _globals['_PLANLEFTOUT']._serialized_start=1133
-  _globals['_PLANLEFTOUT']._serialized_end=1189
-  _globals['_PLANASSIGNMENT']._serialized_start=1192
-  _globals['_PLANASSIGNMENT']._serialized_end=1320
-  _globals['_PLANPARTITION']._serialized_start=1322
-  _globals['_PLANPARTITION']._serialized_end=1382
-  _globals['_GETPLANREQUEST']._serialized_start=1384
-  _globals['_GETPLANREQUEST']._serialized_end=1482
-  _globals['_GETPLANRESPONSE']._serialized_start=1484
-  _globals['_GETPLANRESPONSE']._serialized_end=1555
-  _globals['_LISTPLANSREQUEST']._serialized_start=1557
-  _globals['_LISTPLANSREQUEST']._serialized_end=1630
-  _globals['_LISTPLANSRESPONSE']._serialized_start=1632
-  _globals['_LISTPLANSRESPONSE']._serialized_end=1710
-  _globals['_PLANCHANGE']._serialized_start=1712
-  _globals['_PLANCHANGE']._serialized_end=1834
-  _globals['_ADDPTK']._serialized_start=1836
-  _globals['_ADDPTK']._serialized_end=1923
-  _globals['_RETARGETPTK']._serialized_start=1925
-  _globals['_RETARGETPTK']._serialized_end=1968
-  _globals['_WHATIFREQUEST']._serialized_start=1971
-  _globals['_WHATIFREQUEST']._serialized_end=2140
-  _globals['_WHATIFRESPONSE']._serialized_start=2142
-  _globals['_WHATIFRESPONSE']._serialized_end=2266
-  _globals['_APPROVEPLANREQUEST']._serialized_start=2268
-  _globals['_APPROVEPLANREQUEST']._serialized_end=2339
-  _globals['_APPROVEPLANRESPONSE']._serialized_start=2341
-  _globals['_APPROVEPLANRESPONSE']._serialized_end=2395
-  _globals['_PLANSERVICE']._serialized_start=2398
-  _globals['_PLANSERVICE']._serialized_end=2706
+  _globals['_PLAN']._serialized_end=902
+  _globals['_PLANSURPLUS']._serialized_start=904
+  _globals['_PLANSURPLUS']._serialized_end=1023
+  _globals['_REMEDY']._serialized_start=1025
+  _globals['_REMEDY']._serialized_end=1151
+  _globals['_PLANLEFTOUT']._serialized_start=1153
+  _globals['_PLANLEFTOUT']._serialized_end=1209
+  _globals['_PLANASSIGNMENT']._serialized_start=1212
+  _globals['_PLANASSIGNMENT']._serialized_end=1340
+  _globals['_PLANPARTITION']._serialized_start=1342
+  _globals['_PLANPARTITION']._serialized_end=1402
+  _globals['_GETPLANREQUEST']._serialized_start=1404
+  _globals['_GETPLANREQUEST']._serialized_end=1502
+  _globals['_GETPLANRESPONSE']._serialized_start=1504
+  _globals['_GETPLANRESPONSE']._serialized_end=1575
+  _globals['_LISTPLANSREQUEST']._serialized_start=1577
+  _globals['_LISTPLANSREQUEST']._serialized_end=1650
+  _globals['_LISTPLANSRESPONSE']._serialized_start=1652
+  _globals['_LISTPLANSRESPONSE']._serialized_end=1730
+  _globals['_PLANCHANGE']._serialized_start=1732
+  _globals['_PLANCHANGE']._serialized_end=1854
+  _globals['_ADDPTK']._serialized_start=1856
+  _globals['_ADDPTK']._serialized_end=1943
+  _globals['_RETARGETPTK']._serialized_start=1945
+  _globals['_RETARGETPTK']._serialized_end=1988
+  _globals['_WHATIFREQUEST']._serialized_start=1991
+  _globals['_WHATIFREQUEST']._serialized_end=2160
+  _globals['_WHATIFRESPONSE']._serialized_start=2162
+  _globals['_WHATIFRESPONSE']._serialized_end=2286
+  _globals['_APPROVEPLANREQUEST']._serialized_start=2288
+  _globals['_APPROVEPLANREQUEST']._serialized_end=2359
+  _globals['_APPROVEPLANRESPONSE']._serialized_start=2361
+  _globals['_APPROVEPLANRESPONSE']._serialized_end=2415
+  _globals['_PLANSERVICE']._serialized_start=2418
+  _globals['_PLANSERVICE']._serialized_end=2726
 # @@protoc_insertion_point(module_scope)

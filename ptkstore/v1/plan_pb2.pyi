@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Plan(_message.Message):
-    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before", "left_out", "remedies", "use", "surplus", "surplus_samples")
+    __slots__ = ("stream", "window", "status", "total_samples", "lower_bound", "gap", "available_samples", "solver", "solve_seconds", "assignments", "partitions", "explanation", "changes", "recommended_samples", "recommended_window_seconds", "create_time", "spent_before", "left_out", "remedies", "use", "surplus", "surplus_samples", "gap_reason")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,7 @@ class Plan(_message.Message):
     USE_FIELD_NUMBER: _ClassVar[int]
     SURPLUS_FIELD_NUMBER: _ClassVar[int]
     SURPLUS_SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    GAP_REASON_FIELD_NUMBER: _ClassVar[int]
     stream: str
     window: int
     status: str
@@ -55,7 +56,8 @@ class Plan(_message.Message):
     use: str
     surplus: _containers.RepeatedCompositeFieldContainer[PlanSurplus]
     surplus_samples: int
-    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ..., left_out: _Optional[_Iterable[_Union[PlanLeftOut, _Mapping]]] = ..., remedies: _Optional[_Iterable[_Union[Remedy, _Mapping]]] = ..., use: _Optional[str] = ..., surplus: _Optional[_Iterable[_Union[PlanSurplus, _Mapping]]] = ..., surplus_samples: _Optional[int] = ...) -> None: ...
+    gap_reason: str
+    def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., total_samples: _Optional[int] = ..., lower_bound: _Optional[int] = ..., gap: _Optional[float] = ..., available_samples: _Optional[int] = ..., solver: _Optional[str] = ..., solve_seconds: _Optional[float] = ..., assignments: _Optional[_Iterable[_Union[PlanAssignment, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[PlanPartition, _Mapping]]] = ..., explanation: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ..., recommended_samples: _Optional[int] = ..., recommended_window_seconds: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., spent_before: _Optional[float] = ..., left_out: _Optional[_Iterable[_Union[PlanLeftOut, _Mapping]]] = ..., remedies: _Optional[_Iterable[_Union[Remedy, _Mapping]]] = ..., use: _Optional[str] = ..., surplus: _Optional[_Iterable[_Union[PlanSurplus, _Mapping]]] = ..., surplus_samples: _Optional[int] = ..., gap_reason: _Optional[str] = ...) -> None: ...
 
 class PlanSurplus(_message.Message):
     __slots__ = ("ptk", "epsilon", "samples", "share", "expected_minimum", "expected")

@@ -5,14 +5,19 @@ hand.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
+import numpy as np
 import pytest
 
 from allocator.effort import Effort
 from allocator.solving.gap import gap_explained
 from allocator.solving.solve import solve
+from allocator.strip.area import area_bound, least_area
+from allocator.strip.branching import PackedOptions, Search, sort_alike
+from allocator.strip.packing import Packed
 from allocator.strip.solve import solve_strip
+from allocator.table import table_of
 from allocator.verify import faults
 from tests.allocator.hard import HARD, make_hard
 
@@ -93,3 +98,51 @@ def test_a_gap_is_explained_by_its_bound_and_the_ptks_that_fill_more_than_they_m
     assert str(plan.lower_bound) in told.text
     tight = replace(problem, n_max=1)
     assert gap_explained(tight, solve(tight, remedy=False)) is None
+
+
+@pytest.mark.parametrize("family", sorted(HARD))
+def test_a_search_that_is_done_stays_done(family: str) -> None:
+    """Also where whole records are what is left of the gap, and there is nothing more to look at."""
+    for seed in range(3):
+        problem = make_hard(family, 9, seed)
+        table = table_of(problem)
+        assert table is not None
+        bound = area_bound(table)
+        choice = least_area(table, bound)
+        assert choice is not None
+        rows = np.arange(len(table))
+        alone = Packed(table.samples[rows, choice], np.eye(len(table), dtype=bool))
+        search = Search(table, PackedOptions(choice, alone), bound, gap=0.0)
+        best, low = search.run(Effort(3e9))
+        assert bound <= low <= best.packed.total
+        assert best.packed.total <= low * 1.02
+        again = search.run(Effort(1e7))
+        assert again[0].packed.total <= best.packed.total
+        assert again[1] >= low
+
+
+def test_equal_ptks_are_sorted_and_nothing_is_lost() -> None:
+    """What is left of the options is what sorted choices have, and no more."""
+    generator = np.random.default_rng(3)
+    for _ in range(200):
+        count, width = int(generator.integers(2, 5)), int(generator.integers(1, 5))
+        allowed = generator.random((count, width)) < 0.6
+        sorted_choices = [
+            choice
+            for choice in product(range(width), repeat=count)
+            if list(choice) == sorted(choice)
+            and all(allowed[k, place] for k, place in enumerate(choice))
+        ]
+        kept = allowed.copy()
+        sort_alike(kept, np.arange(count))
+        if not sorted_choices:
+            assert not kept.any(axis=1).all()
+            continue
+        for k in range(count):
+            assert set(np.flatnonzero(kept[k])) == {choice[k] for choice in sorted_choices}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_ptks_are_proven_optimal(seed: int) -> None:
+    plan = solve(make_hard("equal", 13, seed), time_limit_seconds=4)
+    assert plan.status == "OPTIMAL"

@@ -23,6 +23,7 @@ from ptkstore.console.page.spreadsheet import csv_file
 from ptkstore.console.page.streaming import StreamedEvent, tell
 from ptkstore.console.page.wording import amount, duration, moment, percent, whole
 from ptkstore.console.pages import PAGES
+from ptkstore.console.pages import plan as plan_page
 from ptkstore.console.pages.plan_changes import changes
 from ptkstore.drawing.plan_svg import draw, idle_share
 from tests.console.running import Running, console
@@ -93,6 +94,33 @@ def test_the_plan_tells_what_changed_and_who_is_left_out(running: Running) -> No
     assert re.search(r"What would admit it: a target of 0\.\d+ instead of 0.0001", text)
     assert "groups waiting clusters" in text
     assert "To be profiled when the next window closes" in text
+
+
+def test_the_plan_says_why_its_gap_is_what_it_is(shown: tuple[Running, Store]) -> None:
+    running, store = shown
+    plan = store.plan("rides")
+    assert plan is not None
+    assert plan.lower_bound is not None
+    text = words(running.signed_in().get("plan?stream=rides").text)
+    assert re.search(r"Why the gap is [\d.]+ %", text)
+    assert plan.gap_reason in text
+    assert f"No plan holds fewer than {plan.lower_bound} samples" in plan.gap_reason
+
+
+def test_a_gap_without_a_reason_is_not_explained_and_words_are_escaped(
+    embedded: Running, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = store.plan("rides")
+    assert plan is not None
+    client = embedded.signed_in()
+    poor = replace(plan, gap=0.02, gap_reason="Room is taken by <b>greedy</b> (812).")
+    monkeypatch.setattr(plan_page, "newest_plan", lambda _visit, _stream: poor)
+    page = client.get("plan?stream=rides").text
+    assert "Why the gap is 2.00 % Room is taken by" in words(page)
+    assert "&lt;b&gt;greedy&lt;/b&gt; (812)" in page
+    older = replace(plan, gap_reason="")
+    monkeypatch.setattr(plan_page, "newest_plan", lambda _visit, _stream: older)
+    assert "Why the gap" not in words(client.get("plan?stream=rides").text)
 
 
 def test_the_picture_of_the_plan_is_a_file_for_reports(running: Running, store: Store) -> None:

@@ -103,6 +103,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             "surplus",
             (views.SurplusLine("a", "0.7", 18, 0.9, 0.8, 0.3),),
             18,
+            "the areas say so",
         ),
         messages.plan_message,
         messages.plan_view,

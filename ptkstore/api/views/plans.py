@@ -78,7 +78,8 @@ class PlanView(View):
     or KEPT in windows of earlier versions.
 
     No plan of the form asked for holds fewer samples than ``lower_bound``; ``gap`` is what a better
-    one could save, as a share. ``explanation`` and ``remedies`` say why there is none and what would
+    one could save, as a share, and ``gap_reason`` says in words why it is what it is: which bound,
+    and which PTKs. ``explanation`` and ``remedies`` say why there is none and what would
     make one feasible; ``changes`` are the words of the remedies.
 
     ``spent_before`` is the share of E that its records had lost before anybody trains on them, to
@@ -111,6 +112,7 @@ class PlanView(View):
     use: str = "minimum"
     surplus: tuple[SurplusLine, ...] = ()
     surplus_samples: int | None = None
+    gap_reason: str = ""
 
     @property
     def expected_gain(self) -> tuple[float, float] | None:

@@ -1,11 +1,12 @@
 """The answer to a registration: accepted with a plan in hand, or rejected with the nearest target
 and what else would help.
 
-A pure function of what is registered and of how much work is allowed (`AnswerEffort`), which holds for the
-whole answer: the plan, the nearest target and the changes. **Accepted is only what has a verified
-plan.** What ran out of work is told as far as it was found and marked ``refining``: nobody has
-ruled out that there is a plan, or that a tighter target would do. Work is counted, so the same
-question gets the same answer; the clock, of the thread's own CPU, ends it on a slow machine.
+A pure function of what is registered and of how much work is allowed (`AnswerEffort`), which holds
+for the whole answer: the plan, the nearest target and the changes, and with several newcomers for
+all of them. **Accepted is only what has a verified plan.** What ran out of work is told as far as
+it was found and marked ``refining``: nobody has ruled out that there is a plan, or that a tighter
+target would do. Work is counted, so the same question gets the same answer; the clock, which
+somebody who waits looks at, ends it on a slow or busy machine.
 
 Nothing here opens a transaction, and nobody may call it in one
 (`tests/engine/test_planning_apart.py`).
@@ -14,8 +15,7 @@ Nothing here opens a transaction, and nobody may call it in one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 
 from allocator.admission.coordinates import printer
@@ -30,7 +30,13 @@ from ptklib.privacy.filters import Filter
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.api.views.remedies import Remedy
-from ptkstore.engine.plans.planning import Candidate, fresh_loss, has_closed_form, offers_of
+from ptkstore.engine.plans.planning import (
+    AnswerEffort,
+    Candidate,
+    fresh_loss,
+    has_closed_form,
+    offers_of,
+)
 from ptkstore.engine.plans.remedies import LOOSEST, plan_remedies
 from ptkstore.engine.room.memory import least_training_bytes, require_room
 
@@ -46,30 +52,15 @@ __all__ = [
 
 # Of the work: for the question whether it fits; of what is left then, for the nearest target.
 _JUDGED, _NEAREST = 0.5, 0.7
+# For one of several newcomers.
+_ONE = 0.5
 _FURTHER = " It is looked for further in the background."
 
 
-@dataclass(frozen=True)
-class AnswerEffort:
-    """How much to spend on one answer: so many counted ``steps``, and ``seconds`` of CPU where the
-    machine is slow.
-
-    ``final``: nobody will work on it again, settled or not.
-    """
-
-    steps: float
-    seconds: float
-    final: bool = False
-    clock: Callable[[], float] = time.thread_time
-
-    def effort(self) -> Effort:
-        """All of it, from now on."""
-        return Effort.clocked(self.steps, self.clock, self.seconds)
-
-
-# While somebody waits, and in the background.
-FIRST = AnswerEffort(1.8e9, 1.3)
-REFINED = AnswerEffort(6e10, 60.0, final=True)
+# While somebody waits, and in the background: there nobody does, and others come first, so that the
+# seconds are those of the thread's own CPU.
+FIRST = AnswerEffort(1.8e9, 2.0)
+REFINED = AnswerEffort(6e10, 60.0, final=True, clock=time.thread_time)
 
 
 def answer_of(
@@ -80,19 +71,29 @@ def answer_of(
     work: AnswerEffort = FIRST,
 ) -> Registration:
     """What becomes of a PTK beside the accepted ones, in a fresh window."""
+    return _answered(spec, privacy_filter, others, newcomer, work.effort(), final=work.final)
+
+
+def _answered(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    others: Sequence[Candidate],
+    newcomer: Candidate,
+    effort: Effort,
+    *,
+    final: bool,
+) -> Registration:
     name = newcomer.row.name
     if waits := _unprofiled(spec, privacy_filter, newcomer):
         return waits
-    effort = work.effort()
-    judged = preview(spec, privacy_filter, [*others, newcomer], effort.part(_JUDGED * effort.limit))
+    judged = preview(spec, privacy_filter, [*others, newcomer], effort.share(_JUDGED))
     plan = judged.settled.plan
     if plan.total_samples is not None:
         mine = next(assignment for assignment in plan.assignments if assignment.id == name)
         return Registration(
             name, "ACTIVE", planned_epsilon=mine.level, planned_samples=mine.samples
         )
-    left = effort.part(_NEAREST * (effort.limit - effort.spent))
-    target, tightest = _nearest(spec, privacy_filter, others, newcomer, left)
+    target, tightest = _nearest(spec, privacy_filter, others, newcomer, effort.share(_NEAREST))
     told = _told(privacy_filter, judged.settled, effort)
     reason = told.explanation.text if told.explanation else "no plan exists"
     remedies = plan_remedies(
@@ -104,7 +105,7 @@ def answer_of(
         known={name: target},
     )
     # What would help is a hint; that it is not the least is no reason to work on.
-    refining = not (judged.proved and tightest) and not work.final
+    refining = not (judged.proved and tightest) and not final
     return Registration(
         name,
         "REJECTED",
@@ -126,6 +127,7 @@ def answers_of(
     """What becomes of several PTKs together: one plan for all of them, or none.
 
     Where there is none they are asked for one after the other, up to the first that is REJECTED.
+    All of it is one answer, with one deadline.
     """
     waiting = {
         newcomer.row.name: _unprofiled(spec, privacy_filter, newcomer) for newcomer in newcomers
@@ -135,7 +137,8 @@ def answers_of(
     if planned and not any(
         registration and registration.status == "REJECTED" for registration in waiting.values()
     ):
-        plan = preview(spec, privacy_filter, [*others, *planned], effort).settled.plan
+        together = effort.share(_JUDGED)
+        plan = preview(spec, privacy_filter, [*others, *planned], together).settled.plan
         mine = {assignment.id: assignment for assignment in plan.assignments}
         if plan.total_samples is not None:
             return tuple(
@@ -150,8 +153,10 @@ def answers_of(
             )
     answers: list[Registration] = []
     admitted = list(others)
-    for newcomer in newcomers:
-        answers.append(answer_of(spec, privacy_filter, admitted, newcomer, work))
+    for place, newcomer in enumerate(newcomers):
+        # Whoever fits takes little; the first who does not takes what is left.
+        share = effort.share(max(_ONE, 1 / (len(newcomers) - place)))
+        answers.append(_answered(spec, privacy_filter, admitted, newcomer, share, final=work.final))
         if answers[-1].status == "REJECTED":
             break
         if answers[-1].status == "ACTIVE":

@@ -5,6 +5,10 @@ plan is for the PTKs that are due in a window. It cuts the window into partition
 train on some of them (a *strip plan*): at no record do the demands of those who train on it add up
 to more than is left there. PTKs keep their levels from plan to plan where that costs little.
 
+*One deadline.* Whoever asks says how much work an answer may be (`AnswerEffort`), and everything
+that belongs to the answer shares that: two seconds for a registration, ten for a window or a
+what-if. When it is over the best plan that was found and verified is the answer.
+
 Whether a PTK can be accepted is another question, with another deadline: see `answering`.
 
 Reasons: those of `profiler`, `allocator` and the PTK.
@@ -13,16 +17,20 @@ Reasons: those of `profiler`, `allocator` and the PTK.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from allocator.admission.settling import Current, settle_many
 from allocator.admission.single import Offer, PtkOffers, Settled
-from allocator.effort import STEPS_PER_SECOND, Effort
+from allocator.effort import Effort
 from allocator.recommend import recommend
+from allocator.solving.gap import gap_explained
+from allocator.strip.building import no_plan
 from profiler.analytic import Profile, profile
 from profiler.levels import privacy_levels
 from ptklib import registry
@@ -37,6 +45,8 @@ from ptkstore.drawing.plan_svg import document
 from ptkstore.metadata import rows
 
 __all__ = [
+    "WINDOW",
+    "AnswerEffort",
     "Candidate",
     "charge_delta",
     "closed_form",
@@ -50,11 +60,43 @@ __all__ = [
     "settle_plan",
 ]
 
-# Work for one coordinate of a plan, for a plan as a whole and for one look, counted, as a machine
-# of the reference speed takes.
+# Work for one coordinate of a plan, counted, as a machine of the reference speed takes.
 _SECONDS = 5.0
-_WHOLE_SECONDS = 10.0
-_LOOK_SECONDS = 0.2
+# Of what is left, for the plan without the limit of a window that may be smaller.
+_FREELY = 0.5
+# An answer gets that much of a core, whatever the clock on the wall says.
+_LEAST_OF_A_CORE = 0.25
+# Plans that were asked for last.
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class AnswerEffort:
+    """How much to spend on one answer: so many counted ``steps``, and ``seconds`` of the ``clock``
+    where the machine is slow or busy: that on the wall, if none is given.
+
+    Whoever has less than a quarter of a core gets a quarter of the seconds all the same, by the
+    thread's own CPU: an answer that nobody could work on helps nobody.
+    ``final``: nobody will work on it again, settled or not.
+    """
+
+    steps: float
+    seconds: float
+    final: bool = False
+    clock: Callable[[], float] | None = None
+
+    def effort(self) -> Effort:
+        """All of it, from now on."""
+        return Effort.clocked(self.steps, self.clock or _patient_clock(), self.seconds)
+
+
+def _patient_clock() -> Callable[[], float]:
+    wall, own = time.monotonic(), time.thread_time()
+    return lambda: min(time.monotonic() - wall, (time.thread_time() - own) / _LEAST_OF_A_CORE)
+
+
+# For a window or a what-if.
+WINDOW = AnswerEffort(1e10, 10.0, final=True)
 
 
 @dataclass(frozen=True)
@@ -180,41 +222,71 @@ def settle_plan(
     available: int | None = None,
     current: Current | None = None,
     remedy: bool = True,
+    effort: Effort | None = None,
+    free: Settled | None = None,
 ) -> Settled:
     """The plan of fewest samples found for these PTKs at points with that loss, within n_max and
     what is available.
 
-    Without ``remedy`` nobody looks for what would help where there is none.
+    Without ``remedy`` nobody looks for what would help where there is none. ``effort`` is for all
+    of it, that of a window if left out. ``free`` is the answer without ``available``, if known.
     """
+    whole = effort or WINDOW.effort()
     offered = tuple(offers_of(spec, privacy_filter, candidate) for candidate in candidates)
-    settled = _settled(privacy_filter, tuple(loss), offered, spec.n_max, current, remedy)
+    asked = _Question(privacy_filter, tuple(loss), offered, spec.n_max, current, remedy)
+    settled = free or _settled(asked, whole if available is None else whole.share(_FREELY))
     # One record is kept back, so that partitions that are rounded up to whole tags fit as well.
     room = None if available is None else max(1, available - 1)
     if settled.plan.total_samples is None or room is None or settled.plan.total_samples <= room:
         return settled
-    return _settled(privacy_filter, tuple(loss), offered, room, None, remedy)
+    least = settled.plan.lower_bound or 0
+    if least > room:
+        why = f"every plan holds at least {least} samples, and the window has {room}"
+        return replace(settled, plan=no_plan(why, settled.plan.solver))
+    return _settled(replace(asked, n_max=room, current=None), whole)
 
 
-@lru_cache(maxsize=256)
-def _settled(
-    privacy_filter: Filter,
-    loss: tuple[int, ...],
-    offered: tuple[PtkOffers, ...],
-    n_max: int,
-    current: Current | None,
-    remedy: bool,
-) -> Settled:
-    effort = Effort(_WHOLE_SECONDS * STEPS_PER_SECOND)
-    return settle_many(
-        privacy_filter,
-        loss,
-        offered,
-        n_max=n_max,
-        current=current,
+@dataclass(frozen=True)
+class _Question:
+    """What a plan follows from, beside the work it may be."""
+
+    filter: Filter
+    loss: tuple[int, ...]
+    offered: tuple[PtkOffers, ...]
+    n_max: int
+    current: Current | None
+    remedy: bool
+
+
+# By the question and the work, with what was spent: the newest last.
+_ANSWERS: OrderedDict[tuple[_Question, float], tuple[Settled, float]] = OrderedDict()
+
+
+def _settled(asked: _Question, effort: Effort) -> Settled:
+    """The plan; one that was asked for before with as much work is known, unless the clock had ended
+    it.
+    """
+    key = (asked, effort.left)
+    known = _ANSWERS.get(key)
+    if known is not None:
+        effort.spend(known[1])
+        return known[0]
+    begin = effort.spent
+    settled = settle_many(
+        asked.filter,
+        asked.loss,
+        asked.offered,
+        n_max=asked.n_max,
+        current=asked.current,
         seconds=_SECONDS,
         effort=effort,
-        remedy=remedy,
+        remedy=asked.remedy,
     )
+    if not effort.cut:
+        _ANSWERS[key] = settled, effort.spent - begin
+        while len(_ANSWERS) > _KEPT:
+            _ANSWERS.popitem(last=False)
+    return settled
 
 
 def draw_plan(spec: StreamSpec, body: Mapping[str, Any]) -> str:
@@ -285,7 +357,13 @@ def plan_view(
         gap=plan.gap,
         partitions=partitions,
         spent_before=_spent_before(privacy_filter, settled),
+        gap_reason=_gap_reason(settled),
     )
+
+
+def _gap_reason(settled: Settled) -> str:
+    told = None if settled.problem is None else gap_explained(settled.problem, settled.plan)
+    return "" if told is None else told.text
 
 
 def _spent_before(privacy_filter: Filter, settled: Settled) -> float | None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from allocator.admission.settling import Current
+from allocator.effort import Effort
 from ptklib.encoding.error_fields import about
 from ptklib.errors import Refused
 from ptklib.ledger.policy import Policy
@@ -27,6 +28,7 @@ from ptkstore.api.views import PlanView, WhatIfView
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.dry_run import fitted
 from ptkstore.engine.plans.planning import (
+    WINDOW,
     Candidate,
     fresh_loss,
     has_closed_form,
@@ -41,6 +43,9 @@ from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
 __all__ = ["what_if"]
+
+# Of the work, for each of the two plans: the same for both, so that they can be compared.
+_EACH = 0.5
 
 
 def what_if(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
@@ -92,7 +97,8 @@ def _compared(
     held: Held | None,
     current: Current | None,
 ) -> WhatIfView:
-    """Both plans, of the stream as it is and as it would be. Public facts alone."""
+    """Both plans, of the stream as it is and as it would be, by one deadline. Public facts alone."""
+    effort = WINDOW.effort()
     privacy_filter = spec.policy.filter()
     waiting = [
         ptk.row.name
@@ -101,9 +107,16 @@ def _compared(
     ]
     then = [ptk for ptk in then if ptk.row.name not in waiting]
     return WhatIfView(
-        current=_plan(spec, now, rate, held, current),
+        current=_plan(spec, now, rate, held, current, effort.share(_EACH)),
         # Another promise counts in other amounts: the plan in force says nothing of it.
-        proposed=_plan(other, then, rate, held, current if other.policy == spec.policy else None),
+        proposed=_plan(
+            other,
+            then,
+            rate,
+            held,
+            current if other.policy == spec.policy else None,
+            effort.part(_EACH * effort.limit),
+        ),
         unprofiled=tuple(waiting),
     )
 
@@ -193,10 +206,11 @@ def _plan(
     rate: Fraction,
     held: Held | None,
     current: Current | None,
+    effort: Effort,
 ) -> PlanView:
     privacy_filter = spec.policy.filter()
     loss = fresh_loss(spec, privacy_filter)
-    settled = settle_plan(spec, privacy_filter, loss, candidates, current=current)
+    settled = settle_plan(spec, privacy_filter, loss, candidates, current=current, effort=effort)
     richer = (
         None if held is None else richer_plan(spec, privacy_filter, loss, settled, candidates, held)
     )

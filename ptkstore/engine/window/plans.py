@@ -21,13 +21,20 @@ from math import ceil
 from allocator.admission.coordinates import Settled
 from allocator.admission.settling import Current
 from allocator.admission.short_window import LeftOut, carried_by
+from allocator.effort import Effort
 from allocator.plan import Plan
 from allocator.surplus.enriching import Richer
 from ptklib.privacy.filters import Filter
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import LeftOutLine, PlanView
 from ptkstore.api.views.remedies import ADVICE, Remedy
-from ptkstore.engine.plans.planning import Candidate, offers_of, plan_view, settle_plan
+from ptkstore.engine.plans.planning import (
+    WINDOW,
+    Candidate,
+    offers_of,
+    plan_view,
+    settle_plan,
+)
 from ptkstore.engine.plans.surplus import Held, richer_plan, with_surplus
 
 __all__ = ["ADOPTED", "SHORT", "Line", "WindowPlan", "plan_window"]
@@ -37,6 +44,9 @@ SHORT = "SHORT"
 # Windows are counted from 1970, so that is before all of them; and none is so late.
 _NEVER = -1
 _LATEST = 1 << 62
+# Of what is left of the work: for the plan of all wherever it takes them, for the same within the
+# window, for who trains where there is none. The rest is for the plan of those.
+_FREELY, _ALL, _CARRIED = 0.5, 0.5, 0.6
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,11 @@ def plan_window(
     held: Held,
     current: Current | None,
 ) -> WindowPlan:
-    """The plan of a window that holds so much, at points with that loss."""
+    """The plan of a window that holds so much, at points with that loss.
+
+    Found by one deadline: that of `ptkstore.engine.plans.planning.WINDOW`.
+    """
+    effort = WINDOW.effort()
     fewest = _fewest(
         spec,
         privacy_filter,
@@ -114,6 +128,7 @@ def plan_window(
         window=window,
         dp_records=held.dp_records,
         current=current,
+        effort=effort,
     )
     richer = richer_plan(spec, privacy_filter, loss, fewest.settled, due, held)
     view = with_surplus(fewest.view, spec.use, richer, fewest.view.available_samples)
@@ -130,6 +145,7 @@ def _fewest(
     window: int,
     dp_records: int,
     current: Current | None,
+    effort: Effort,
 ) -> WindowPlan:
     """The plan of fewest samples, for all or for as many as the window carries."""
     available = int(dp_records * (1 - Fraction(spec.profile_share)))
@@ -147,10 +163,27 @@ def _fewest(
             records_per_second=per_second,
         )
 
+    free = settle_plan(
+        spec,
+        privacy_filter,
+        loss,
+        due,
+        current=current,
+        remedy=False,
+        effort=effort.share(_FREELY),
+    )
     # A window of no or one record has none to keep back, and nothing to cut.
     if not due or available > 1:
         whole = settle_plan(
-            spec, privacy_filter, loss, due, available=available, current=current, remedy=False
+            spec,
+            privacy_filter,
+            loss,
+            due,
+            available=available,
+            current=current,
+            remedy=False,
+            effort=effort.share(_ALL),
+            free=free,
         )
         if whole.plan.total_samples is not None:
             return WindowPlan(whole, (), shown(whole))
@@ -161,18 +194,24 @@ def _fewest(
         [offers_of(spec, privacy_filter, turn) for turn in turns],
         n_max=min(spec.n_max, available - 1),
         overdue=set(line.left_out_since),
+        effort=effort.share(_CARRIED),
     )
     settled = carried.settled
     inside = [candidate for candidate in due if candidate.row.name in carried.members]
     if inside:
         # With the work that a plan deserves, and levels as they were where that costs little.
         better = settle_plan(
-            spec, privacy_filter, loss, inside, available=available, current=current, remedy=False
+            spec,
+            privacy_filter,
+            loss,
+            inside,
+            available=available,
+            current=current,
+            remedy=False,
+            effort=effort,
         )
         settled = better if better.plan.total_samples is not None else settled
-    needed = settle_plan(
-        spec, privacy_filter, loss, due, current=current, remedy=False
-    ).plan.total_samples
+    needed = free.plan.total_samples
     text, remedies = _told(spec, due, carried.left_out, available=available, needed=needed)
     view = replace(
         shown(settled),

@@ -4,13 +4,14 @@ at a time. Reasons: STREAM_UNKNOWN, CLOCK_IMPLAUSIBLE, and those of the cycle.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from ptkstore import tracing
 from ptkstore.api.views import CycleView
 from ptkstore.engine.budgets.charges import index_charges
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.answering import AnswerEffort
+from ptkstore.engine.plans.planning import AnswerEffort
 from ptkstore.engine.plans.refining import refine
 from ptkstore.engine.window.counting import arrived_until, seal_due
 from ptkstore.engine.window.cycle import Cycle
@@ -20,7 +21,7 @@ __all__ = ["Progress", "due_windows", "run_due", "run_window", "unheard"]
 Progress = Callable[[str], None]
 # For each answer that was not settled when it was given, before windows are run. A server works on
 # them longer, between times.
-_REFINED = AnswerEffort(1e10, 10.0, final=True)
+_REFINED = AnswerEffort(1e10, 10.0, final=True, clock=time.thread_time)
 
 
 def unheard(_text: str) -> None:

@@ -62,6 +62,7 @@ def plan_message(plan: views.PlanView, created_ms: int | None = None) -> plan_pb
             for line in plan.surplus
         ],
         surplus_samples=plan.surplus_samples,
+        gap_reason=plan.gap_reason,
     )
 
 
@@ -116,4 +117,5 @@ def plan_view(message: plan_pb2.Plan) -> views.PlanView:
             for line in message.surplus
         ),
         surplus_samples=optional(message, "surplus_samples"),
+        gap_reason=message.gap_reason,
     )
