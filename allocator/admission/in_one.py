@@ -162,7 +162,10 @@ def shortest_of_all(
     ``best`` is a plan in one of them.
     """
     proven, share = dict(bounds), _FIRST
+    total = best.plan.total_samples or 0
     rivals = [c for c in sorted(proven, key=lambda c: (proven[c], c)) if c != best.coordinate]
+    # Nothing is shorter than the plan of nobody, or of one sample.
+    rivals = [c for c in rivals if proven[c] < total and total > 1]
     searches: dict[int, AnyPlan] = {}
     while rivals:
         total = best.plan.total_samples or 0
