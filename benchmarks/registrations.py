@@ -33,6 +33,7 @@ from profiler.levels import privacy_levels
 from ptklib import registry
 from ptklib.ledger.policy import Policy
 from ptkstore import Store
+from ptkstore.api.goal import Goal
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.plans.answering import answer_of
 from ptkstore.engine.plans.planning import Candidate, fresh_loss, offers_of
@@ -192,7 +193,7 @@ def _candidate(rng: random.Random, number: int, jagged: float) -> Candidate:
             )
         )
         config, target = flights.mean(*keys), 10 ** rng.uniform(-2, -0.5)
-        row = unwritten(f"p{number}", "flights", "statistics", config, target)
+        row = unwritten(f"p{number}", "flights", "statistics", config, Goal(target))
         return Candidate(row, registry.make("statistics", config))
     levels = privacy_levels(1)
     size, samples = 10 ** rng.uniform(2.5, 5), list[int | None]()
@@ -206,7 +207,7 @@ def _candidate(rng: random.Random, number: int, jagged: float) -> Candidate:
     samples[:unreached] = [None] * unreached
     config = flights.PTKS[4][2]
     measured = Profile(levels, tuple(samples), Fraction(1, 2), Fraction(19, 20), source="measured")
-    row = unwritten(f"p{number}", "flights", "clusters", config, 0.5)
+    row = unwritten(f"p{number}", "flights", "clusters", config, Goal(0.5))
     return Candidate(row, registry.make("clusters", config), measured)
 
 

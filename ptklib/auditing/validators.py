@@ -52,7 +52,7 @@ def interval_subject(name: str) -> Subject:
     def sample(count: int) -> list[OutputView]:
         given = [interval.sums(side) for side in sides]
         released = [[interval.tell(side) for _ in range(count)] for side in sides]
-        rows = [np.array([[one.losses, one.rest] for one in each]) for each in released]
+        rows = [np.array([[told.losses, told.rest] for told in each]) for each in released]
         ratios = (ratio_of_rows(interval.release, row, *given) for row in rows)
         return [OutputView("likelihood", *ratios), *_remainders(rows, given)]
 

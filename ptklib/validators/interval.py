@@ -153,8 +153,8 @@ class LossInterval:
         ever wider.
         """
         half = self.records * UNIT // 2
-        found = self.read(ToldLosses(half, half))
-        return found.high - found.low
+        middle = self.read(ToldLosses(half, half))
+        return middle.high - middle.low
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; numbers that are compared exactly are texts."""
@@ -213,9 +213,9 @@ def _tests(
     best = flat.argmax(axis=1)
     place, law = np.divmod(best, len(_LAMBDAS))
     rows = np.arange(len(means))
-    found = np.array(_THETAS)[place], kappas[rows, place, 0], asked[rows, place, law]
+    chosen = np.array(_THETAS)[place], kappas[rows, place, 0], asked[rows, place, law]
     # Where no theta is allowed nothing is ever refuted.
-    found[2][~np.isfinite(flat[rows, best])] = np.inf
-    for values in found:
+    chosen[2][~np.isfinite(flat[rows, best])] = np.inf
+    for values in chosen:
         values.flags.writeable = False
-    return found
+    return chosen

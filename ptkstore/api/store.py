@@ -15,6 +15,7 @@ from ptkstore.api.limits import MAP_BLOCKS
 from ptkstore.api.over import ALL
 
 if TYPE_CHECKING:
+    from ptklib.privacy.amounts import Number
     from ptklib.state import State
     from ptkstore.api.changes import Changes
     from ptkstore.api.stream_spec import StreamSpec
@@ -94,12 +95,15 @@ class Store(Protocol):
         stream: str,
         kind: str,
         config: Mapping[str, Any],
-        target: float,
+        target: float | None = None,
         train_every: int = 1,
         over: str = ALL,
+        epsilon: Number | None = None,
     ) -> Registration:
         """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be
-        accepted.
+        accepted. It has a ``target`` (the loss to keep, at whatever epsilon) or an ``epsilon`` (best
+        effort: that epsilon, whatever error results, told with each state). Refused:
+        TARGET_OR_EPSILON.
 
         A PTK without a closed form for its samples is WAITING: the next window profiles it, and
         then it is one of the two. An answer takes about two seconds at most; one that could not be
@@ -117,8 +121,17 @@ class Store(Protocol):
         REJECTED. With ``etag``, only if the PTK is still what was seen (ETAG_STALE).
         """
 
-    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
-        """Another target, planned anew; kept as it was where that is REJECTED."""
+    def update_target(
+        self,
+        name: str,
+        target: float | None = None,
+        *,
+        epsilon: Number | None = None,
+        etag: int | None = None,
+    ) -> Registration:
+        """Another target, or an epsilon instead, planned anew; kept as it was where that is
+        REJECTED.
+        """
 
     def apply(self, changes: Changes, *, request_id: str = "") -> AppliedView:
         """Make streams, add, change and retire PTKs: all of it or nothing, planned once.

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ptklib.errors import InvalidInput, Refused
+from ptkstore.api.goal import Goal
 from ptkstore.api.limits import MAX_CONFIGS
 from ptkstore.api.over import ALL, Over
 from ptkstore.api.views import (
@@ -31,6 +32,7 @@ from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
 from ptkstore.wire import messages
 
 if TYPE_CHECKING:
+    from ptklib.privacy.amounts import Number
     from ptklib.state import State
     from ptkstore.api.changes import Changes
 
@@ -52,24 +54,26 @@ class RemotePtks:
         stream: str,
         kind: str,
         config: Mapping[str, Any],
-        target: float,
+        target: float | None = None,
         train_every: int = 1,
         over: str = ALL,
+        epsilon: Number | None = None,
     ) -> Registration:
         """Ask for a PTK:
 
         ACTIVE, WAITING for its profile, or REJECTED with the reason and the nearest target.
         """
-        asked = Over.of(over).text
+        asked, goal = Over.of(over).text, Goal.of(target, epsilon)
         request = ptk_pb2.RegisterPtkRequest(
             request_id=fresh_id(),
             name=name,
             stream=stream,
             kind=kind,
             config_json=config_json(config),
-            target=target,
+            target=goal.target or 0.0,
             train_every=train_every,
             over=asked,
+            epsilon=goal.epsilon or "",
         )
         answer = self._call(self._ptks.RegisterPtk, request, LONG_SECONDS)
         if answer.HasField("ptk") and (answer.ptk.over or ALL) != asked:
@@ -109,10 +113,24 @@ class RemotePtks:
         answer = self._call(self._ptks.UpdatePtkConfig, request, LONG_SECONDS)
         return messages.registration_view(answer.registration)
 
-    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
-        """Another target, planned anew; kept as it was where that is REJECTED."""
+    def update_target(
+        self,
+        name: str,
+        target: float | None = None,
+        *,
+        epsilon: Number | None = None,
+        etag: int | None = None,
+    ) -> Registration:
+        """Another target, or an epsilon instead, planned anew; kept as it was where that is
+        REJECTED. A server that is older than best effort refuses a target of 0.
+        """
+        goal = Goal.of(target, epsilon)
         request = ptk_pb2.UpdatePtkPerformanceTargetRequest(
-            request_id=fresh_id(), name=name, target=target, etag="" if etag is None else str(etag)
+            request_id=fresh_id(),
+            name=name,
+            target=goal.target or 0.0,
+            epsilon=goal.epsilon or "",
+            etag="" if etag is None else str(etag),
         )
         answer = self._call(self._ptks.UpdatePtkPerformanceTarget, request, LONG_SECONDS)
         return messages.registration_view(answer.registration)

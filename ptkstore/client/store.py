@@ -19,6 +19,7 @@ from ptkstore.client.timeouts import TIMEOUT_SECONDS
 from ptkstore.closing import Closing
 
 if TYPE_CHECKING:
+    from ptklib.privacy.amounts import Number
     from ptklib.state import State
     from ptkstore.api.changes import Changes
     from ptkstore.api.stream_spec import StreamSpec
@@ -122,9 +123,10 @@ class RemoteStore(Closing):
         stream: str,
         kind: str,
         config: Mapping[str, Any],
-        target: float,
+        target: float | None = None,
         train_every: int = 1,
         over: str = ALL,
+        epsilon: Number | None = None,
     ) -> Registration:
         """Ask for a PTK."""
         return self._ptks.register(
@@ -135,6 +137,7 @@ class RemoteStore(Closing):
             target=target,
             train_every=train_every,
             over=over,
+            epsilon=epsilon,
         )
 
     def deregister(self, name: str) -> None:
@@ -147,9 +150,16 @@ class RemoteStore(Closing):
         """Another configuration."""
         return self._ptks.update_config(name, config, etag=etag)
 
-    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
-        """Another target."""
-        return self._ptks.update_target(name, target, etag=etag)
+    def update_target(
+        self,
+        name: str,
+        target: float | None = None,
+        *,
+        epsilon: Number | None = None,
+        etag: int | None = None,
+    ) -> Registration:
+        """Another target, or an epsilon instead."""
+        return self._ptks.update_target(name, target, epsilon=epsilon, etag=etag)
 
     def apply(self, changes: Changes, *, request_id: str = "") -> AppliedView:
         """Carry changes out, all of them or none."""

@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from ptklib import registry
+from ptklib.privacy.amounts import Number
 from ptklib.state import State
 from ptkstore.api.changes import Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.limits import MAP_BLOCKS
 from ptkstore.api.over import ALL
 from ptkstore.api.references import parse_reference
@@ -151,9 +153,10 @@ class LocalStore(Closing):
         stream: str,
         kind: str,
         config: Mapping[str, Any],
-        target: float,
+        target: float | None = None,
         train_every: int = 1,
         over: str = ALL,
+        epsilon: Number | None = None,
     ) -> Registration:
         """Ask for a PTK."""
         return registrations.register(
@@ -163,7 +166,7 @@ class LocalStore(Closing):
             name,
             kind=kind,
             config=config,
-            target=target,
+            goal=Goal.of(target, epsilon),
             train_every=train_every,
             over=over,
             now_ms=self._parts.public_ms(),
@@ -189,14 +192,21 @@ class LocalStore(Closing):
             memory_bytes=self._parts.workers.memory_bytes,
         )
 
-    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
-        """Another target."""
+    def update_target(
+        self,
+        name: str,
+        target: float | None = None,
+        *,
+        epsilon: Number | None = None,
+        etag: int | None = None,
+    ) -> Registration:
+        """Another target, or an epsilon instead."""
         now_ms = self._parts.public_ms()
         return registrations.change(
             self._parts.metadata,
             self.stream,
             name,
-            target=target,
+            goal=Goal.of(target, epsilon),
             etag=etag,
             now_ms=now_ms,
             memory_bytes=self._parts.workers.memory_bytes,

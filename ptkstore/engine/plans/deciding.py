@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 class Standing:
     """What a decision rests on, small enough to be read again where it is written."""
 
-    accepted: tuple[tuple[int, int, float], ...]
+    accepted: tuple[tuple[int, int, float, str | None], ...]
     profiles: tuple[int | None, ...]
     own: tuple[int, int] | None
 
@@ -48,7 +48,7 @@ def standing(tx: Transaction, stream: str, name: str) -> Standing:
     accepted = tx.ptks.standing(stream, ACCEPTED)
     newest = tx.profiles.newest_of_stream(stream)
     own = tx.ptks.etag_of(name)
-    return Standing(accepted, tuple(newest.get(ptk) for ptk in accepted), own)
+    return Standing(accepted, tuple(newest.get(ptk[:3]) for ptk in accepted), own)
 
 
 def decided(

@@ -24,19 +24,21 @@ from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
+from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL, Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.engine.asking import Ask, here
+from ptkstore.engine.goals.aims import aimed, aiming, goal_of, require_goal
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answer_of, within_memory
 from ptkstore.engine.plans.deciding import ACCEPTED, decided
-from ptkstore.engine.plans.dry_run import fitted
+from ptkstore.engine.plans.dry_run import fitted, require_price
 from ptkstore.engine.plans.planning import Candidate, closed_form, has_closed_form, ptk_of
 from ptkstore.engine.plans.window_size import last_windows, told_of_size
 from ptkstore.engine.within import Within, nothing
 from ptkstore.metadata import Metadata, rows
-from ptkstore.metadata.checks import check_name, check_real, check_whole
+from ptkstore.metadata.checks import check_name, check_whole
 from ptkstore.metadata.database.store import Transaction
 
 __all__ = [
@@ -67,6 +69,9 @@ def active(tx: Transaction, stream: str) -> list[Candidate]:
 def candidate(tx: Transaction, row: rows.PtkRow, ptk: Ptk | None = None) -> Candidate:
     """A PTK with the measured profile of its configuration and target, if it has one."""
     made = Candidate.of(row) if ptk is None else Candidate(row, ptk)
+    if row.target is None:
+        # Best effort needs no profile.
+        return made
     delta = Fraction(1, 10**6) if made.ptk.tags.needs_delta else Fraction(0)
     if closed_form(made.ptk, row.target, (Fraction(1),), delta, 1):
         return made
@@ -87,7 +92,7 @@ def register(
     *,
     kind: str,
     config: Mapping[str, Any],
-    target: float,
+    goal: Goal,
     train_every: int,
     over: str = ALL,
     now_ms: int,
@@ -102,12 +107,13 @@ def register(
     """
     with inside("name"):
         check_name(name, "a PTK's name")
-    check_real(target, "target")
+    require_goal(goal)
     check_whole(train_every, "train_every", at_least=1)
     told_over = Over.of(over)
     kept = ask(fitted, spec, kind, config)
     require_over(kind, kept, told_over)
-    wanted = (name, spec.name, kind, kept, target, train_every, told_over.text)
+    require_price(spec, kind, kept, goal)
+    wanted = (name, spec.name, kind, kept, goal, train_every, told_over.text)
 
     windows: tuple[int, ...] = ()
 
@@ -157,15 +163,15 @@ def change(
     name: str,
     *,
     config: Mapping[str, Any] | None = None,
-    target: float | None = None,
+    goal: Goal | None = None,
     etag: int | None = None,
     now_ms: int,
     within: Within[Registration] = nothing,
     ask: Ask = here,
     memory_bytes: int | None = None,
 ) -> Registration:
-    """Give a PTK another configuration or target. If that does not fit, it keeps what it had and
-    the answer is REJECTED.
+    """Give a PTK another configuration, target or epsilon. If that does not fit, it keeps what it had
+    and the answer is REJECTED.
 
     With ``etag``, only if it is still what the caller has seen (ETAG_STALE).
     """
@@ -174,6 +180,8 @@ def change(
     spec = spec_of(first.stream)
     privacy_filter = spec.policy.filter()
     made = None if config is None else registry.make(first.kind, config).as_json()
+    if goal is not None:
+        require_goal(goal)
 
     def asked(row: rows.PtkRow) -> rows.PtkRow:
         if etag is not None and etag != row.etag:
@@ -184,14 +192,12 @@ def change(
             raise Refused(
                 "PTK_RETIRED", f"PTK {name!r} is retired: register it under another name", ptk=name
             )
-        return replace(
-            row,
-            config=row.config if made is None else made,
-            target=row.target if target is None else float(target),
-        )
+        changed = row if made is None else replace(row, config=made)
+        return changed if goal is None else aiming(changed, goal)
 
     ask(fitted, spec, first.kind, asked(first).config)
     require_over(first.kind, asked(first).config, Over.of(first.over))
+    require_price(spec, first.kind, asked(first).config, goal_of(asked(first)))
 
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
         row = tx.ptks.get(first.id)
@@ -241,8 +247,8 @@ def write_change(tx: Transaction, wanted: rows.PtkRow, answer: Registration, now
     etag = row.etag
     if wanted.config != row.config:
         etag = tx.ptks.update_config(row.id, wanted.config, etag=etag, at_ms=now_ms).etag
-    if wanted.target != row.target:
-        etag = tx.ptks.update_target(row.id, wanted.target, etag=etag, at_ms=now_ms).etag
+    if goal_of(wanted) != goal_of(row):
+        etag = aimed(tx, row, goal_of(wanted), now_ms, etag=etag).etag
     tx.ptks.set_status(row.id, answer.status, reason=answer.reason, etag=etag, at_ms=now_ms)
     tx.events.add("ptk.changed", row.name, answer.as_json(), at_ms=now_ms)
 
@@ -268,19 +274,27 @@ def fresh_row(
     stream: str,
     kind: str,
     config: object,
-    target: float,
+    goal: Goal,
     train_every: int,
     over: str,
     now_ms: int,
 ) -> rows.PtkRow:
     """The row of a new PTK, or that of one that was REJECTED before. Reason: PTK_EXISTS."""
-    row = reusable(tx, name, stream, kind, config, target, train_every, over)
+    row = reusable(tx, name, stream, kind, config, goal, train_every, over)
     if row is None:
         return tx.ptks.create(
-            name, stream, kind, config, target, train_every, at_ms=now_ms, over=over
+            name,
+            stream,
+            kind,
+            config,
+            goal.target,
+            train_every,
+            at_ms=now_ms,
+            over=over,
+            epsilon=goal.epsilon,
         )
     row = tx.ptks.update_config(row.id, config, etag=row.etag, at_ms=now_ms)
-    return tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms)
+    return aimed(tx, row, goal, now_ms)
 
 
 def reusable(
@@ -289,7 +303,7 @@ def reusable(
     stream: str,
     kind: str,
     config: object,
-    target: float,
+    goal: Goal,
     train_every: int,
     over: str,
 ) -> rows.PtkRow | None:
@@ -313,7 +327,7 @@ def reusable(
             f"there is a PTK {name!r} already, {row.status} on stream {row.stream!r}",
             ptk=name,
         )
-    return replace(row, config=config, target=float(target))
+    return aiming(replace(row, config=config), goal)
 
 
 def unwritten(
@@ -321,7 +335,7 @@ def unwritten(
     stream: str,
     kind: str,
     config: Any,
-    target: float,
+    goal: Goal,
     train_every: int = 1,
     over: str = ALL,
 ) -> rows.PtkRow:
@@ -333,7 +347,8 @@ def unwritten(
         kind=kind,
         config_version=1,
         config=config,
-        target=float(target),
+        target=None if goal.target is None else float(goal.target),
+        epsilon=goal.epsilon,
         train_every=train_every,
         status="WAITING",
         reason="",

@@ -23,7 +23,8 @@ class Assigned:
     epsilon: str
     delta: str
     samples: int
-    target: float
+    # None of best effort.
+    target: float | None
     ranges: tuple[tuple[int, int], ...]
     previous: str | None
     previous_oldest: str | None
@@ -38,6 +39,9 @@ class Assigned:
     over: str = ALL
     previous_newest: str | None = None
     parts: tuple[tuple[str, str], ...] = ()
+    # Of best effort, what its state will tell of its error where that follows from public numbers
+    # (`ptkstore.engine.window.stating`).
+    error: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""
@@ -45,6 +49,8 @@ class Assigned:
         if self.minimum is None:
             # As it is in cycles from before there was one.
             del body["minimum"]
+        if self.error is None:
+            del body["error"]
         body["parts"] = [list(part) for part in self.parts]
         if self.over == ALL:
             for name in ("over", "previous_newest", "parts"):

@@ -6,6 +6,8 @@ what a profile used decided levels and numbers of samples. What is left of the s
 equal parts, one for each state whose test fits its part; a state gets the lowest of `PRICES` at which
 its part has enough records to accept, in nine of ten cases, a loss of `LIKELY` times its target.
 
+States of best effort promise nothing: what their tests tell, and take, is in `estimating`.
+
 A test that would most likely fail for want of records is not made: nothing is charged, and the
 state is told as NOT_TESTED, with the reason:
 
@@ -41,6 +43,7 @@ from ptkstore.engine.room.memory import (
 )
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import ValidationList
+from ptkstore.engine.window.estimating import WantedRange
 
 __all__ = ["ETA", "LIKELY", "PRICES", "Trial", "plan_trials"]
 
@@ -98,9 +101,11 @@ def plan_trials(
     with parts.metadata.read() as tx:
         attempts = {state.name: tx.states.attempt(state.ptk) for state in states}
     prices, untested = _prices(parts, spec), {}
-    wanted = []
+    wanted: list[_Wanted | WantedRange] = []
     for state in states:
-        if state.target >= 1:
+        if state.target is None:
+            wanted.append(WantedRange(spec, state, prices))
+        elif state.target >= 1:
             untested[state.name] = "TARGET_TRIVIAL"
         else:
             wanted.append(_Wanted(spec, state, attempts[state.name], prices))

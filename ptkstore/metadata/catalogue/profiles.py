@@ -32,8 +32,10 @@ class Profiles:
         self._session = session
         self._ptks = ptks
 
-    def latest(self, ptk: int, config_version: int, target: float) -> ProfileRow | None:
-        """The newest profile of that key, or None."""
+    def latest(self, ptk: int, config_version: int, target: float | None) -> ProfileRow | None:
+        """The newest profile of that key, or None: a PTK without a target has none."""
+        if target is None:
+            return None
         query = _of(ptk).where(
             profiles.c.config_version == config_version, profiles.c.target == float(target)
         )
@@ -63,12 +65,12 @@ class Profiles:
             query = query.where(profiles.c.id > after)
         return tuple(ProfileRow(**row) for row in self._session.all(query, limit))
 
-    def ask_again(self, ptk: int, config_version: int, target: float, *, at_ms: int) -> None:
+    def ask_again(self, ptk: int, config_version: int, target: float | None, *, at_ms: int) -> None:
         """Mark the newest profile of that key, if there is one, as one to be measured again: what
         it says stays, and ``renew_ms`` is added. No result.
         """
         last = self.latest(ptk, config_version, target)
-        if last is None:
+        if last is None or target is None:
             return
         made_ms = last.samples.get("made_ms", last.created_ms)
         body = last.samples | {"renew_ms": at_ms, "made_ms": made_ms}
@@ -87,7 +89,6 @@ class Profiles:
     ) -> ProfileRow:
         """See `ProfileResults.put`."""
         check_whole(config_version, "config_version")
-        check_real(target, "target")
         values = {
             "levels": check_json(levels, "levels"),
             "samples": check_json(samples, "samples"),
@@ -120,7 +121,7 @@ class ProfileResults(Profiles):
         self,
         ptk: int,
         config_version: int,
-        target: float,
+        target: float | None,
         levels: object,
         samples: object,
         source: str,
@@ -130,7 +131,8 @@ class ProfileResults(Profiles):
         """Add a profile; what the newest of its key says already is not added again. ``levels`` and
         ``samples`` are JSON values, ``source`` a word for where they come from.
         """
-        return self._put(ptk, config_version, target, levels, samples, source, at_ms=at_ms)
+        value = check_real(target, "target")
+        return self._put(ptk, config_version, value, levels, samples, source, at_ms=at_ms)
 
 
 def _of(ptk: int) -> sa.Select[tuple[object, ...]]:
