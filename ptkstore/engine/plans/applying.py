@@ -27,7 +27,7 @@ from ptkstore.api.goal import Goal
 from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import USES, StreamSpec
 from ptkstore.api.views import AppliedView, Registration
-from ptkstore.engine.goals.aims import aiming, require_goal
+from ptkstore.engine.goals.aims import require_goal
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answers_of, within_memory
 from ptkstore.engine.plans.approving import answered_once
@@ -36,7 +36,8 @@ from ptkstore.engine.plans.dry_run import fitted, require_price
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import (
     active,
-    candidate,
+    altered,
+    altered_candidate,
     fresh_row,
     require_over,
     retire,
@@ -257,27 +258,18 @@ def _is_known(tx: Transaction, stream: str) -> bool:
 def _added(tx: Transaction, new: AddedPtk, number: int) -> rows.PtkRow:
     wanted = _wanted(new, new.config)
     with about(ptk=new.name, field="name"):
-        row = reusable(tx, *wanted)
-    return replace(row or unwritten(*wanted), id=number)
+        row = reusable(tx, wanted)
+    return replace(row or wanted, id=number)
 
 
-def _wanted(
-    new: AddedPtk, config: Mapping[str, object]
-) -> tuple[str, str, str, Mapping[str, object], Goal, int, str]:
-    return new.name, new.stream, new.kind, config, new.goal, new.train_every, new.over
+def _wanted(new: AddedPtk, config: Mapping[str, object]) -> rows.PtkRow:
+    return unwritten(new.name, new.stream, new.kind, config, new.goal, new.train_every, new.over)
 
 
 def _changed(tx: Transaction, name: str, changes: Changes) -> Candidate:
     row = tx.ptks.named(name)
-    if row.status == "RETIRED":
-        raise Refused(
-            "PTK_RETIRED", f"PTK {name!r} is retired: register it under another name", ptk=name
-        )
-    wanted = replace(row, config=changes.reconfigure.get(name, row.config))
-    if name in changes.goals:
-        wanted = aiming(wanted, changes.goals[name])
-    # Another configuration has no profile yet.
-    return candidate(tx, wanted) if wanted.config == row.config else Candidate.of(wanted)
+    wanted = altered(row, changes.reconfigure.get(name), changes.goals.get(name))
+    return altered_candidate(tx, row, wanted)
 
 
 def _planned(parts: Parts, snapshot: _Snapshot) -> dict[str, Registration]:
@@ -340,7 +332,7 @@ def _written(
             write_change(tx, candidates[name].row, answers[name], now_ms)
         for new in changes.add:
             ptk = registry.make(new.kind, new.config)
-            told(tx, fresh_row(tx, *_wanted(new, ptk.as_json()), now_ms), answers[new.name], now_ms)
+            told(tx, fresh_row(tx, _wanted(new, ptk.as_json()), now_ms), answers[new.name], now_ms)
         changed = write_uses(parts, tx, changes.use)
         within(tx, applied)
     uses_changed(parts, changed)

@@ -45,9 +45,9 @@ from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answer_of
-from ptkstore.engine.plans.deciding import decided
+from ptkstore.engine.plans.deciding import PtkDecision, decided
 from ptkstore.engine.plans.planning import Candidate, fresh_loss
-from ptkstore.engine.plans.registrations import active, candidate, told
+from ptkstore.engine.plans.registrations import candidate, others_than, told
 from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.engine.profiles.bench import LedgerBench, ProfilePlace
 from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity, look_again
@@ -257,8 +257,7 @@ class _Part:
 
         def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
             fresh = tx.ptks.get(row.id)
-            others = [other for other in active(tx, self.spec.name) if other.row.id != row.id]
-            return others, Candidate(fresh, self.candidate.ptk, measured.profile)
+            return others_than(tx, fresh), Candidate(fresh, self.candidate.ptk, measured.profile)
 
         def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration | None:
             if newcomer.row.status != "WAITING" or not self._same(newcomer.row):
@@ -276,15 +275,10 @@ class _Part:
             )
 
         try:
-            return decided(
-                self.parts.metadata,
-                self.spec.name,
-                row.name,
-                read=read,
-                answer=answer,
-                write=write,
-                writing=self.parts.journal.writing,
+            decision = PtkDecision(
+                self.spec.name, row.name, read, answer, write, self.parts.journal.writing
             )
+            return decided(self.parts.metadata, decision)
         except PlanContended as busy:
             # The profile is paid for and kept; what becomes of the PTK is settled in the
             # background.

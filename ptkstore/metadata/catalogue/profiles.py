@@ -60,10 +60,8 @@ class Profiles:
         self, ptk: int, *, limit: int | None = None, after: int | None = None
     ) -> tuple[ProfileRow, ...]:
         """Every profile of a PTK, oldest first; ``after`` is the last id of the page before."""
-        query = _of(ptk).order_by(profiles.c.id)
-        if after is not None:
-            query = query.where(profiles.c.id > after)
-        return tuple(ProfileRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(_of(ptk), profiles.c.id, after, limit)
+        return tuple(ProfileRow(**row) for row in page)
 
     def ask_again(self, ptk: int, config_version: int, target: float | None, *, at_ms: int) -> None:
         """Mark the newest profile of that key, if there is one, as one to be measured again: what
@@ -80,15 +78,18 @@ class Profiles:
         self,
         ptk: int,
         config_version: int,
-        target: float,
+        target: float | None,
         levels: object,
         samples: object,
         source: str,
         *,
         at_ms: int | None = None,
     ) -> ProfileRow:
-        """See `ProfileResults.put`."""
+        """Add a profile; what the newest of its key says already is not added again. ``levels`` and
+        ``samples`` are JSON values, ``source`` a word for where they come from.
+        """
         check_whole(config_version, "config_version")
+        key_target = check_real(target, "target")
         values = {
             "levels": check_json(levels, "levels"),
             "samples": check_json(samples, "samples"),
@@ -103,7 +104,7 @@ class Profiles:
             )
             if same and profile.source == source:
                 return profile
-        key = {"ptk": ptk, "config_version": config_version, "target": float(target)}
+        key = {"ptk": ptk, "config_version": config_version, "target": key_target}
         at = check_whole_or_none(at_ms, "at_ms")
         row = self._session.one(
             sa.select(profiles).where(
@@ -117,22 +118,7 @@ class Profiles:
 class ProfileResults(Profiles):
     """The same, and what windows measure: only in a transaction for results."""
 
-    def put(
-        self,
-        ptk: int,
-        config_version: int,
-        target: float | None,
-        levels: object,
-        samples: object,
-        source: str,
-        *,
-        at_ms: int | None = None,
-    ) -> ProfileRow:
-        """Add a profile; what the newest of its key says already is not added again. ``levels`` and
-        ``samples`` are JSON values, ``source`` a word for where they come from.
-        """
-        value = check_real(target, "target")
-        return self._put(ptk, config_version, value, levels, samples, source, at_ms=at_ms)
+    put = Profiles._put
 
 
 def _of(ptk: int) -> sa.Select[tuple[object, ...]]:
