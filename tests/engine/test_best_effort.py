@@ -378,3 +378,22 @@ def test_features_come_from_it_as_from_any(store: Store) -> None:
     table = pa.table({"hour": pa.array([3], pa.int32())})
     (speed,) = state.ptk.features(state.arrays, table).column(0).to_pylist()
     assert 0 <= speed <= 60
+
+
+def test_users_with_many_records_cost_more_noise(tmp_path: Path) -> None:
+    """At user level a record of the closed form is one of as many as a user may have."""
+    user = {
+        "policy": Policy(unit="user", epsilon=1, delta=0),
+        "user_column": "driver",
+        "records_per_user": 3,
+    }
+    with open_store(tmp_path, **user) as store:
+        ask(store, "rest", epsilon="0.4")
+        run(store, 0)
+        (state,) = store.states("rest")
+        assert state.error is not None
+        errors = [
+            closed_form_error(MEAN, state.epsilon, state.samples or 0, 0, units) for units in (1, 3)
+        ]
+        assert state.error.at_most == float(errors[1] or 1)
+        assert errors[0] != errors[1]
