@@ -41,7 +41,7 @@ def ptk() -> None:
 @shared_options
 @pass_session
 def list_ptks(session: Invocation, stream: str | None) -> None:
-    """List PTKs with status, target (or the epsilon of best effort) and latest version.
+    """List PTKs with status, target or epsilon, latest version.
 
     \b
     Example:
@@ -120,7 +120,7 @@ def describe(session: Invocation, name: str, svg: Path | None) -> None:
 @shared_options
 @pass_session
 def versions(session: Invocation, name: str) -> None:
-    """List the trained versions, costs, verdicts, and the errors that best effort tells.
+    """List the trained versions, costs, verdicts, errors.
 
     \b
     Example:
@@ -210,10 +210,11 @@ def register(
     train_every: int,
     over: str,
 ) -> None:
-    """Register one PTK, with a target (the error to keep) or an epsilon (best effort).
+    """Register one PTK, with a target or an epsilon.
 
-    sage.yaml and `sage apply` do the same for all of them. It is accepted, or REJECTED (exit code
-    1) with the reason and the nearest target or epsilon that would be accepted.
+    A target is the error to keep; an epsilon alone is best effort. sage.yaml and `sage apply` do
+    the same for all of them. It is accepted, or REJECTED (exit code 1) with the reason and the
+    nearest target or epsilon that would be accepted.
 
     \b
     Examples:
