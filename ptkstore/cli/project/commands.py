@@ -144,6 +144,7 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
             line.version,
             line.epsilon,
             line.samples,
+            line.validation,
             line.error,
             line.reason,
         )
@@ -166,6 +167,7 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
                 "version",
                 "epsilon",
                 "samples",
+                "tested",
                 "error",
                 "reason",
             ),

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from profiler.analytic import Profile
+from profiler.profiles import MEASURED_SOURCE, ON_TRIAL
 from ptklib import registry
 from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput, Refused, SageError
@@ -79,12 +80,13 @@ def candidate(tx: Transaction, row: rows.PtkRow, ptk: Ptk | None = None) -> Cand
     if closed_form(made.ptk, row.target, (Fraction(1),), delta, 1):
         return made
     profile = tx.profiles.latest(row.id, row.config_version, row.target)
-    measured = (
-        Profile.from_json(profile.samples["profile"])
-        if profile is not None and profile.source == "measured"
-        else None
+    if profile is None or profile.source != MEASURED_SOURCE:
+        return made
+    return replace(
+        made,
+        measured=Profile.from_json(profile.samples["profile"]),
+        on_trial=profile.samples.get("certifies") == ON_TRIAL,
     )
-    return replace(made, measured=measured)
 
 
 def others_than(tx: Transaction, row: rows.PtkRow) -> list[Candidate]:

@@ -1,9 +1,10 @@
 """Tests of states that promise nothing: how large is the loss, with an interval. From public and DP
 numbers alone.
 
-Where such a test lies is as for all others (`trials`). It gets the lowest of the prices at which the interval
-would be at most `FINE` wide, else the highest price, if it is at most `COARSE` wide then; wider ones say too
-little to be worth their charge (TEST_TOO_SMALL). Widths are those for a mean loss of 1/2, the worst.
+Where such a test lies is as for all others (`trials`), and so is its price: the highest there is room
+for on streams that use the surplus, else the lowest at which the interval would be at most `FINE`
+wide, or the highest. An interval that would be more than `COARSE` wide even then says too little to
+be worth its charge (TEST_TOO_SMALL). Widths are those for a mean loss of 1/2, the worst.
 
 No verdict follows from what is told, and every state is told once, so no confidence is divided.
 """
@@ -17,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from ptklib.validators.interval import METHOD, LossInterval
-from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.stream_spec import SURPLUS, StreamSpec
 from ptkstore.engine.plans.planning import records_per_unit
 from ptkstore.engine.steps.assigned import Assigned
 
@@ -63,6 +64,7 @@ class WantedRange:
         """``prices`` rise."""
         self.state = state
         self._prices, self._units = tuple(prices), records_per_unit(spec)
+        self._frugal = spec.use != SURPLUS
 
     @property
     def least(self) -> int:
@@ -70,12 +72,14 @@ class WantedRange:
         return _needed(self._prices[-1], self._units) if self._prices else 1 << 62
 
     def price(self, records: int) -> Fraction | None:
-        """The lowest one at which so many records tell the loss well; the highest where they tell
-        it at all.
-        """
+        """The one to take where so many records tell the loss at some price."""
         if records < self.least:
             return None
-        good = (price for price in self._prices if _width(price, records, self._units) <= FINE)
+        good = (
+            price
+            for price in self._prices
+            if self._frugal and _width(price, records, self._units) <= FINE
+        )
         return next(good, self._prices[-1])
 
     def trial(self, ranges: Ranges, records: int) -> RangeTrial:

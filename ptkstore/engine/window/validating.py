@@ -8,8 +8,9 @@ with it, and is written. A test of which the charge was spent and nothing is wri
 published as NOT_TESTED. So is one whose test failed: the failure says nothing of the state.
 
 =============  ==================================================================================
-VALIDATED      the mean loss is at most the target, but for a chance of `trials.ETA`
-NOT_SHOWN      the test did not accept: the version is there, and nobody gets it without asking
+VALIDATED      the mean loss is at most the target, but for a chance of `profiler.on_trial.ETA`
+NOT_SHOWN      the test did not accept: the version is there, and nobody gets it without asking;
+               of a PTK on trial also where there was no test, and why
 ESTIMATED      of best effort: the mean loss is told, with an interval (`estimating`)
 NOT_TESTED     no test, and why: the promise is that of the profile, or there is none
 =============  ==================================================================================
@@ -24,6 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 from profiler.levels import privacy_levels
+from profiler.on_trial import ETA
 from ptklib.errors import GrantRefused, Refused
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
@@ -40,7 +42,7 @@ from ptkstore.engine.steps.of_ptks import LISTED, TrainedPtk, ValidatedPtk, Vali
 from ptkstore.engine.steps.of_window import Published, Validated
 from ptkstore.engine.window.estimating import RangeTrial, is_range
 from ptkstore.engine.window.stating import estimated, told_error
-from ptkstore.engine.window.trials import ETA, Trial, plan_trials
+from ptkstore.engine.window.trials import Trial, plan_trials
 from ptkstore.metadata.catalogue.states import NOT_SHOWN, VALIDATED
 from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
 from ptkstore.workers.protocol import KEEP_BYTES, ValidateJob, ValidateOutcome
@@ -141,7 +143,8 @@ class _Tests:
         if self._known(state):
             return
         verdict = outcome.verdict if outcome is not None else None
-        name, error = NOT_TESTED, None
+        # On trial there is no promise but that of the test.
+        name, error = NOT_SHOWN if state.on_trial else NOT_TESTED, None
         if isinstance(verdict, ToldLosses) and isinstance(trial, RangeTrial):
             name = ESTIMATED
             error = estimated(self.parts, self.spec, state, trial.test.read(verdict))
