@@ -70,6 +70,9 @@ class Manifest:
     # What a validator found, on records that training did not touch: `ptkstore.engine.window`
     # writes it. None where nothing was tested; such manifests are written without it.
     validation: Mapping[str, Any] | None = None
+    # Of best effort, the error that it tells: `ptkstore.api.views.ptks.StateError`. None of states that
+    # promise a target.
+    error: Mapping[str, Any] | None = None
     # Over which windows the state is, by the choice of its PTK; None where each state simply
     # continues the one before. With (window, digest) of the states of one window that it was put
     # together of, oldest first.
@@ -90,9 +93,11 @@ class Manifest:
             del body["validation"]
         else:
             body["validation"] = dict(self.validation)
-        for name in ("over", "parts"):
+        for name in ("error", "over", "parts"):
             if body[name] is None:
                 del body[name]
+        if "error" in body:
+            body["error"] = dict(body["error"])
         return canonical({"format": FORMAT, **body})
 
     @property
@@ -183,6 +188,7 @@ class State:
         target: float | None = None,
         previous: str | None = None,
         minimum: Mapping[str, Any] | None = None,
+        error: Mapping[str, Any] | None = None,
         over: str | None = None,
         parts: tuple[tuple[str, str], ...] | None = None,
     ) -> Self:
@@ -211,6 +217,7 @@ class State:
             previous=previous,
             arrays_sha256=hashlib.sha256(_arrays_bytes(arrays)).hexdigest(),
             minimum=minimum,
+            error=error,
             over=over,
             parts=parts,
         )

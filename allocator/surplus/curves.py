@@ -13,6 +13,15 @@ sampling. So b is 0 where the profile is steep (n_j e_j stays the same) and all 
 flat. Between levels a(e) is a line in logarithms. As 0 <= b <= sqrt(n_j), the model falls in n and
 does not rise in e.
 
+A PTK without a target (best effort) has no such points. Its loss counts as a share of what it would
+be on ``reference`` samples, at the one epsilon that it may be given::
+
+    loss(n) / loss(reference)  =  reference / n
+
+as for noise alone, which is all that a closed form speaks of, and what a measured kind has most of
+where it has few samples. With the equal share of a window for reference it comes before nearly
+everybody while it has less than that, and is one of many beyond.
+
 **Proof note.** *Privacy:* profiles are closed forms of public numbers, or were charged when they
 were measured: this is post-processing, and no data is looked at. *What it is not:* a promise. It
 only says where more helps most; measured kinds have a floor that no profile knows.
@@ -60,13 +69,15 @@ class Rung:
 @dataclass(frozen=True)
 class LossCurve:
     """One PTK: what its profile promises (``offers``), which epsilons it may be given (``rungs``, by
-    rising epsilon), and the most samples it may train on.
+    rising epsilon), and the most samples it may train on. With a ``reference`` it is best effort: its
+    offers say what it trains on at least.
     """
 
     id: str
     offers: tuple[Offer, ...]
     rungs: tuple[Rung, ...]
     most: int | None = None
+    reference: int | None = None
 
     @cached_property
     def points(self) -> tuple[tuple[Fraction, int], ...]:
@@ -78,7 +89,7 @@ class LossCurve:
     @cached_property
     def sampling(self) -> float:
         """b: see the module."""
-        if len(self.points) < 2:
+        if len(self.points) < 2 or self.reference is not None:
             return 0.0
         (low, more), (high, fewer) = self.points[-2:]
         ratio = float(high / low)
@@ -90,6 +101,8 @@ class LossCurve:
     @cached_property
     def _known(self) -> tuple[tuple[float, float], ...]:
         """log e and a(e) where the profile says them."""
+        if self.reference is not None:
+            return ((math.log(self.points[-1][0]), float(self.reference)),)
         return tuple(
             (math.log(level), max(0.0, samples - self.sampling * math.sqrt(samples)))
             for level, samples in self.points

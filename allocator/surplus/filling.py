@@ -24,11 +24,12 @@ from allocator.plan import Plan
 from allocator.surplus.curves import LossCurve
 from allocator.surplus.layout import Layout, Room
 
-__all__ = ["LEAST_GAIN", "REST", "kept", "spread"]
+__all__ = ["LEAST_GAIN", "MOST_REST", "REST", "kept", "spread"]
 
 LEAST_GAIN = 1e-3
-# The rest of the window in so many parts: a range of tags for each.
-REST = 4
+# The rest of the window in so many parts: a range of tags for each. In as many as there are PTKs of
+# best effort, if these are more: each may need one of its own. But in no more than this.
+REST, MOST_REST = 4, 64
 # With more PTKs and partitions than this, PTKs get partitions of the rest alone.
 MOST_PAIRS = 20_000
 
@@ -55,7 +56,8 @@ def kept(room: Room, curves: Sequence[LossCurve], plan: Plan, samples: int) -> L
     by_id = {assignment.id: assignment for assignment in plan.assignments}
     sizes = [partition.samples for partition in plan.partitions]
     rest = samples - sum(sizes)
-    sizes += [size for size in _parts(rest, REST) if size > 0]
+    parts = min(MOST_REST, max(REST, sum(curve.reference is not None for curve in curves)))
+    sizes += [size for size in _parts(rest, parts) if size > 0]
     mine = [by_id[curve.id] for curve in curves]
     rungs = [
         curve.rung_of(assignment.level) for curve, assignment in zip(curves, mine, strict=True)
@@ -68,7 +70,7 @@ def kept(room: Room, curves: Sequence[LossCurve], plan: Plan, samples: int) -> L
     )
     if max(layout.used) > room.most or max(layout.beside) > room.most_beside:
         return None
-    _widen_all(layout)
+    _widen_all(layout, parts)
     _raise_all(layout)
     return layout
 
@@ -79,12 +81,12 @@ def _parts(whole: int, count: int) -> list[int]:
     )
 
 
-def _widen_all(layout: Layout) -> None:
+def _widen_all(layout: Layout, rest: int) -> None:
     """More samples at the same epsilon, one partition after the other."""
     count, places = len(layout.curves), range(len(layout.sizes))
     if count * len(places) > MOST_PAIRS:
         # The rest of the window is what there is to gain.
-        places = places[-REST:]
+        places = places[-rest:]
     queue = [
         (*_worth(layout, number, place), number, place)
         for number in range(count)

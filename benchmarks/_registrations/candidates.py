@@ -13,6 +13,7 @@ from allocator.admission.reach import least_in_each
 from profiler.analytic import Profile
 from profiler.levels import privacy_levels
 from ptklib import registry
+from ptkstore.api.goal import Goal
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.plans.planning import Candidate, fresh_loss, offers_of
 from ptkstore.engine.plans.registrations import unwritten
@@ -46,7 +47,7 @@ def candidate(rng: random.Random, number: int, jagged: float) -> Candidate:
             )
         )
         config, target = flights.mean(*keys), 10 ** rng.uniform(-2, -0.5)
-        row = unwritten(f"p{number}", "flights", "statistics", config, target)
+        row = unwritten(f"p{number}", "flights", "statistics", config, Goal(target))
         return Candidate(row, registry.make("statistics", config))
     levels = privacy_levels(1)
     size, samples = 10 ** rng.uniform(2.5, 5), list[int | None]()
@@ -60,5 +61,5 @@ def candidate(rng: random.Random, number: int, jagged: float) -> Candidate:
     samples[:unreached] = [None] * unreached
     config = flights.PTKS[4][2]
     measured = Profile(levels, tuple(samples), Fraction(1, 2), Fraction(19, 20), source="measured")
-    row = unwritten(f"p{number}", "flights", "clusters", config, 0.5)
+    row = unwritten(f"p{number}", "flights", "clusters", config, Goal(0.5))
     return Candidate(row, registry.make("clusters", config), measured)

@@ -1,7 +1,7 @@
 """What is asked of a profile: the target, the prices of what it releases beside the trainings, and
 the sample sizes that are tried. Public numbers.
 
-*First size.* `FLOOR` records, and `_PER_EPSILON` for one epsilon: a training on fewer is noise, and
+*First size.* `FLOOR` records, and `PER_EPSILON` for one epsilon: a training on fewer is noise, and
 what it passes is a target that means nothing.
 
 Reasons: PRICES_INVALID, and those of `bounds` and `amounts`.
@@ -19,10 +19,10 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.ptk import count_of
 
-__all__ = ["FLOOR", "STATES", "Prices", "ProfileTerms"]
+__all__ = ["FLOOR", "PER_EPSILON", "STATES", "Prices", "ProfileTerms"]
 
 # The least samples of a training, whatever the level; and so many times 1/epsilon.
-FLOOR, _PER_EPSILON = 64, 8
+FLOOR, PER_EPSILON = 64, 8
 # States of one reading, at most.
 STATES = 96
 
@@ -102,7 +102,7 @@ class ProfileTerms:
 
     def sizes(self, level: Fraction) -> tuple[int, ...]:
         """The sample sizes at a level: doublings of the first up to ``n_max``."""
-        least = max(Fraction(FLOOR), _PER_EPSILON / level)
+        least = max(Fraction(FLOOR), PER_EPSILON / level)
         size = self.first or 2 ** (math.ceil(least) - 1).bit_length()
         sizes = []
         while size <= self.n_max:

@@ -1,6 +1,8 @@
-"""The loss validator: one state, one test, the records of its test slice.
+"""The loss of one state on the records of its test slice: judged against a promise
+(`validate_loss`), or told with an interval (`measure_loss`).
 
-**Proof note.** *Unit, neighbours, sensitivity, cost:* those of `betting.LossTest`: `Ptk.loss` gives
+**Proof note.** *Unit, neighbours, sensitivity, cost:* those of `betting.LossTest` and
+`interval.LossInterval`: `Ptk.loss` gives
 one number for each record by the state, which is DP already, and that record alone. *Validity:* the
 records must be fresh: drawn like those that the promise speaks of, and independent of the state,
 which holds where neither its training nor what chose its price and its number of samples touched
@@ -21,9 +23,10 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk
 from ptklib.validators.betting import LossTest
+from ptklib.validators.interval import LossInterval, ToldLosses
 from ptklib.validators.verdict import LossVerdict
 
-__all__ = ["record_losses", "validate_loss"]
+__all__ = ["measure_loss", "record_losses", "validate_loss"]
 
 
 def validate_loss(
@@ -36,6 +39,18 @@ def validate_loss(
 ) -> LossVerdict:
     """The verdict on a state by the records of its test slice, read once. Costs ``test.cost``."""
     return test.verdict(record_losses(ptk, arrays, batches), source=source)
+
+
+def measure_loss(
+    interval: LossInterval,
+    ptk: Ptk,
+    arrays: Arrays,
+    batches: Batches,
+    *,
+    source: BitSource | None = None,
+) -> ToldLosses:
+    """What is told of the losses of a state on its test slice, read once. Costs ``interval.cost``."""
+    return interval.tell(record_losses(ptk, arrays, batches), source=source)
 
 
 def record_losses(ptk: Ptk, arrays: Arrays, batches: Batches) -> NDArray[np.float64]:

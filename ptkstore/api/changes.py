@@ -1,7 +1,8 @@
 """Changes of a store: looked at by a what-if, carried out by an approval or by applying them.
 
 One value and one JSON form (`Changes.as_json`) for all of them: streams that are made, PTKs that
-are added, given another configuration or target, and retired; what streams use of their windows;
+are added, given another configuration, target or epsilon, and retired; what streams use of their
+windows;
 and promises that are only looked at.
 Reasons: CHANGE_INVALID, and those of streams; errors say which field they are about.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput
+from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL
 
 if TYPE_CHECKING:
@@ -32,10 +34,16 @@ class AddedPtk:
     name: str
     kind: str
     config: Mapping[str, Any]
-    target: float
+    target: float | None = None
     stream: str = ""
     train_every: int = 1
     over: str = ALL
+    epsilon: Number | None = None
+
+    @property
+    def goal(self) -> Goal:
+        """Its target, or its epsilon. Reason: TARGET_OR_EPSILON."""
+        return Goal.of(self.target, self.epsilon)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values. What older servers do not know is left out where it says nothing new."""
@@ -47,20 +55,27 @@ class AddedPtk:
             "target": self.target,
             "train_every": self.train_every,
         }
-        return body if self.over == ALL else body | {"over": self.over}
+        if self.over != ALL:
+            body["over"] = self.over
+        if self.epsilon is not None:
+            body["epsilon"] = self.goal.epsilon
+            del body["target"]
+        return body
 
     @classmethod
     def from_json(cls, body: Any) -> AddedPtk:
         """Read `as_json` back."""
         _require(isinstance(body, dict), "", "an object")
-        for name in ("name", "stream", "kind", "over"):
+        for name in ("name", "stream", "kind", "over", "epsilon"):
             _require(isinstance(body.get(name, ""), str), name, "text")
-        _require({"name", "kind", "config", "target"} <= body.keys(), "", "complete")
+        _require({"name", "kind", "config"} <= body.keys(), "", "complete")
         _require(isinstance(body["config"], dict), "config", "an object")
-        _require(_is_number(body["target"]), "target", "a number")
+        if "target" in body or "epsilon" not in body:
+            _require(_is_number(body.get("target")), "target", "a number")
         _require(type(body.get("train_every", 1)) is int, "train_every", "a whole number")
         _require(body.keys() <= {*cls.__dataclass_fields__}, "", "without unknown fields")
-        return cls(**{**body, "target": float(body["target"])})
+        target = float(body["target"]) if "target" in body else None
+        return cls(**{**body, "target": target})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +93,14 @@ class Changes:
     reconfigure: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # What streams take of their windows from now on, by stream: minimum or surplus.
     use: Mapping[str, str] = field(default_factory=dict)
+    # PTKs that are to be of best effort, or to have another epsilon, by name.
+    best_effort: Mapping[str, Number] = field(default_factory=dict)
+
+    @property
+    def goals(self) -> dict[str, Goal]:
+        """The PTKs that get another target or epsilon. Reasons: those of goals."""
+        targets = {name: Goal.of(target, None) for name, target in self.retarget.items()}
+        return targets | {name: Goal.of(None, level) for name, level in self.best_effort.items()}
 
     @property
     def looks_only(self) -> bool:
@@ -88,7 +111,8 @@ class Changes:
     @property
     def of_ptks(self) -> bool:
         """True where any PTK would change."""
-        return bool(self.add or self.remove or self.retarget or self.reconfigure)
+        changed = self.retarget or self.reconfigure or self.best_effort
+        return bool(self.add or self.remove or changed)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; what is left out is left out."""
@@ -103,6 +127,9 @@ class Changes:
             "composition": self.composition,
             "n_max": self.n_max,
             "use": dict(self.use),
+            "best_effort": {
+                name: Goal.of(None, epsilon).epsilon for name, epsilon in self.best_effort.items()
+            },
         }
         return {name: value for name, value in body.items() if value or value == 0}
 
@@ -115,7 +142,7 @@ class Changes:
         _require(body.keys() <= {*cls.__dataclass_fields__}, "", "without unknown fields")
         for name in ("streams", "add", "remove"):
             _require(isinstance(body.get(name, []), list), name, "a list")
-        for name in ("retarget", "reconfigure", "use"):
+        for name in ("retarget", "reconfigure", "use", "best_effort"):
             _require(isinstance(body.get(name, {}), dict), name, "an object")
         streams, added = [], []
         for place, spec in enumerate(body.get("streams", ())):
@@ -127,6 +154,12 @@ class Changes:
         removed, targets = body.get("remove", []), body.get("retarget", {})
         _require(all(isinstance(name, str) for name in removed), "remove", "names")
         _require(all(map(_is_number, targets.values())), "retarget", "numbers by name")
+        levels = body.get("best_effort", {})
+        _require(
+            all(isinstance(level, str) for level in levels.values()),
+            "best_effort",
+            "epsilons by name",
+        )
         uses = body.get("use", {})
         _require(all(use in USES for use in uses.values()), "use", f"one of {', '.join(USES)}")
         configs = body.get("reconfigure", {})
@@ -141,6 +174,7 @@ class Changes:
             retarget={name: float(target) for name, target in targets.items()},
             reconfigure=configs,
             use=uses,
+            best_effort=levels,
             **terms,
         )
 

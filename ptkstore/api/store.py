@@ -15,6 +15,7 @@ from ptkstore.api.limits import MAP_BLOCKS
 from ptkstore.api.over import ALL
 
 if TYPE_CHECKING:
+    from ptklib.privacy.amounts import Number
     from ptklib.state import State
     from ptkstore.api import views
     from ptkstore.api.changes import Changes
@@ -69,12 +70,15 @@ class Store(Protocol):
         stream: str,
         kind: str,
         config: Mapping[str, Any],
-        target: float,
+        target: float | None = None,
         train_every: int = 1,
         over: str = ALL,
+        epsilon: Number | None = None,
     ) -> views.Registration:
         """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be
-        accepted.
+        accepted. It has a ``target`` (the loss to keep, at whatever epsilon) or an ``epsilon`` (best
+        effort: that epsilon, whatever error results, told with each state). Refused:
+        TARGET_OR_EPSILON.
 
         A PTK without a closed form for its samples is WAITING: the next window profiles it, and
         then it is one of the two. An answer takes about two seconds at most; one that could not be
@@ -93,9 +97,16 @@ class Store(Protocol):
         """
 
     def update_target(
-        self, name: str, target: float, *, etag: int | None = None
+        self,
+        name: str,
+        target: float | None = None,
+        *,
+        epsilon: Number | None = None,
+        etag: int | None = None,
     ) -> views.Registration:
-        """Another target, planned anew; kept as it was where that is REJECTED."""
+        """Another target, or an epsilon instead, planned anew; kept as it was where that is
+        REJECTED.
+        """
 
     def apply(self, changes: Changes, *, request_id: str = "") -> views.AppliedView:
         """Make streams, add, change and retire PTKs: all of it or nothing, planned once.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptklib.errors import Refused
 from ptkstore.api import views
+from ptkstore.api.goal import Goal
 from ptkstore.api.limits import MAX_CONFIGS
 from ptkstore.api.over import ALL, Over
 from ptkstore.api.paging import check_limit
@@ -24,6 +25,7 @@ from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
 from ptkstore.wire import messages
 
 if TYPE_CHECKING:
+    from ptklib.privacy.amounts import Number
     from ptklib.state import State
     from ptkstore.api.changes import Changes
 
@@ -46,24 +48,26 @@ class RemotePtks:
         stream: str,
         kind: str,
         config: Mapping[str, Any],
-        target: float,
+        target: float | None = None,
         train_every: int = 1,
         over: str = ALL,
+        epsilon: Number | None = None,
     ) -> views.Registration:
         """Ask for a PTK:
 
         ACTIVE, WAITING for its profile, or REJECTED with the reason and the nearest target.
         """
-        asked = Over.of(over).text
+        asked, goal = Over.of(over).text, Goal.of(target, epsilon)
         request = ptk_pb2.RegisterPtkRequest(
             request_id=fresh_id(),
             name=name,
             stream=stream,
             kind=kind,
             config_json=config_json(config),
-            target=target,
+            target=goal.target or 0.0,
             train_every=train_every,
             over=asked,
+            epsilon=goal.epsilon or "",
         )
         answer = self._connection.call(
             self._ptks.RegisterPtk, request, timeout_seconds=LONG_SECONDS
@@ -110,11 +114,23 @@ class RemotePtks:
         return messages.registration_view(answer.registration)
 
     def update_target(
-        self, name: str, target: float, *, etag: int | None = None
+        self,
+        name: str,
+        target: float | None = None,
+        *,
+        epsilon: Number | None = None,
+        etag: int | None = None,
     ) -> views.Registration:
-        """Another target, planned anew; kept as it was where that is REJECTED."""
+        """Another target, or an epsilon instead, planned anew; kept as it was where that is
+        REJECTED. A server that is older than best effort refuses a target of 0.
+        """
+        goal = Goal.of(target, epsilon)
         request = ptk_pb2.UpdatePtkPerformanceTargetRequest(
-            request_id=fresh_id(), name=name, target=target, etag="" if etag is None else str(etag)
+            request_id=fresh_id(),
+            name=name,
+            target=goal.target or 0.0,
+            epsilon=goal.epsilon or "",
+            etag="" if etag is None else str(etag),
         )
         answer = self._connection.call(
             self._ptks.UpdatePtkPerformanceTarget, request, timeout_seconds=LONG_SECONDS

@@ -66,13 +66,15 @@ def plan_changes(asked: Changes) -> list[plan_pb2.PlanChange]:
             name=ptk.name,
             kind=ptk.kind,
             config_json=config_json(ptk.config),
-            target=ptk.target,
+            target=ptk.goal.target or 0.0,
             over=ptk.over,
+            epsilon=ptk.goal.epsilon or "",
         )
         for ptk in asked.add
     ]
     retargeted = [
-        plan_pb2.RetargetPtk(name=name, target=target) for name, target in asked.retarget.items()
+        plan_pb2.RetargetPtk(name=name, target=goal.target or 0.0, epsilon=goal.epsilon or "")
+        for name, goal in asked.goals.items()
     ]
     return [
         *(plan_pb2.PlanChange(add=add_ptk) for add_ptk in added),

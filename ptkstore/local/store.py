@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from ptklib import registry
+from ptklib.privacy.amounts import Number
 from ptklib.state import State
 from ptkstore.api import views
 from ptkstore.api.changes import Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.limits import MAP_BLOCKS
 from ptkstore.api.over import ALL
 from ptkstore.api.references import parse_reference
@@ -126,9 +128,10 @@ class LocalStore(Closing):
         stream: str,
         kind: str,
         config: Mapping[str, Any],
-        target: float,
+        target: float | None = None,
         train_every: int = 1,
         over: str = ALL,
+        epsilon: Number | None = None,
     ) -> views.Registration:
         """Ask for a PTK."""
         return registrations.register(
@@ -138,7 +141,7 @@ class LocalStore(Closing):
             name,
             kind=kind,
             config=config,
-            target=target,
+            goal=Goal.of(target, epsilon),
             train_every=train_every,
             over=over,
             now_ms=self._parts.public_ms(),
@@ -156,17 +159,22 @@ class LocalStore(Closing):
         return self._change(name, config=config, etag=etag)
 
     def update_target(
-        self, name: str, target: float, *, etag: int | None = None
+        self,
+        name: str,
+        target: float | None = None,
+        *,
+        epsilon: Number | None = None,
+        etag: int | None = None,
     ) -> views.Registration:
-        """Another target."""
-        return self._change(name, target=target, etag=etag)
+        """Another target, or an epsilon instead."""
+        return self._change(name, goal=Goal.of(target, epsilon), etag=etag)
 
     def _change(
         self,
         name: str,
         *,
         config: Mapping[str, Any] | None = None,
-        target: float | None = None,
+        goal: Goal | None = None,
         etag: int | None,
     ) -> views.Registration:
         return registrations.change(
@@ -174,7 +182,7 @@ class LocalStore(Closing):
             self.stream,
             name,
             config=config,
-            target=target,
+            goal=goal,
             etag=etag,
             now_ms=self._parts.public_ms(),
             memory_bytes=self._parts.workers.memory_bytes,

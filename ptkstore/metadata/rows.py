@@ -7,6 +7,7 @@ grows within its table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -53,7 +54,9 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class PtkRow:
-    """A registered PTK with its newest configuration. ``etag`` grows with every change."""
+    """A registered PTK with its newest configuration. ``etag`` grows with every change. It has a
+    ``target`` or, of best effort, an ``epsilon``.
+    """
 
     id: int
     name: str
@@ -61,7 +64,7 @@ class PtkRow:
     kind: str
     config_version: int
     config: Any
-    target: float
+    target: float | None
     train_every: int
     status: str
     reason: str
@@ -71,10 +74,17 @@ class PtkRow:
     updated_ms: int | None
     # Over which windows its states are: the text of an `Over`.
     over: str = "all"
+    epsilon: str | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any]) -> PtkRow:
+        """From its columns: in the table the target of one of best effort is 0."""
+        target = row["target"] if row["epsilon"] is None else None
+        return cls(**{**row, "target": target})
 
 
 class Outline(NamedTuple):
-    """What a PTK is searched and sorted by."""
+    """What a PTK is searched and sorted by. The target is 0 where it has none."""
 
     id: int
     name: str

@@ -129,6 +129,8 @@ ptks = Table(
     Column("target", Double, nullable=False),
     Column("train_every", BigInteger, nullable=False),
     Column("over", _text(40), nullable=False, server_default="all"),
+    # Of best effort; its target is 0 then, and means nothing.
+    Column("epsilon", _text(80)),
     Column("status", _text(20), nullable=False),
     Column("reason", Text, nullable=False),
     Column("suggestion", _JsonText),

@@ -77,7 +77,7 @@ class Cycle(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., window: _Optional[int] = ..., status: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., plan_status: _Optional[str] = ..., dp_records: _Optional[int] = ..., trained: _Optional[_Iterable[_Union[Trained, _Mapping]]] = ..., outcomes: _Optional[_Mapping[str, int]] = ..., shortfall: _Optional[str] = ..., changes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Trained(_message.Message):
-    __slots__ = ("ptk", "outcome", "version", "epsilon", "samples", "reason", "validation")
+    __slots__ = ("ptk", "outcome", "version", "epsilon", "samples", "reason", "validation", "error")
     PTK_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +85,7 @@ class Trained(_message.Message):
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     VALIDATION_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
     ptk: str
     outcome: str
     version: int
@@ -92,7 +93,8 @@ class Trained(_message.Message):
     samples: int
     reason: str
     validation: str
-    def __init__(self, ptk: _Optional[str] = ..., outcome: _Optional[str] = ..., version: _Optional[int] = ..., epsilon: _Optional[str] = ..., samples: _Optional[int] = ..., reason: _Optional[str] = ..., validation: _Optional[str] = ...) -> None: ...
+    error: str
+    def __init__(self, ptk: _Optional[str] = ..., outcome: _Optional[str] = ..., version: _Optional[int] = ..., epsilon: _Optional[str] = ..., samples: _Optional[int] = ..., reason: _Optional[str] = ..., validation: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
 class GetOperationRequest(_message.Message):
     __slots__ = ("id",)

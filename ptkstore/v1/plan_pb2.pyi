@@ -180,26 +180,30 @@ class PlanChange(_message.Message):
     def __init__(self, add: _Optional[_Union[AddPtk, _Mapping]] = ..., remove: _Optional[str] = ..., retarget: _Optional[_Union[RetargetPtk, _Mapping]] = ...) -> None: ...
 
 class AddPtk(_message.Message):
-    __slots__ = ("name", "kind", "config_json", "target", "over")
+    __slots__ = ("name", "kind", "config_json", "target", "over", "epsilon")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     OVER_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: str
     config_json: str
     target: float
     over: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., target: _Optional[float] = ..., over: _Optional[str] = ...) -> None: ...
+    epsilon: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., target: _Optional[float] = ..., over: _Optional[str] = ..., epsilon: _Optional[str] = ...) -> None: ...
 
 class RetargetPtk(_message.Message):
-    __slots__ = ("name", "target")
+    __slots__ = ("name", "target", "epsilon")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: float
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[float] = ...) -> None: ...
+    epsilon: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[float] = ..., epsilon: _Optional[str] = ...) -> None: ...
 
 class WhatIfRequest(_message.Message):
     __slots__ = ("stream", "changes", "epsilon", "delta", "composition", "n_max", "use")

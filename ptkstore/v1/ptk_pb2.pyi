@@ -27,7 +27,7 @@ PTK_STATUS_RETIRED: PtkStatus
 PTK_STATUS_FAILED: PtkStatus
 
 class Ptk(_message.Message):
-    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes", "refining", "remedies", "over")
+    __slots__ = ("name", "stream", "kind", "config_json", "config_version", "target", "train_every", "status", "reason", "latest_version", "etag", "nearest_target", "changes", "refining", "remedies", "over", "epsilon")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -44,6 +44,7 @@ class Ptk(_message.Message):
     REFINING_FIELD_NUMBER: _ClassVar[int]
     REMEDIES_FIELD_NUMBER: _ClassVar[int]
     OVER_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
     name: str
     stream: str
     kind: str
@@ -60,7 +61,8 @@ class Ptk(_message.Message):
     refining: bool
     remedies: _containers.RepeatedCompositeFieldContainer[_plan_pb2.Remedy]
     over: str
-    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., refining: bool = ..., remedies: _Optional[_Iterable[_Union[_plan_pb2.Remedy, _Mapping]]] = ..., over: _Optional[str] = ...) -> None: ...
+    epsilon: str
+    def __init__(self, name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., config_version: _Optional[int] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., status: _Optional[_Union[PtkStatus, str]] = ..., reason: _Optional[str] = ..., latest_version: _Optional[int] = ..., etag: _Optional[str] = ..., nearest_target: _Optional[float] = ..., changes: _Optional[_Iterable[str]] = ..., refining: bool = ..., remedies: _Optional[_Iterable[_Union[_plan_pb2.Remedy, _Mapping]]] = ..., over: _Optional[str] = ..., epsilon: _Optional[str] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("name", "status", "reason", "nearest_target", "changes", "planned_epsilon", "planned_samples", "refining", "remedies")
@@ -103,7 +105,7 @@ class ApplyChangesResponse(_message.Message):
     def __init__(self, streams: _Optional[_Iterable[str]] = ..., registrations: _Optional[_Iterable[_Union[Registration, _Mapping]]] = ..., retired: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class State(_message.Message):
-    __slots__ = ("name", "version", "digest", "window", "epsilon", "delta", "samples", "create_time", "validation", "validation_reason")
+    __slots__ = ("name", "version", "digest", "window", "epsilon", "delta", "samples", "create_time", "validation", "validation_reason", "error")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +116,7 @@ class State(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     VALIDATION_FIELD_NUMBER: _ClassVar[int]
     VALIDATION_REASON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: int
     digest: str
@@ -124,10 +127,27 @@ class State(_message.Message):
     create_time: _timestamp_pb2.Timestamp
     validation: str
     validation_reason: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., window: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., samples: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., validation: _Optional[str] = ..., validation_reason: _Optional[str] = ...) -> None: ...
+    error: StateError
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., window: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., samples: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., validation: _Optional[str] = ..., validation_reason: _Optional[str] = ..., error: _Optional[_Union[StateError, _Mapping]] = ...) -> None: ...
+
+class StateError(_message.Message):
+    __slots__ = ("source", "at_most", "confidence", "at_least", "estimate", "constant")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    CONSTANT_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    at_most: float
+    confidence: str
+    at_least: float
+    estimate: float
+    constant: float
+    def __init__(self, source: _Optional[str] = ..., at_most: _Optional[float] = ..., confidence: _Optional[str] = ..., at_least: _Optional[float] = ..., estimate: _Optional[float] = ..., constant: _Optional[float] = ...) -> None: ...
 
 class RegisterPtkRequest(_message.Message):
-    __slots__ = ("request_id", "name", "stream", "kind", "config_json", "target", "train_every", "over")
+    __slots__ = ("request_id", "name", "stream", "kind", "config_json", "target", "train_every", "over", "epsilon")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -136,6 +156,7 @@ class RegisterPtkRequest(_message.Message):
     TARGET_FIELD_NUMBER: _ClassVar[int]
     TRAIN_EVERY_FIELD_NUMBER: _ClassVar[int]
     OVER_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
     stream: str
@@ -144,7 +165,8 @@ class RegisterPtkRequest(_message.Message):
     target: float
     train_every: int
     over: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., over: _Optional[str] = ...) -> None: ...
+    epsilon: str
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., stream: _Optional[str] = ..., kind: _Optional[str] = ..., config_json: _Optional[str] = ..., target: _Optional[float] = ..., train_every: _Optional[int] = ..., over: _Optional[str] = ..., epsilon: _Optional[str] = ...) -> None: ...
 
 class RegisterPtkResponse(_message.Message):
     __slots__ = ("registration", "ptk")
@@ -187,16 +209,18 @@ class UpdatePtkConfigResponse(_message.Message):
     def __init__(self, registration: _Optional[_Union[Registration, _Mapping]] = ..., ptk: _Optional[_Union[Ptk, _Mapping]] = ...) -> None: ...
 
 class UpdatePtkPerformanceTargetRequest(_message.Message):
-    __slots__ = ("request_id", "name", "target", "etag")
+    __slots__ = ("request_id", "name", "target", "etag", "epsilon")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
     target: float
     etag: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., target: _Optional[float] = ..., etag: _Optional[str] = ...) -> None: ...
+    epsilon: str
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., target: _Optional[float] = ..., etag: _Optional[str] = ..., epsilon: _Optional[str] = ...) -> None: ...
 
 class UpdatePtkPerformanceTargetResponse(_message.Message):
     __slots__ = ("registration", "ptk")

@@ -164,7 +164,7 @@ class PtkServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdatePtkPerformanceTarget(self, request, context):
-        """Gives a PTK another target: planned anew. REJECTED leaves it as it was.
+        """Gives a PTK another target, or an epsilon instead: planned anew. REJECTED leaves it as it was.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

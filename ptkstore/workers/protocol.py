@@ -33,6 +33,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from profiler.measuring.tasks import Answer, Task
+from ptklib.validators.interval import ToldLosses
 from ptklib.validators.verdict import LossVerdict
 from ptkstore.streams.reading.opened import Tagged
 
@@ -111,7 +112,7 @@ class TrainOutcome:
 @dataclass(frozen=True)
 class ValidateJob:
     """One state to test on disjoint ranges of tags of what ``opener`` opens. ``state`` are its
-    arrays as safetensors, ``test`` is a `LossTest` as JSON.
+    arrays as safetensors, ``test`` is a `LossTest` or a `LossInterval` as JSON.
     """
 
     name: str
@@ -128,7 +129,7 @@ class ValidateOutcome:
     """What a test released, or what may be told of a failure, and what is for the log."""
 
     name: str
-    verdict: LossVerdict | None
+    verdict: LossVerdict | ToldLosses | None
     failure: str = ""
     logged: str = ""
 

@@ -1,4 +1,5 @@
-"""What a worker does to test states: the records of a test slice go into one noisy number.
+"""What a worker does to test states: the records of a test slice go into one noisy number, or two
+where nothing was promised.
 
 Failures are told as those of trainings are: texts may carry data.
 """
@@ -12,7 +13,8 @@ import safetensors.numpy
 
 from ptklib.ptk import Ptk
 from ptklib.validators.betting import LossTest
-from ptklib.validators.loss import validate_loss
+from ptklib.validators.interval import METHOD, LossInterval, ToldLosses
+from ptklib.validators.loss import measure_loss, validate_loss
 from ptklib.validators.verdict import LossVerdict
 from ptkstore.workers.protocol import KEEP_BYTES, ValidateJob, ValidateOutcome
 from ptkstore.workers.train import JobRecords, attempted
@@ -34,9 +36,11 @@ def validate_each(
 
 
 def _validate(records: JobRecords, job: ValidateJob) -> ValidateOutcome:
-    def verdict_of(ptk: Ptk) -> LossVerdict:
+    def verdict_of(ptk: Ptk) -> LossVerdict | ToldLosses:
         arrays = safetensors.numpy.load(job.state)
-        test = LossTest.from_json(job.test)
-        return validate_loss(test, ptk, arrays, records.within(ptk.columns(), job.ranges))
+        batches = records.within(ptk.columns(), job.ranges)
+        if job.test["method"] == METHOD:
+            return measure_loss(LossInterval.from_json(job.test), ptk, arrays, batches)
+        return validate_loss(LossTest.from_json(job.test), ptk, arrays, batches)
 
     return ValidateOutcome(job.name, *attempted(records, job, verdict_of))

@@ -191,6 +191,7 @@ class MetadataSuite:
             (lambda tx: tx.ptks.create("p", "t", "mean", {}, 0.1, 1), "STREAM_UNKNOWN"),
             (lambda tx: tx.ptks.create("p", "s", "mean", {}, float("inf"), 1), "VALUE_INVALID"),
             (lambda tx: tx.ptks.create("p", "s", "mean", {}, 0.1, 0), "VALUE_INVALID"),
+            (lambda tx: tx.ptks.create("p", "s", "mean", {}, None, 1), "VALUE_INVALID"),
             (lambda tx: (new_ptk(tx), new_ptk(tx)), "PTK_EXISTS"),
             (lambda tx: tx.ptks.get(9), "PTK_UNKNOWN"),
             (lambda tx: tx.ptks.named("q"), "PTK_UNKNOWN"),
@@ -299,6 +300,14 @@ class MetadataSuite:
                 4,
             )
             assert tx.ptks.set_status(ptk.id, "ACTIVE", etag=4).suggestion is None
+            effort = tx.ptks.create("e", "s", "mean", {}, None, 1, epsilon="0.3")
+            assert (effort.target, effort.epsilon) == (None, "0.3")
+            assert effort == tx.ptks.get(effort.id) == tx.newest.named("e").ptk
+            assert tx.ptks.list("s")[-1] == effort == tx.ptks.some([effort.id])[0]
+            aimed = tx.ptks.update_target(effort.id, 0.2, etag=1)
+            assert (aimed.target, aimed.epsilon) == (0.2, None)
+            again = tx.ptks.update_target(effort.id, None, etag=2, epsilon="1/3")
+            assert (again.target, again.epsilon) == (None, "1/3")
         for act in (
             lambda tx: tx.ptks.update_config(ptk.id, {}, etag=4),
             lambda tx: tx.ptks.update_target(ptk.id, 1.0, etag=4),

@@ -115,6 +115,7 @@ def test_times_that_were_exact_are_made_coarse(url: str) -> None:
         connection.execute("DROP TABLE witness")
         connection.execute("ALTER TABLE states DROP COLUMN verdict")
         connection.execute("ALTER TABLE ptks DROP COLUMN over")
+        connection.execute("ALTER TABLE ptks DROP COLUMN epsilon")
     connection.close()
     with Metadata.open(url) as store, store.read() as tx:
         assert tx.ptks.named("p").over == "all"

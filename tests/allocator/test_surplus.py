@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from allocator.admission.coordinates import Settled
 from allocator.admission.settling import settle_many
 from allocator.admission.single import Offer, PtkOffers
+from allocator.plan import Plan
 from allocator.surplus.curves import LossCurve, Rung
 from allocator.surplus.enriching import Guard, Richer, enrich
 from allocator.surplus.verify import faults_of_surplus
@@ -268,3 +269,58 @@ def test_the_verifier_notices_what_is_wrong() -> None:
     }
     for words, plan in wrong.items():
         assert any(words in fault for fault in made.faults(plan, samples)), words
+
+
+def beside(made: Case, count: int, level: str, samples: int, cost: Cost | None = None) -> Case:
+    """The same with so many of best effort at that level, on a floor of 64 samples each."""
+    demand = made.privacy_filter.demand(cost or PureCost(epsilon=level))
+    names = [f"effort{number}" for number in range(count)]
+    ptks = [*made.ptks, *(PtkOffers(name, (Offer(level, 64, demand),)) for name in names)]
+    reference = max(64, samples // len(ptks))
+    curves = [
+        *made.curves,
+        *(
+            LossCurve(name, (Offer(level, 64, demand),), (Rung(level, demand),), None, reference)
+            for name in names
+        ),
+    ]
+    settled = settle_many(made.privacy_filter, made.loss, ptks, seconds=0.02)
+    return Case(made.privacy_filter, made.loss, ptks, curves, settled)
+
+
+@pytest.mark.parametrize(("composition", "delta", "cost"), CASES)
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_best_effort_gets_far_more_than_its_floor_and_takes_no_promise(
+    composition: str, delta: object, cost: Callable[[str, int], Cost], count: int
+) -> None:
+    few = case(composition, delta, cost, seed=2, count=3)
+    samples = 8 * few.fewest
+    made = beside(few, count, "0.4", samples, cost("0.4", 0))
+    richer = made.richer(samples)
+    assert richer is not None
+    assert made.faults(richer, samples) == ()
+    held = {one.id: one for one in richer.plan.assignments}
+    for number in range(count):
+        effort = held[f"effort{number}"]
+        assert effort.level == "0.4"
+        # Two fit on a record: nobody is left with less than a third of its part.
+        assert effort.samples >= samples / (3 * max(count, 2))
+
+
+def test_the_loss_of_best_effort_is_that_of_its_equal_share() -> None:
+    demand = (1, 1)
+    curve = LossCurve("e", (Offer("0.3", 64, demand),), (Rung("0.3", demand),), None, 1000)
+    assert [curve.loss(0, samples) for samples in (500, 1000, 4000)] == [2.0, 1.0, 0.25]
+    assert curve.loss_at("0.3", 64) == pytest.approx(1000 / 64)
+    assert (curve.keeps(0, 64), curve.keeps(0, 63)) == (True, False)
+
+
+def test_many_of_best_effort_do_not_share_four_parts() -> None:
+    """Each fits on records of its own alone: none stays on its floor."""
+    privacy_filter = make_filter("pure", 1)
+    nobody = Settled(Plan("OPTIMAL", 0, 0, 0, (), (), ""), None, None, (0, 0))
+    made = beside(Case(privacy_filter, (0, 0), [], [], nobody), 20, "0.9", 40_000)
+    richer = made.richer(40_000)
+    assert richer is not None
+    assert made.faults(richer, 40_000) == ()
+    assert min(one.samples for one in richer.plan.assignments) > 1000

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from ptklib.auditing.running import EXCEEDS, HOLDS, audit
-from ptklib.auditing.validators import STAKES, validator_subject, validator_subjects
+from ptklib.auditing.validators import (
+    STAKES,
+    interval_subject,
+    validator_subject,
+    validator_subjects,
+)
 from tests.auditing.commanding import commanded
 from tests.auditing.plants import plant_half_noise, plant_lowest_bit
 
@@ -34,10 +39,17 @@ def test_an_unnoised_lowest_bit_is_caught_at_every_stake(
     assert found.verdict == EXCEEDS, found
 
 
+def test_an_unnoised_lowest_bit_of_an_interval_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_lowest_bit(monkeypatch)
+    (found,) = audit([interval_subject("planted")], runs=1_000)
+    assert found.verdict == EXCEEDS, found
+
+
+@pytest.mark.parametrize("place", [0, 2])
 def test_half_of_the_noise_is_caught_by_the_command(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    place: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plant_half_noise(monkeypatch)
-    (subject, _) = validator_subjects()
+    subject = validator_subjects()[place]
     found = commanded(monkeypatch, tmp_path, subject, "--runs", str(RUNS), code=1)
     assert found["verdict"] == EXCEEDS, found

@@ -95,6 +95,9 @@ def test_templates_are_good_projects(template: str) -> None:
         ("    kind: statistics\n", "", "PROJECT_INVALID", 9, "a PTK must have kind"),
         ("target: 0.05", "target: much", "PROJECT_INVALID", 12, "target must be a number"),
         ("target: 0.05", "target: true", "PROJECT_INVALID", 12, "target must be a number"),
+        ("    target: 0.05\n", "", "TARGET_OR_EPSILON", 9, "got neither"),
+        ("target: 0.05", "target: 0.05\n    epsilon: 0.3", "TARGET_OR_EPSILON", 12, "got both"),
+        ("target: 0.05", "epsilon: -1", "AMOUNT_NEGATIVE", 12, "must not be negative"),
         ("target: 0.05", "target: 0.05\n    train_every: 0", "PROJECT_INVALID", 13, "train_every"),
         (
             "target: 0.05",

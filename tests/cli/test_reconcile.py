@@ -68,6 +68,43 @@ def test_a_target_and_a_configuration_follow_the_file(store: Store, tmp_path: Pa
     assert apply(store, tmp_path, both)["hour-speed"].status == "UNCHANGED"
 
 
+def test_a_target_becomes_best_effort_and_a_target_again(store: Store, tmp_path: Path) -> None:
+    apply(store, tmp_path, GOOD)
+    effort = GOOD.replace("target: 0.05", "epsilon: 0.3")
+    assert apply(store, tmp_path, effort)["hour-speed"].status == "UPDATED"
+    assert (store.ptk("hour-speed").target, store.ptk("hour-speed").epsilon) == (None, "0.3")
+    assert apply(store, tmp_path, effort)["hour-speed"].status == "UNCHANGED"
+    less = apply(store, tmp_path, effort.replace("0.3", '"1/4"'))["hour-speed"]
+    assert less.status == "UPDATED"
+    assert store.ptk("hour-speed").epsilon == "0.25"
+    over = apply(store, tmp_path, effort.replace("0.3", "3"))["hour-speed"]
+    assert over.status == "REJECTED"
+    assert [remedy.kind for remedy in over.remedies] == ["epsilon"]
+    assert apply(store, tmp_path, GOOD)["hour-speed"].status == "UPDATED"
+    assert (store.ptk("hour-speed").target, store.ptk("hour-speed").epsilon) == (0.05, None)
+
+
+def test_best_effort_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "sage.yaml").write_text(GOOD.replace("target: 0.05", "epsilon: 0.3"))
+    assert "REGISTERED" in call("apply", cwd=tmp_path).out
+    assert "best effort, epsilon 0.3" in call("ptk", "list", cwd=tmp_path).out
+    described = call("ptk", "describe", "hour-speed", cwd=tmp_path).out
+    assert "epsilon 0.3, on 64 samples at least" in described
+    assert "best effort" in call("plan", cwd=tmp_path).out
+    told = call("ptk", "retarget", "hour-speed", "0.05", cwd=tmp_path).out
+    assert "hour-speed ACTIVE: planned with epsilon" in told
+    assert "best effort" not in call("ptk", "list", cwd=tmp_path).out
+    told = call("ptk", "retarget", "hour-speed", "--epsilon", "0.2", cwd=tmp_path).out
+    assert "planned with epsilon 0.2; best effort" in told
+    config = '{"keys": [{"kind": "time_part", "column": "at", "part": "weekday"}], "statistics": ["count"]}'
+    ask = ("ptk", "register", "days", "--stream", "rides", "--kind", "statistics")
+    told = call(*ask, "--config", config, "--epsilon", "7", cwd=tmp_path, code=1).out
+    assert "REJECTED" in told
+    assert "or: State epsilon" in told
+    neither = call(*ask, "--config", config, "--json", cwd=tmp_path, code=2)
+    assert neither.error["reason"] == "TARGET_OR_EPSILON"
+
+
 def test_a_newcomer_that_does_not_fit_is_rejected_and_may_ask_again(
     store: Store, tmp_path: Path
 ) -> None:

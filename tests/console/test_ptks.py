@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -164,6 +165,47 @@ def test_what_was_changed_in_a_configuration(empty_store: Store) -> None:
         assert "Changed in version 2 since version 1" in older
         assert re.search(r'<span class="new">\+ .*count', older)
         assert "nothing was changed" in client.get("ptk?name=p&config=1").text
+
+
+def test_best_effort_tells_its_epsilon_and_its_error(empty_store: Store) -> None:
+    filled(empty_store)
+    ask: dict[str, Any] = {"stream": "rides", "config": config()}
+    empty_store.register("rest", kind="statistics", epsilon="0.3", **ask)
+    groups = {
+        "values": [{"kind": "bounded", "column": "speed", "lower": 0.0, "upper": 60.0}],
+        "clusters": 2,
+    }
+    tell: dict[str, Any] = {"stream": "rides", "kind": "clusters", "config": groups}
+    empty_store.register("groups", epsilon="0.1", **tell)
+    empty_store.register("far", kind="statistics", epsilon="7", **ask)
+    with console(DirectorySource(empty_store, "x")) as running:
+        client = running.signed_in()
+        before = words(client.get("ptk?name=rest").text)
+        assert "Best effort ε 0.3" in before
+        assert "Each version tells its error once it is trained" in before
+        empty_store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        (state,) = empty_store.states("rest")
+        assert state.error is not None
+        pages = {name: words(client.get(f"ptk?name={name}").text) for name in ("rest", "groups")}
+        assert f"Version 1 says of its error: {state.error.text}" in pages["rest"]
+        (told,) = empty_store.states("groups")
+        assert told.error is not None
+        assert f"Version 1 says of its error: {told.error.text}" in pages["groups"]
+        assert "The mean loss on records that its training did not touch" in pages["groups"]
+        assert "Promised loss" not in pages["rest"]
+        assert re.search(r"a few|64 records at least", pages["rest"])
+        listed = words(client.get("ptks").text)
+        assert "best effort, ε 0.3" in listed
+        plan = words(client.get("plan?stream=rides").text)
+        assert "best effort" in plan
+        rejected = words(client.get("ptk?name=far").text)
+        assert "State epsilon 0.8 or less" in rejected
+        assert "error at most" in words(client.get("operations?stream=rides").text)
+        asked = client.get("what-if?stream=rides&retarget=rest&to=0.2")
+        assert asked.status == 200
+        assert "instead of best effort, epsilon 0.3" in words(asked.text)
+        forked = client.get("what-if?stream=rides&fork=rest&name=copy&fork_to=0.2")
+        assert forked.status == 200
 
 
 def test_differences_line_by_line() -> None:

@@ -72,7 +72,7 @@ def pairs_of(location: str) -> list[tuple[str, str]]:
     return [one for one in found if one[0] != "told"]
 
 
-def fates(store: Store) -> dict[str, tuple[str, float]]:
+def fates(store: Store) -> dict[str, tuple[str, float | None]]:
     return {one.name: (one.status, one.target) for one in store.ptks()}
 
 

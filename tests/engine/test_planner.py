@@ -15,6 +15,7 @@ import pytest
 
 from ptklib.errors import InvalidInput
 from ptklib.ledger.policy import Policy
+from ptkstore.api.goal import Goal
 from ptkstore.engine.plans.answering import AnswerEffort, answer_of
 from ptkstore.engine.plans.planner import BACKGROUND, SERVED, Planner
 from ptkstore.engine.plans.planning import Candidate
@@ -39,7 +40,7 @@ def candidates() -> list[Candidate]:
         if kind != "clusters"
     ]
     return [
-        Candidate.of(unwritten(name, "flights", kind, config, target))
+        Candidate.of(unwritten(name, "flights", kind, config, Goal(target)))
         for name, kind, config, target in asked
     ]
 

@@ -19,6 +19,7 @@ from allocator.problem import Problem
 from ptklib.ledger.policy import Policy
 from ptkstore import Store
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.views import Registration
 from ptkstore.engine import turns
 from ptkstore.engine.plans import answering, deciding, registrations
@@ -270,7 +271,7 @@ def ask(metadata: Metadata, name: str) -> Registration:
         name,
         kind="statistics",
         config=config(),
-        target=0.064,
+        goal=Goal(0.064),
         train_every=1,
         now_ms=0,
     )

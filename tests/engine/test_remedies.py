@@ -13,6 +13,7 @@ from ptklib.ledger.policy import Policy
 from ptklib.privacy.amounts import Number
 from ptkstore import Store
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.views import PlanView, Registration
 from ptkstore.api.views.remedies import ADVICE, Remedy, known_remedies, remedies_of
 from ptkstore.engine.catalogue.ptk_views import ptk_view
@@ -71,7 +72,7 @@ def test_an_option_becomes_the_tightest_target_that_has_one(tmp_path: Path) -> N
         assert register(store, "p0", 0.05).status == "ACTIVE"
         spec = store.stream("rides")
         privacy_filter = spec.policy.filter()
-        tight = unwritten("p1", "rides", "statistics", config(), 0.02)
+        tight = unwritten("p1", "rides", "statistics", config(), Goal(0.02))
         with store.parts.metadata.read() as tx:
             candidates = [*active(tx, "rides"), Candidate.of(tight)]
         settled = settle(
@@ -106,7 +107,7 @@ def test_a_refusal_says_what_would_help() -> None:
 
 
 def test_what_was_kept_in_words_is_read_as_words() -> None:
-    row = unwritten("a", "rides", "statistics", config(), 0.1)
+    row = unwritten("a", "rides", "statistics", config(), Goal(0.1))
     old = {"nearest_target": 0.2, "changes": ["Remove a."]}
     view = ptk_view(replace(row, suggestion=old), None)
     assert view.remedies == (Remedy(kind=ADVICE, text="Remove a."),)

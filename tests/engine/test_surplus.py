@@ -16,6 +16,7 @@ from ptklib.ledger.slices import TAG_SPACE
 from ptklib.ptks.statistics.ptk import Statistics
 from ptkstore import Store
 from ptkstore.api.changes import Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView
 from ptkstore.engine.plans.planning import Candidate
@@ -205,7 +206,7 @@ def test_a_stream_from_before_there_was_a_use_takes_the_minimum(tmp_path: Path) 
 
 def test_nobody_is_given_more_samples_than_its_worker_has_the_memory_for() -> None:
     stream = spec()
-    row = unwritten("hungry", "rides", "statistics", config(), 0.1)
+    row = unwritten("hungry", "rides", "statistics", config(), Goal(0.1))
     candidate = Candidate(row, Hungry.from_json(config()))
     held = Held(200_000, 2, memory_bytes=least_training_bytes(stream, candidate.ptk, 60_000))
     most = most_samples(stream, candidate, 20_000, 150_000, held)

@@ -205,3 +205,20 @@ def test_a_kill_loses_neither_budget_nor_state(
         assert found["verdict"] == verdict
         # What was spent without a verdict is in the certificate too.
         assert "cost" in found
+
+
+def test_best_effort_takes_next_to_nothing_of_what_promises_are_tested_on(tmp_path: Path) -> None:
+    """Else it would be in their way: an eighth of what is left, and disjoint from the rest."""
+    with store_with(tmp_path, "plain") as store:
+        store.register("rest", stream="rides", kind="plain", config={}, epsilon="0.1")
+        cycle = run(store, 0)
+        told = {line.ptk: line.validation for line in cycle.trained}
+        assert (told["speed"], told["rest"]) == ("VALIDATED", "ESTIMATED")
+        held = {}
+        for name in ("speed", "rest"):
+            validation = store.get_state(name).manifest.validation
+            assert validation is not None
+            held[name] = [(int(start), int(stop)) for start, stop in validation["ranges"]]
+        sizes = {name: sum(stop - start for start, stop in held[name]) for name in held}
+        assert sizes["rest"] / sum(sizes.values()) == pytest.approx(float(trials.REST), rel=1e-3)
+        assert max(stop for _, stop in held["speed"]) <= min(start for start, _ in held["rest"])

@@ -259,4 +259,24 @@ OF_ENGINE: list[Mutation] = [
             "test_what_a_caller_gives_back_it_may_take_again",
         ),
     ),
+    *within(
+        "ptkstore/engine/plans/answering.py",
+        "tests/engine/test_best_effort.py",
+        (
+            "best effort: in the way of a target",
+            "others = [other for other in others if other.row.target is not None]",
+            "others = list(others)",
+            "test_a_target_is_never_in_its_way",
+        ),
+    ),
+    *within(
+        "ptkstore/engine/window/stating.py",
+        "tests/engine/test_best_effort.py",
+        (
+            "best effort: the error of the newest training alone",
+            "*_earlier(tx, planned, units),",
+            "",
+            "test_its_error_is_that_of_its_closed_form_and_the_largest_of_all_it_is_made_of",
+        ),
+    ),
 ]

@@ -97,4 +97,48 @@ OF_VALIDATORS: list[Mutation] = [
             "test_attempts_share_the_confidence",
         ),
     ),
+    *within(
+        "ptklib/validators/interval.py",
+        "tests/validators/test_interval.py",
+        (
+            "interval: the records of a user priced as one",
+            "sensitivity=units * UNIT)",
+            "sensitivity=UNIT)",
+            "test_the_price_covers_whatever_a_unit_adds[4]",
+        ),
+        (
+            "interval: a loss beyond its bounds",
+            "np.clip(known, 0.0, 1.0, out=known)",
+            "np.clip(known, 0.0, 7.0, out=known)",
+            "test_the_price_covers_whatever_a_unit_adds[1]",
+        ),
+        (
+            "interval: the noise is not counted",
+            "lambdas * (thetas - kappas) / epsilon, lambdas * kappas / epsilon",
+            "lambdas * (thetas - kappas) / 20 / epsilon, lambdas * kappas / 20 / epsilon",
+            "test_it_holds_the_mean_as_often_as_it_says[0.5-40-0.05]",
+        ),
+        (
+            "interval: the records of a user count one by one",
+            "each = self.records_per_unit * UNIT",
+            "each = UNIT",
+            "test_records_of_one_user_count_as_one",
+        ),
+    ),
+    *within(
+        "ptklib/validators/interval.py",
+        "tests/auditing/test_validators.py",
+        (
+            "interval: half of the sensitivity",
+            "sensitivity=units * UNIT)",
+            "sensitivity=units * UNIT // 2)",
+            f"{_AUDIT}[loss interval]",
+        ),
+        (
+            "interval: an unnoised lowest bit",
+            "ToldLosses(int(told[0]), int(told[1]))",
+            "ToldLosses(int(told[0]) // 2 * 2 + int(self.sums(losses)[0]) % 2, int(told[1]))",
+            f"{_AUDIT}[loss interval]",
+        ),
+    ),
 ]

@@ -75,6 +75,61 @@ class PtksSuite:
                 store.register("wrong", target=0.3, over=wrong, **ask)
             assert caught.value.reason == "OVER_INVALID"
 
+    def test_best_effort_is_kept_told_and_changed(self, store: Store, twin: Store) -> None:
+        store.create_stream(spec())
+        ask: dict[str, Any] = {"stream": "rides", "kind": "statistics", "config": config()}
+        accepted = store.register("rest", epsilon="0.30", **ask)
+        assert (accepted.status, accepted.planned_epsilon) == ("ACTIVE", "0.3")
+        found = store.ptk("rest")
+        assert (found.target, found.epsilon) == (None, "0.3")
+        assert found == twin.ptk("rest") == store.ptks()[0] == twin.ptks()[0]
+        assert store.profile("rest") == twin.profile("rest")
+        refused = store.register("more", epsilon=2, **ask)
+        assert refused.status == "REJECTED"
+        assert [remedy.value for remedy in refused.remedies] == ["0.8"]
+        assert store.ptk("more").remedies == refused.remedies == twin.ptk("more").remedies
+        assert reason(InvalidInput, lambda: store.register("c", **ask)) == "TARGET_OR_EPSILON"
+        both = ask | {"target": 0.3, "epsilon": "0.3"}
+        assert reason(InvalidInput, lambda: store.register("c", **both)) == "TARGET_OR_EPSILON"
+        assert store.update_target("rest", 0.3).status == "ACTIVE"
+        assert (store.ptk("rest").target, store.ptk("rest").epsilon) == (0.3, None)
+        assert store.update_target("rest", epsilon="0.2").status == "ACTIVE"
+        add = AddedPtk(name="late", epsilon="0.1", **ask)
+        store.apply(Changes(add=(add,), best_effort={"rest": "0.25"}))
+        what_if = Changes(
+            add=(AddedPtk(name="later", epsilon="0.05", **ask),), best_effort={"late": "0.15"}
+        )
+        looked = store.what_if("rides", what_if)
+        assert looked.proposed.lines == twin.what_if("rides", what_if).proposed.lines
+        assert {line.ptk: (line.epsilon, line.target) for line in looked.proposed.lines} == {
+            "rest": ("0.25", None),
+            "late": ("0.15", None),
+            "later": ("0.05", None),
+        }
+        store.approve("rides", looked.token)
+        told = {"rest": "0.25", "late": "0.15", "later": "0.05", "more": "2"}
+        assert {ptk.name: ptk.epsilon for ptk in twin.ptks("rides")} == told
+        assert {ptk.name: ptk.epsilon for ptk in store.ptks("rides")} == told
+
+    def test_states_of_best_effort_tell_their_error(self, store: Store, twin: Store) -> None:
+        filled(store, 1)
+        ask: dict[str, Any] = {"stream": "rides", "kind": "statistics", "config": config()}
+        store.register("rest", epsilon="0.3", **ask)
+        (cycle,) = store.run("rides", until_ms=FIRST_MS + DAY_MS)
+        (state,) = store.states("rest")
+        assert state.error is not None
+        assert state.error.source == "closed form"
+        assert [state] == twin.states("rest")
+        told = {line.ptk: line.error for line in cycle.trained}
+        assert told["rest"] == state.error.text
+        assert told["hour-speed"] == ""
+        assert twin.cycles("rides") == [cycle]
+        assert store.get_state("rest").manifest.error == {
+            "source": "closed form",
+            "at_most": state.error.at_most,
+            "confidence": "0.95",
+        }
+
     def test_a_rejected_ptk_says_what_would_admit_it(self, store: Store, twin: Store) -> None:
         store.create_stream(spec(n_max=1000))
         ask: dict[str, Any] = {"stream": "rides", "kind": "statistics", "config": config()}

@@ -23,6 +23,7 @@ REMEDIES = (
     Remedy(kind="target", ptk="p", field="target", text="d"),
     Remedy(kind="remove", ptk="p", text="e"),
 )
+ERROR = views.StateError("test", 0.2, "0.95", 0.0, 0.15, 0.3)
 FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
     (
         views.Registration("a", "REJECTED", "why", 0.25, ("x", "y"), "0.5", 10, True, REMEDIES),
@@ -36,7 +37,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             "k",
             {"x": [1, None, {"y": 0.1}]},
             3,
-            0.2,
+            None,
             2,
             "ACTIVE",
             "why",
@@ -46,6 +47,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             True,
             REMEDIES,
             "rolling:7",
+            "0.3",
         ),
         lambda one: messages.ptk_message(one, 5),
         messages.ptk_view,
@@ -70,7 +72,7 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
     ),
     (
         views.StateView(
-            "a", 2, "d" * 64, 20454, "0.5", "1e-6", 100, 1_767_225_600_123, "NOT_TESTED", "X"
+            "a", 2, "d" * 64, 20454, "0.5", "1e-6", 100, 1_767_225_600_123, "NOT_TESTED", "X", ERROR
         ),
         messages.state_message,
         messages.state_view,
@@ -89,7 +91,10 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             20,
             "strip",
             0.5,
-            (views.PlanLine("a", "0.5", 10, 0.5, 0.1, (0, 2), 0.25),),
+            (
+                views.PlanLine("a", "0.5", 10, 0.5, 0.1, (0, 2), 0.25),
+                views.PlanLine("b", "0.3", 64, 0.1, None, (1,), 0.25),
+            ),
             "why",
             ("x",),
             11,
@@ -116,7 +121,10 @@ FULL: list[tuple[Any, Callable[[Any], Message], Callable[[Any], Any]]] = [
             ("sealed",),
             "OPTIMAL",
             10,
-            (views.TrainedLine("a", "PUBLISHED", 1, "0.5", 10, "why"),),
+            (
+                views.TrainedLine("a", "PUBLISHED", 1, "0.5", 10, "why"),
+                views.TrainedLine("b", "PUBLISHED", 1, "0.5", 10, "", "ESTIMATED", "at most 0.1"),
+            ),
             {"PUBLISHED": 1},
             "1 of 2",
             ("wait",),
@@ -241,3 +249,9 @@ def test_times_beyond_the_calendar_and_texts_that_are_no_objects_are_refused() -
     for text in ("", "[]", "{", "null", "[" * 100_000):
         with pytest.raises(InvalidInput, match="JSON_INVALID"):
             messages.json_object(text, "it")
+
+
+@pytest.mark.parametrize("told", [ERROR, views.StateError("closed form", 0.01, "0.95")])
+def test_an_error_comes_back_with_what_is_not_known_left_out(told: views.StateError) -> None:
+    state = views.StateView("a", 1, "d", 0, "1", "0", None, 0, error=told)
+    assert messages.state_view(messages.state_message(state)) == state

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 import safetensors.numpy
 
+from ptklib.validators.verdict import LossVerdict
 from ptkstore.workers.protocol import PROFILE_LOST, PTK_FAILED, STOPPED, TrainOutcome, Workers
 from tests.workers.jobs import KEYS, DyingNoise, Planted, job, profile_job, rides, validate_job
 
@@ -107,7 +108,13 @@ class WorkersSuite:
         jobs = [validate_job(name, opener=opener) for name, opener in openers.items()]
         outcomes = {done.name: done for done in workers.validate(jobs)}
         assert {done.failure for done in outcomes.values()} == {""}
-        evidence = {name: done.verdict and done.verdict.evidence for name, done in outcomes.items()}
+        verdicts = {name: done.verdict for name, done in outcomes.items()}
+        evidence = {
+            name: verdict.evidence
+            for name, verdict in verdicts.items()
+            if isinstance(verdict, LossVerdict)
+        }
+        assert evidence.keys() == verdicts.keys()
         assert len(set(evidence.values())) == 2, "the records decide"
         assert list(workers.validate([])) == []
 

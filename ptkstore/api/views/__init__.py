@@ -46,6 +46,7 @@ from ptkstore.api.views.ptks import (
     PtkPage,
     PtkView,
     Registration,
+    StateError,
     StateView,
     SubscriptionView,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "PtkView",
     "Registration",
     "Spender",
+    "StateError",
     "StateView",
     "SubscriptionView",
     "SurplusLine",

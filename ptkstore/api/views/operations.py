@@ -14,8 +14,8 @@ class TrainedLine(View):
     """What became of one PTK in a cycle.
 
     ``outcome``: PUBLISHED, SKIPPED, NOT_PROFILED, TRAIN_LOST or TRAIN_FAILED. ``validation``, of
-    one that is published: VALIDATED, NOT_SHOWN or NOT_TESTED with the reason; empty where its
-    promise follows from public numbers.
+    one that is published: VALIDATED, NOT_SHOWN, ESTIMATED or NOT_TESTED with the reason; empty where
+    what it says follows from public numbers. ``error`` is what one of best effort tells, in words.
     """
 
     ptk: str
@@ -25,6 +25,7 @@ class TrainedLine(View):
     samples: int | None = None
     reason: str = ""
     validation: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ __all__ = [
 @dataclass(frozen=True)
 class PlanLine(View):
     """One PTK in a plan. ``partitions`` are places in `PlanView.partitions`; ``used`` is what it
-    uses of the budget at each record that it trains on, as a share.
+    uses of the budget at each record that it trains on, as a share. One of best effort has no target.
     """
 
     ptk: str
     epsilon: str
     samples: int
     share: float
-    target: float
+    target: float | None
     partitions: tuple[int, ...] = ()
     used: float = 0.0
 
@@ -60,7 +60,7 @@ class SurplusLine(View):
 
     ``expected_minimum`` and ``expected`` are the losses to expect, as shares of its target, without
     and with the surplus. They come from its profile and say where more helps; the promise is the
-    target.
+    target. Of best effort they are shares of what it would have on an equal share of the window.
     """
 
     ptk: str
@@ -117,14 +117,15 @@ class PlanView(View):
     @property
     def expected_gain(self) -> tuple[float, float] | None:
         """The mean loss to expect, as a share of the targets, without and with the surplus; None
-        where there is none.
+        where there is none. Those of best effort have no target to share.
         """
-        if not self.surplus:
+        promised = {line.ptk for line in self.lines if line.target is not None}
+        given = [line for line in self.surplus if line.ptk in promised]
+        if not given:
             return None
-        count = len(self.surplus)
         return (
-            sum(line.expected_minimum for line in self.surplus) / count,
-            sum(line.expected for line in self.surplus) / count,
+            sum(line.expected_minimum for line in given) / len(given),
+            sum(line.expected for line in given) / len(given),
         )
 
     def given(self, ptk: str) -> SurplusLine | None:

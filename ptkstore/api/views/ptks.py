@@ -15,6 +15,7 @@ __all__ = [
     "PtkPage",
     "PtkView",
     "Registration",
+    "StateError",
     "StateView",
     "SubscriptionView",
 ]
@@ -27,7 +28,8 @@ class Registration(View):
 
     ``reason`` is for people, ``nearest_target`` is the best target that would be accepted now,
     ``remedies`` what else would admit it, and ``changes`` their words. ``refining``: this is the best answer so far; the PTK is
-    worked on in the background, and may be accepted yet or get a tighter ``nearest_target``.
+    worked on in the background, and may be accepted yet or get a tighter ``nearest_target``. One of best
+    effort has no ``planned_samples``: it gets what a window leaves.
     """
 
     name: str
@@ -69,8 +71,8 @@ class AppliedView(View):
 
 @dataclass(frozen=True)
 class PtkView(View):
-    """A registered PTK. ``status``: ACTIVE, WAITING, REJECTED, RETIRED or FAILED (its last training
-    was lost).
+    """A registered PTK. It has a ``target`` or, of best effort, an ``epsilon``. ``status``: ACTIVE,
+    WAITING, REJECTED, RETIRED or FAILED (its last training was lost).
 
     ``nearest_target`` and ``remedies`` (in words, ``changes``) are what would have admitted one that
     is REJECTED, as far as that is known; ``refining``: the store is still looking for better ones,
@@ -82,7 +84,7 @@ class PtkView(View):
     kind: str
     config: dict[str, Any]
     config_version: int
-    target: float
+    target: float | None
     train_every: int
     status: str
     reason: str
@@ -92,6 +94,14 @@ class PtkView(View):
     refining: bool = False
     remedies: tuple[Remedy, ...] = ()
     over: str = "all"
+    epsilon: str | None = None
+
+    @property
+    def asked(self) -> str:
+        """What it is asked for, in a word or two: its target, or "best effort" with its epsilon."""
+        return (
+            f"{self.target:g}" if self.epsilon is None else f"best effort, epsilon {self.epsilon}"
+        )
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,8 @@ class ProfileView(View):
 
     ``promised`` is the loss that these samples keep with ``confidence``; ``measured`` are the
     results of the levels that were measured; ``needed_records`` is what a profile up to 4,096
-    samples would take of a window, where there is none yet.
+    samples would take of a window, where there is none yet. One of best effort has none: its one level
+    is the epsilon that it states, with the least samples that it trains on.
     """
 
     ptk: str
@@ -147,10 +158,37 @@ class ProfileView(View):
 
 
 @dataclass(frozen=True)
+class StateError(View):
+    """The error that a state of best effort tells. It is ``at_most`` so much, and ``at_least`` where
+    that is known, with ``confidence``. ``source``: "closed form" (public numbers: how far its noise
+    takes it from what its records say) or "test" (the mean loss on records that its training did not
+    touch; ``estimate`` is a guess of it). ``constant`` is the loss of the best constant, where an earlier
+    profile of the same configuration has measured it.
+    """
+
+    source: str
+    at_most: float
+    confidence: str
+    at_least: float | None = None
+    estimate: float | None = None
+    constant: float | None = None
+
+    @property
+    def text(self) -> str:
+        """In a few words."""
+        if self.estimate is None:
+            told = f"at most {self.at_most:g}"
+        else:
+            told = f"{self.estimate:.3g} ({self.at_least or 0:g} to {self.at_most:g})"
+        return told if self.constant is None else f"{told}, a constant {self.constant:.3g}"
+
+
+@dataclass(frozen=True)
 class StateView(View):
     """One version of a PTK in the lake. ``validation``: VALIDATED, NOT_SHOWN (given only to those
     who ask for it by its number) or NOT_TESTED with the reason; empty where its promise follows from
-    public numbers.
+    public numbers. One of best effort has ``error`` instead of a promise: ESTIMATED by a test, or from
+    public numbers; None where it could not be told.
     """
 
     name: str
@@ -163,3 +201,4 @@ class StateView(View):
     created_ms: int
     validation: str = ""
     validation_reason: str = ""
+    error: StateError | None = None

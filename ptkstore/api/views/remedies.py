@@ -9,6 +9,8 @@ kind          ptk    field                 value
 epsilon              epsilon               the E that the levels of now would fit into, as exact
                                            text; None where amounts of the composition are no
                                            sums of epsilons
+epsilon       whose  epsilon               the largest epsilon in thousandths that one of best
+                                           effort may state
 n_max                n_max                 the samples to hold at most
 target        whose  target                the tightest target in thousandths that would do,
                                            None where that was not worked out

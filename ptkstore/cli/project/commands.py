@@ -66,7 +66,7 @@ def apply(context: click.Context, session: Invocation, file: Path | None) -> Non
     """Make the store what sage.yaml declares.
 
     Creates streams, registers and updates PTKs. Applying twice changes nothing. A PTK that does not
-    fit beside the others is REJECTED with the reason and the nearest target that would be accepted;
+    fit beside the others is REJECTED with the reason and the nearest target or epsilon that would do;
     the exit code is 1 when anything was rejected.
 
     \b
@@ -145,6 +145,7 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
             line.epsilon,
             line.samples,
             line.validation,
+            line.error,
             line.reason,
         )
         for cycle, begin in zip(cycles, begins, strict=True)
@@ -167,6 +168,7 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
                 "epsilon",
                 "samples",
                 "tested",
+                "error",
                 "reason",
             ),
             rows,

@@ -9,7 +9,7 @@
       - name: hour-speed
         stream: rides
         kind: statistics
-        target: 0.05
+        target: 0.05             # or epsilon: 0.3 (best effort)
         train_every: 1           # may be left out
         over: {rolling: 7}       # may be left out: all; or last, {rolling: K}, {decay: F}
         config: {...}            # the fields of the kind
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ptklib.encoding.error_fields import field_of
 from ptklib.errors import InvalidInput
+from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL, Over
 from ptkstore.cli.project.document import Document, Place
 
@@ -51,8 +52,9 @@ class DeclaredPtk:
     name: str
     stream: str
     kind: str
-    target: float
     config: Mapping[str, Any]
+    target: float | None = None
+    epsilon: str | None = None
     train_every: int = 1
     over: str = ALL
 
@@ -127,9 +129,10 @@ def _read_ptk(document: Document, place: Place) -> DeclaredPtk:
     _demand(not missing, document, place, f"a PTK must have {', '.join(missing)}")
     for name in ("name", "stream", "kind"):
         _demand(isinstance(body[name], str), document, (*place, name), f"{name} must be text")
-    target, every = body["target"], body.get("train_every", 1)
-    number = isinstance(target, int | float) and not isinstance(target, bool)
+    target, every = body.get("target"), body.get("train_every", 1)
+    number = isinstance(target, int | float | None) and not isinstance(target, bool)
     _demand(number, document, (*place, "target"), "target must be a number")
+    goal = _located(document, place, lambda: Goal.of(target, body.get("epsilon")))
     _demand(
         type(every) is int and every >= 1,
         document,
@@ -150,7 +153,8 @@ def _read_ptk(document: Document, place: Place) -> DeclaredPtk:
         name=body["name"],
         stream=body["stream"],
         kind=kind,
-        target=float(target),
+        target=None if goal.target is None else float(goal.target),
+        epsilon=goal.epsilon,
         config=made.as_json(),
         train_every=every,
         over=over.text,

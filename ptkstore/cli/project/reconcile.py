@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.views import PtkView, Registration, View
 from ptkstore.api.views.remedies import Remedy, remedies_of
 from ptkstore.cli.project.declaration import at_line
@@ -142,7 +143,7 @@ def _ptk(wanted: DeclaredPtk, there: PtkView | None) -> Reconciled:
             )
     if there is None or there.status == "REJECTED":
         return Reconciled("ptk", wanted.name, "REGISTERED")
-    same = there.config == wanted.config and there.target == wanted.target
+    same = there.config == wanted.config and _goal(there) == _goal(wanted)
     return Reconciled("ptk", wanted.name, "UNCHANGED" if same else "UPDATED")
 
 
@@ -153,6 +154,7 @@ def _changes(
     status = {(outcome.what, outcome.name): outcome.status for outcome in outcomes}
     new = [ptk for ptk in project.ptks if status["ptk", ptk.name] == "REGISTERED"]
     updated = [ptk for ptk in project.ptks if status["ptk", ptk.name] == "UPDATED"]
+    goals = {ptk.name: _goal(ptk) for ptk in updated if _goal(ptk) != _goal(registered[ptk.name])}
     return Changes(
         streams=tuple(
             stream for stream in project.streams if status["stream", stream.name] == "CREATED"
@@ -164,15 +166,15 @@ def _changes(
                 kind=declared_ptk.kind,
                 config=declared_ptk.config,
                 target=declared_ptk.target,
+                epsilon=declared_ptk.epsilon,
                 train_every=declared_ptk.train_every,
                 over=declared_ptk.over,
             )
             for declared_ptk in new
         ),
-        retarget={
-            declared_ptk.name: declared_ptk.target
-            for declared_ptk in updated
-            if declared_ptk.target != registered[declared_ptk.name].target
+        retarget={name: goal.target for name, goal in goals.items() if goal.target is not None},
+        best_effort={
+            name: goal.epsilon for name, goal in goals.items() if goal.epsilon is not None
         },
         use={
             stream.name: stream.use
@@ -185,6 +187,10 @@ def _changes(
             if declared_ptk.config != registered[declared_ptk.name].config
         },
     )
+
+
+def _goal(ptk: DeclaredPtk | PtkView) -> Goal:
+    return Goal(ptk.target, ptk.epsilon)
 
 
 def _refused(outcomes: Sequence[Reconciled], error: Refused) -> list[Reconciled]:

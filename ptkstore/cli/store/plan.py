@@ -109,7 +109,7 @@ def gain_told(plan_view: PlanView) -> str:
     """What a plan gives beyond the fewest samples, and what that is expected to gain."""
     gain = plan_view.expected_gain
     if gain is None:
-        return ""
+        return f"{plan_view.surplus_samples} samples used"
     return f"{plan_view.surplus_samples} samples used, expected loss {gain[1] / gain[0]:.2f}x that of the minimum"
 
 
@@ -162,7 +162,7 @@ def _show(
                 line.ptk,
                 line.epsilon,
                 line.samples,
-                line.target,
+                "best effort" if line.target is None else line.target,
                 ", ".join(str(place + 1) for place in line.partitions),
             )
             for line in plan_view.lines
@@ -171,13 +171,16 @@ def _show(
         parts.append(draw_plan(plan_view))
         if plan_view.surplus:
             parts.append(f"with the surplus of the window: {gain_told(plan_view)}")
+            aimed = {line.ptk for line in plan_view.lines if line.target is not None}
             given = [
                 (
                     line.ptk,
                     line.epsilon,
                     line.samples,
-                    f"{line.expected_minimum:.2f}",
-                    f"{line.expected:.2f}",
+                    *(
+                        f"{loss:.2f}" if line.ptk in aimed else "-"
+                        for loss in (line.expected_minimum, line.expected)
+                    ),
                 )
                 for line in plan_view.surplus
             ]

@@ -182,6 +182,9 @@ def drawn(view: ProfileView) -> str:
 
     if view.source == "none":
         told = f" ({view.reason})" if view.reason else ""
+        if view.needed_records is None:
+            (least,) = view.samples
+            return f"no profile{told}: epsilon {view.levels[0]}, on {least} samples at least"
         needed = f"up to 4,096 samples it would take {view.needed_records:,} records of a window's profile slice"
         return f"no profile yet{told}: {needed}"
     return profile_text(_profile(view))

@@ -41,7 +41,7 @@ def ptk() -> None:
 @shared_options
 @pass_session
 def list_ptks(session: Invocation, stream: str | None) -> None:
-    """List PTKs with status, target and latest version.
+    """List PTKs with status, target or epsilon, latest version.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def list_ptks(session: Invocation, stream: str | None) -> None:
             ptk_view.stream,
             ptk_view.kind,
             ptk_view.status,
-            ptk_view.target,
+            ptk_view.asked,
             ptk_view.latest_version,
         )
         for ptk_view in ptks
@@ -120,7 +120,7 @@ def describe(session: Invocation, name: str, svg: Path | None) -> None:
 @shared_options
 @pass_session
 def versions(session: Invocation, name: str) -> None:
-    """List the trained versions, costs and verdicts.
+    """List the trained versions, costs, verdicts, errors.
 
     \b
     Example:
@@ -137,6 +137,7 @@ def versions(session: Invocation, name: str) -> None:
             state.delta,
             state.samples,
             state.validation or "-",
+            state.error.text if state.error is not None else "-",
             moment(state.created_ms),
             state.digest[:12],
         )
@@ -146,7 +147,17 @@ def versions(session: Invocation, name: str) -> None:
         session,
         states,
         Table(
-            ("version", "window", "epsilon", "delta", "samples", "tested", "created", "digest"),
+            (
+                "version",
+                "window",
+                "epsilon",
+                "delta",
+                "samples",
+                "tested",
+                "error",
+                "created",
+                "digest",
+            ),
             rows,
         ),
         "" if states else f"{name} has no version yet: it gets one when a window runs",
@@ -157,7 +168,12 @@ def versions(session: Invocation, name: str) -> None:
 @click.argument("name")
 @click.option("--stream", required=True, metavar="STREAM", help="The stream it trains on.")
 @click.option("--kind", required=True, help="An installed kind, such as statistics.")
-@click.option("--target", required=True, type=float, help="The error to keep, between 0 and 1.")
+@click.option("--target", type=float, help="The error to keep, between 0 and 1.")
+@click.option(
+    "--epsilon",
+    metavar="E",
+    help="Instead of a target: best effort with this epsilon, whatever error results.",
+)
 @click.option(
     "--config",
     required=True,
@@ -188,21 +204,24 @@ def register(
     name: str,
     stream: str,
     kind: str,
-    target: float,
+    target: float | None,
+    epsilon: str | None,
     config: str,
     train_every: int,
     over: str,
 ) -> None:
-    """Register one PTK.
+    """Register one PTK, with a target or an epsilon.
 
-    sage.yaml and `sage apply` do the same for all of them. It is accepted, or REJECTED (exit code
-    1) with the reason and the nearest target that would be accepted.
+    A target is the error to keep; an epsilon alone is best effort. sage.yaml and `sage apply` do
+    the same for all of them. It is accepted, or REJECTED (exit code 1) with the reason and the
+    nearest target or epsilon that would be accepted.
 
     \b
-    Example:
+    Examples:
       sage ptk register weekday-rides --stream rides --kind statistics --target 0.05 \\
         --config '{"keys": [{"kind": "time_part", "column": "pickup_at", "part": "weekday"}],
                    "statistics": ["count"]}'
+      sage ptk register fare-zones --stream rides --kind clusters --epsilon 0.3 --config @zones.json
     """
     body = config_of(config)
     with opened(session) as store:
@@ -214,25 +233,35 @@ def register(
             target=target,
             train_every=train_every,
             over=over,
+            epsilon=epsilon,
         )
     _show_answer(context, session, answer)
 
 
 @ptk.command()
 @click.argument("name")
-@click.argument("target", type=float)
+@click.argument("target", type=float, required=False)
+@click.option("--epsilon", metavar="E", help="Instead of a target: best effort with this epsilon.")
 @shared_options
 @pass_session
 @click.pass_context
-def retarget(context: click.Context, session: Invocation, name: str, target: float) -> None:
-    """Give a PTK another target. If that does not fit it keeps the old one, and the exit code is 1.
+def retarget(
+    context: click.Context,
+    session: Invocation,
+    name: str,
+    target: float | None,
+    epsilon: str | None,
+) -> None:
+    """Give a PTK another target, or an epsilon instead. If that does not fit it keeps what it had,
+    and the exit code is 1.
 
     \b
-    Example:
+    Examples:
       sage ptk retarget hour-speed 0.03
+      sage ptk retarget hour-speed --epsilon 0.3
     """
     with opened(session) as store:
-        answer = store.update_target(name, target)
+        answer = store.update_target(name, target, epsilon=epsilon)
     _show_answer(context, session, answer)
 
 
@@ -271,9 +300,13 @@ def config_of(text: str) -> Any:
 
 
 def _show_answer(context: click.Context, session: Invocation, answer: Registration) -> None:
-    planned = f"planned with epsilon {answer.planned_epsilon} on {answer.planned_samples} samples"
+    planned = f"planned with epsilon {answer.planned_epsilon}"
+    if answer.planned_samples is not None:
+        planned += f" on {answer.planned_samples} samples"
     rejected = answer.status == "REJECTED"
     told = answer.reason if answer.status == "WAITING" else planned
+    if answer.status == "ACTIVE" and answer.reason:
+        told = f"{planned}; {answer.reason}"
     show(
         session, answer, rejection(answer) if rejected else f"{answer.name} {answer.status}: {told}"
     )

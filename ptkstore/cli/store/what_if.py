@@ -150,7 +150,12 @@ def _declared(name: str, stream: str, file: Path) -> AddedPtk:
     for ptk in Project.read(file).ptks:
         if ptk.name == name and ptk.stream == stream:
             return AddedPtk(
-                name=name, kind=ptk.kind, config=ptk.config, target=ptk.target, over=ptk.over
+                name=name,
+                kind=ptk.kind,
+                config=ptk.config,
+                target=ptk.target,
+                over=ptk.over,
+                epsilon=ptk.epsilon,
             )
     raise InvalidInput(
         "PTK_UNDECLARED", f"{file} must declare PTK {name!r} on stream {stream!r} to add it"

@@ -34,7 +34,7 @@ _ORDERS: dict[str, Any] = {
     "ptk": lambda line: line.ptk,
     "epsilon": lambda line: (float(line.epsilon), line.ptk),
     "samples": lambda line: (line.samples, line.ptk),
-    "target": lambda line: (line.target, line.ptk),
+    "target": lambda line: (line.target or 0.0, line.ptk),
     "cost": lambda line: (line.used * line.samples, line.ptk),
 }
 

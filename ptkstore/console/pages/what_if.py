@@ -337,7 +337,7 @@ def _instead(visit: Visit, typed_change: TypedChange) -> str:
     if typed_change.kind == "drop":
         return ": it trains no more. Its states stay, and its name cannot be used again"
     return (
-        f" instead of {plain(_ptk(visit, typed_change.subject).target)}"
+        f" instead of {_ptk(visit, typed_change.subject).asked}"
         if typed_change.kind == "retarget"
         else ""
     )
@@ -374,7 +374,7 @@ def _accepted(visit: Visit, question: Question) -> list[PtkView]:
     }
     ptks = visit.store.ptks(question.stream, status="ACTIVE", limit=MOST + 1 + len(dropped))
     return [
-        replace(ptk, target=float(targets.get(ptk.name, ptk.target)))
+        replace(ptk, target=float(targets[ptk.name]), epsilon=None) if ptk.name in targets else ptk
         for ptk in ptks
         if ptk.name not in dropped
     ]
@@ -382,7 +382,9 @@ def _accepted(visit: Visit, question: Question) -> list[PtkView]:
 
 def _fork(ptk: PtkView, stream: str) -> TypedChange:
     name = f"{stream}-{ptk.name}"[:_LONGEST_NAME]
-    return TypedChange("fork", {"fork": ptk.name, "name": name, "fork_to": f"{ptk.target:.12g}"})
+    # A copy has a target: one of best effort leaves it to be typed.
+    target = "" if ptk.target is None else f"{ptk.target:.12g}"
+    return TypedChange("fork", {"fork": ptk.name, "name": name, "fork_to": target})
 
 
 def _known(visit: Visit, stream: str) -> list[PtkView]:

@@ -5,7 +5,7 @@ meant. Reasons: PTK_UNKNOWN, STATE_UNKNOWN.
 from __future__ import annotations
 
 from ptklib.errors import Refused
-from ptkstore.api.views import PtkView, StateView
+from ptkstore.api.views import PtkView, StateError, StateView
 from ptkstore.api.views.remedies import Remedy, known_remedies
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
@@ -26,6 +26,7 @@ def ptk_view(row: rows.PtkRow, latest: rows.StateRow | None) -> PtkView:
         target=row.target,
         train_every=row.train_every,
         over=row.over,
+        epsilon=row.epsilon,
         status=row.status,
         reason=row.reason,
         latest_version=latest.version if latest is not None else None,
@@ -49,6 +50,7 @@ def state_view(name: str, row: rows.StateRow) -> StateView:
         created_ms=row.created_ms,
         validation=row.verdict,
         validation_reason=(row.manifest.get("validation") or {}).get("reason", ""),
+        error=None if row.manifest.get("error") is None else StateError(**row.manifest["error"]),
     )
 
 

@@ -8,6 +8,10 @@ it was found and marked ``refining``: nobody has ruled out that there is a plan,
 target would do. Work is counted, so the same question gets the same answer; the clock, which
 somebody who waits looks at, ends it on a slow or busy machine.
 
+A PTK with a target is planned as if there were none of best effort: those train on what is left. One
+of best effort is accepted where its epsilon fits beside everybody, else rejected with the nearest
+that does.
+
 Nothing here opens a transaction, and nobody may call it in one
 (`tests/engine/test_planning_apart.py`).
 """
@@ -16,23 +20,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 from allocator.admission.coordinates import printer
 from allocator.admission.judging import Judged, judge_many, nearest
 from allocator.admission.lacking import single_fits
 from allocator.admission.single import Settled, settle
 from allocator.effort import Effort
-from allocator.plan import Plan
+from allocator.plan import Assignment, Plan
 from allocator.solving.solve import explained
 from ptklib.errors import Refused
+from ptklib.privacy.amounts import show
 from ptklib.privacy.filters import Filter
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
-from ptkstore.api.views.remedies import Remedy
+from ptkstore.api.views.remedies import ADVICE, Remedy
 from ptkstore.engine.plans.planning import (
     AnswerEffort,
     Candidate,
+    fits_alone,
     fresh_loss,
     has_closed_form,
     offers_of,
@@ -41,6 +49,7 @@ from ptkstore.engine.plans.remedies import LOOSEST, plan_remedies
 from ptkstore.engine.room.memory import least_training_bytes, require_room
 
 __all__ = [
+    "BEST_EFFORT",
     "FIRST",
     "REFINED",
     "AnswerEffort",
@@ -54,6 +63,11 @@ __all__ = [
 _JUDGED, _NEAREST = 0.5, 0.7
 # For one of several newcomers.
 _ONE = 0.5
+# Looks for the nearest epsilon.
+_HALVINGS = 10
+BEST_EFFORT = (
+    "best effort: it trains on what is left of each window, and its states tell their error"
+)
 _FURTHER = " It is looked for further in the background."
 
 
@@ -86,13 +100,13 @@ def _answered(
     name = newcomer.row.name
     if waits := _unprofiled(spec, privacy_filter, newcomer):
         return waits
+    if newcomer.row.target is None:
+        return _of_best_effort(spec, privacy_filter, others, newcomer, effort)
+    others = [other for other in others if other.row.target is not None]
     judged = preview(spec, privacy_filter, [*others, newcomer], effort.share(_JUDGED))
     plan = judged.settled.plan
     if plan.total_samples is not None:
-        mine = next(assignment for assignment in plan.assignments if assignment.id == name)
-        return Registration(
-            name, "ACTIVE", planned_epsilon=mine.level, planned_samples=mine.samples
-        )
+        return _accepted(newcomer, next(mine for mine in plan.assignments if mine.id == name))
     target, tightest = _nearest(spec, privacy_filter, others, newcomer, effort.share(_NEAREST))
     told = _told(privacy_filter, judged.settled, effort)
     reason = told.explanation.text if told.explanation else "no plan exists"
@@ -126,8 +140,8 @@ def answers_of(
 ) -> tuple[Registration, ...]:
     """What becomes of several PTKs together: one plan for all of them, or none.
 
-    Where there is none they are asked for one after the other, up to the first that is REJECTED.
-    All of it is one answer, with one deadline.
+    Where there is none they are asked for one after the other, those with targets first, up to the
+    first that is REJECTED. All of it is one answer, with one deadline.
     """
     waiting = {
         newcomer.row.name: _unprofiled(spec, privacy_filter, newcomer) for newcomer in newcomers
@@ -142,26 +156,83 @@ def answers_of(
         mine = {assignment.id: assignment for assignment in plan.assignments}
         if plan.total_samples is not None:
             return tuple(
-                waiting[name]
-                or Registration(
-                    name,
-                    "ACTIVE",
-                    planned_epsilon=mine[name].level,
-                    planned_samples=mine[name].samples,
-                )
-                for name in waiting
+                waiting[newcomer.row.name] or _accepted(newcomer, mine[newcomer.row.name])
+                for newcomer in newcomers
             )
-    answers: list[Registration] = []
+    answers: dict[str, Registration] = {}
     admitted = list(others)
-    for place, newcomer in enumerate(newcomers):
+    for place, newcomer in enumerate(sorted(newcomers, key=_is_of_best_effort)):
         # Whoever fits takes little; the first who does not takes what is left.
         share = effort.share(max(_ONE, 1 / (len(newcomers) - place)))
-        answers.append(_answered(spec, privacy_filter, admitted, newcomer, share, final=work.final))
-        if answers[-1].status == "REJECTED":
+        answer = _answered(spec, privacy_filter, admitted, newcomer, share, final=work.final)
+        answers[answer.name] = answer
+        if answer.status == "REJECTED":
             break
-        if answers[-1].status == "ACTIVE":
+        if answer.status == "ACTIVE":
             admitted.append(newcomer)
-    return tuple(answers)
+    names = (newcomer.row.name for newcomer in newcomers)
+    return tuple(answers[name] for name in names if name in answers)
+
+
+def _is_of_best_effort(candidate: Candidate) -> bool:
+    return candidate.row.target is None
+
+
+def _accepted(newcomer: Candidate, planned: Assignment) -> Registration:
+    return Registration(
+        planned.id,
+        "ACTIVE",
+        planned_epsilon=planned.level,
+        planned_samples=None if newcomer.row.target is None else planned.samples,
+        reason=BEST_EFFORT if newcomer.row.target is None else "",
+    )
+
+
+def _of_best_effort(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    others: Sequence[Candidate],
+    newcomer: Candidate,
+    effort: Effort,
+) -> Registration:
+    """What becomes of a PTK that states its epsilon: it fits beside the others on a floor of samples,
+    or the nearest epsilon that does is told.
+    """
+    name, asked = newcomer.row.name, Fraction(newcomer.row.epsilon or "0")
+    loss = fresh_loss(spec, privacy_filter)
+    part = effort.left / (1 + _HALVINGS)
+
+    def fits(epsilon: Fraction) -> bool:
+        changed = replace(newcomer, row=replace(newcomer.row, epsilon=show(epsilon)))
+        if not fits_alone(spec, privacy_filter, loss, changed):
+            return False
+        judged = preview(spec, privacy_filter, [*others, changed], effort.part(part))
+        return judged.settled.plan.total_samples is not None
+
+    if fits(asked):
+        return Registration(name, "ACTIVE", planned_epsilon=show(asked), reason=BEST_EFFORT)
+    # In thousandths, below what was asked.
+    low, high = 0, ceil(asked * 1000)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(Fraction(middle, 1000)) else (low, middle)
+    if fits_alone(spec, privacy_filter, loss, newcomer):
+        reason = (
+            f"epsilon {show(asked)} does not fit beside the other PTKs within {spec.n_max} samples"
+        )
+    else:
+        reason = (
+            f"epsilon {show(asked)} does not fit on any record: the stream has "
+            f"{spec.policy.as_json()['epsilon']} of it, of which counts take {show(Fraction(spec.count_epsilon))}, and "
+            "quotas may leave less"
+        )
+    if not low:
+        told = Remedy(kind=ADVICE, text="No epsilon of a thousandth or more fits.")
+    else:
+        nearest = show(Fraction(low, 1000))
+        text = f"State epsilon {nearest} or less."
+        told = Remedy(kind="epsilon", ptk=name, field="epsilon", value=nearest, text=text)
+    return Registration(name, "REJECTED", reason=reason, changes=(told.text,), remedies=(told,))
 
 
 def _unprofiled(
@@ -169,7 +240,11 @@ def _unprofiled(
 ) -> Registration | None:
     """What becomes of a PTK that cannot be planned before it is profiled; None for all others."""
     name = newcomer.row.name
-    if newcomer.measured is not None or has_closed_form(spec, privacy_filter, newcomer):
+    if (
+        newcomer.row.target is None
+        or newcomer.measured is not None
+        or has_closed_form(spec, privacy_filter, newcomer)
+    ):
         return None
     if Fraction(spec.profile_share) == 0:
         reason = f"a PTK of kind {newcomer.ptk.kind} must be profiled, and the stream has no profile_share"
@@ -226,13 +301,15 @@ def _nearest(
     """The tightest target, in thousandths, at which the newcomer would fit beside the others, and
     whether it is known to be.
     """
+    target = newcomer.row.target
+    assert target is not None
     beside = [offers_of(spec, privacy_filter, other) for other in others]
     answer = nearest(
         privacy_filter,
         fresh_loss(spec, privacy_filter),
         beside,
         lambda thousandths: offers_of(spec, privacy_filter, newcomer, target=thousandths / 1000),
-        range(int(newcomer.row.target * 1000) + 1, LOOSEST + 1),
+        range(int(target * 1000) + 1, LOOSEST + 1),
         n_max=spec.n_max,
         effort=effort,
     )

@@ -8,7 +8,7 @@ everything (PLAN_INFEASIBLE), which names the PTK, why, the nearest target and w
 one that waits for its profile is none. Only the promise of a new stream is in the ledger before: a
 promise without metadata is no stream, and whoever asks for the same again takes it up.
 
-Reasons: PLAN_INFEASIBLE, PLAN_CONTENDED, CHANGE_INVALID, STREAM_EXISTS, STREAM_UNKNOWN, PTK_EXISTS,
+Reasons: PLAN_INFEASIBLE, PLAN_CONTENDED, CHANGE_INVALID, TARGET_OR_EPSILON, STREAM_EXISTS, STREAM_UNKNOWN, PTK_EXISTS,
 PTK_UNKNOWN, PTK_RETIRED, OVER_INVALID, OVER_UNSUPPORTED, those of a PTK's configuration and of its
 fit to the stream.
 """
@@ -23,14 +23,16 @@ from ptklib import registry
 from ptklib.encoding.error_fields import about, inside
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import USES, StreamSpec
 from ptkstore.api.views import AppliedView, Registration
+from ptkstore.engine.goals.aims import require_goal
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answers_of, within_memory
 from ptkstore.engine.plans.approving import answered_once
 from ptkstore.engine.plans.deciding import TRIES, Standing, standing
-from ptkstore.engine.plans.dry_run import fitted
+from ptkstore.engine.plans.dry_run import fitted, require_price
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import (
     active,
@@ -54,7 +56,7 @@ from ptkstore.engine.streams.creating import (
 from ptkstore.engine.turns import contended, turn
 from ptkstore.engine.within import Within, nothing
 from ptkstore.metadata import rows
-from ptkstore.metadata.checks import check_name, check_real, check_whole
+from ptkstore.metadata.checks import check_name, check_whole
 from ptkstore.metadata.database.store import Transaction
 
 __all__ = ["apply_changes", "apply_once", "streams_concerned"]
@@ -95,7 +97,7 @@ def streams_concerned(parts: Parts, changes: Changes) -> dict[str, str | None]:
     """The stream of every PTK that is named; None where there is no such PTK."""
     streams: dict[str, str | None] = {new.name: new.stream for new in changes.add}
     with parts.metadata.read() as tx:
-        for name in (*changes.remove, *changes.retarget, *changes.reconfigure):
+        for name in (*changes.remove, *changes.goals, *changes.reconfigure):
             known = tx.ptks.etag_of(name)
             streams[name] = None if known is None else tx.ptks.get(known[0]).stream
     return streams
@@ -139,7 +141,8 @@ def _require_sound(changes: Changes) -> None:
     if not all(use in USES for use in changes.use.values()):
         raise InvalidInput("CHANGE_INVALID", f"use must be one of {', '.join(USES)}", field="use")
     named = [*(new.name for new in changes.add), *changes.remove]
-    named += [*{**changes.retarget, **changes.reconfigure}]
+    named += [*{**changes.goals, **changes.reconfigure}]
+    named += [name for name in changes.best_effort if name in changes.retarget]
     streams = [spec.name for spec in changes.streams]
     for names in (named, streams):
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -149,7 +152,7 @@ def _require_sound(changes: Changes) -> None:
         with about(ptk=new.name):
             with inside("name"):
                 check_name(new.name, "a PTK's name")
-            check_real(new.target, "target")
+            require_goal(new.goal)
             check_whole(new.train_every, "train_every", at_least=1)
             Over.of(new.over)
 
@@ -176,21 +179,30 @@ def _tried_out(parts: Parts, changes: Changes, concerned: Mapping[str, str]) -> 
     """The same with configurations in the form in which they are kept; each fits its stream."""
     specs = {spec.name: spec for spec in changes.streams}
 
-    def fit(name: str, kind: str, config: Mapping[str, object], over: str) -> Mapping[str, object]:
+    def fit(
+        name: str, kind: str, config: Mapping[str, object], over: str, goal: Goal | None = None
+    ) -> Mapping[str, object]:
         spec = specs.get(concerned[name]) or parts.specs[concerned[name]]
         with about(ptk=name):
             made: Mapping[str, object] = parts.ask(fitted, spec, kind, config)
             require_over(kind, made, Over.of(over))
+            if goal is not None:
+                require_price(spec, kind, made, goal)
         return made
 
     with parts.metadata.read() as tx:
         there = {name: tx.ptks.named(name) for name in changes.reconfigure}
+        aimed = {name: tx.ptks.named(name) for name in changes.best_effort}
+    for name, row in aimed.items():
+        with about(ptk=name):
+            config = changes.reconfigure.get(name, row.config)
+            require_price(parts.specs[concerned[name]], row.kind, config, changes.goals[name])
     return replace(
         changes,
         add=tuple(
             replace(
                 new,
-                config=fit(new.name, new.kind, new.config, new.over),
+                config=fit(new.name, new.kind, new.config, new.over, new.goal),
                 over=Over.of(new.over).text,
             )
             for new in changes.add
@@ -209,7 +221,7 @@ def _read(
     specs: Mapping[str, StreamSpec],
 ) -> _Snapshot:
     newcomers: dict[str, Candidate] = {}
-    for name in dict.fromkeys((*changes.retarget, *changes.reconfigure)):
+    for name in _changing(changes):
         newcomers[name] = _changed(tx, name, changes)
     for place, new in enumerate(changes.add):
         newcomers[new.name] = Candidate.of(_added(tx, new, -1 - place))
@@ -230,6 +242,11 @@ def _read(
     return _Snapshot(tuple(drafts), _seen(tx, concerned))
 
 
+def _changing(changes: Changes) -> tuple[str, ...]:
+    """The PTKs that there are already and that change, each once."""
+    return tuple(dict.fromkeys((*changes.goals, *changes.reconfigure)))
+
+
 def _seen(tx: Transaction, concerned: Mapping[str, str]) -> tuple[Standing, ...]:
     return tuple(standing(tx, stream, name) for name, stream in concerned.items())
 
@@ -246,12 +263,12 @@ def _added(tx: Transaction, new: AddedPtk, number: int) -> rows.PtkRow:
 
 
 def _wanted(new: AddedPtk, config: Mapping[str, object]) -> rows.PtkRow:
-    return unwritten(new.name, new.stream, new.kind, config, new.target, new.train_every, new.over)
+    return unwritten(new.name, new.stream, new.kind, config, new.goal, new.train_every, new.over)
 
 
 def _changed(tx: Transaction, name: str, changes: Changes) -> Candidate:
     row = tx.ptks.named(name)
-    wanted = altered(row, changes.reconfigure.get(name), changes.retarget.get(name))
+    wanted = altered(row, changes.reconfigure.get(name), changes.goals.get(name))
     return altered_candidate(tx, row, wanted)
 
 
@@ -311,7 +328,7 @@ def _written(
             write_stream(parts, tx, spec)
         for name in changes.remove:
             retire(tx, name, now_ms)
-        for name in dict.fromkeys((*changes.retarget, *changes.reconfigure)):
+        for name in _changing(changes):
             write_change(tx, candidates[name].row, answers[name], now_ms)
         for new in changes.add:
             ptk = registry.make(new.kind, new.config)

@@ -24,6 +24,7 @@ from ptkstore.api.changes import Changes
 from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView, View, WhatIfView
+from ptkstore.engine.goals.aims import aimed
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.registrations import fresh_row, require_over, unwritten
 from ptkstore.engine.plans.what_if import what_if
@@ -63,7 +64,7 @@ def fingerprint(tx: Transaction, stream: str) -> str:
     profiles = tx.profiles.newest_of_stream(stream)
     facts = [
         [[row.id, row.etag] for row in rows],
-        [profiles.get((row.id, row.config_version, float(row.target))) for row in rows],
+        [profiles.get((row.id, row.config_version, row.target or 0.0)) for row in rows],
         None if plan is None else plan.id,
         StreamSpec.from_stored(tx.streams.get(stream).spec).use,
     ]
@@ -176,12 +177,11 @@ def _carry_out(
             )
             tx.events.add("ptk.retired", name, {"ptk": name}, at_ms=now_ms)
         changed = []
-        for name, target in changes.retarget.items():
-            row = tx.ptks.named(name)
-            changed.append(tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms))
+        for name, goal in changes.goals.items():
+            changed.append(aimed(tx, tx.ptks.named(name), goal, now_ms))
         for new, ptk in made:
             over = Over.of(new.over).text
-            wanted = unwritten(new.name, stream, new.kind, ptk.as_json(), new.target, over=over)
+            wanted = unwritten(new.name, stream, new.kind, ptk.as_json(), new.goal, over=over)
             changed.append(fresh_row(tx, wanted, now_ms))
         for row in changed:
             waits = row.name in unprofiled

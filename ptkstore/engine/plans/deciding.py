@@ -53,7 +53,7 @@ class PtkDecision(Generic[Writable, Answer, Result]):
 class Standing:
     """What a decision rests on, small enough to be read again where it is written."""
 
-    accepted: tuple[tuple[int, int, float], ...]
+    accepted: tuple[tuple[int, int, float, str | None], ...]
     profiles: tuple[int | None, ...]
     own: tuple[int, int] | None
 
@@ -65,7 +65,7 @@ def standing(tx: Transaction, stream: str, name: str) -> Standing:
     accepted = tx.ptks.standing(stream, ACCEPTED)
     newest = tx.profiles.newest_of_stream(stream)
     own = tx.ptks.etag_of(name)
-    return Standing(accepted, tuple(newest.get(ptk) for ptk in accepted), own)
+    return Standing(accepted, tuple(newest.get(ptk[:3]) for ptk in accepted), own)
 
 
 def decided(metadata: Metadata, decision: PtkDecision[Writable, Answer, Result]) -> Result:

@@ -19,14 +19,16 @@ from typing import Any
 import pyarrow as pa
 
 from ptklib import registry
+from ptklib.encoding.error_fields import inside
 from ptklib.encoding.error_place import failure_of
 from ptklib.errors import InvalidInput, SageError
 from ptklib.ptk import Ptk
 from ptkstore.api.columns import Column
+from ptkstore.api.goal import Goal
 from ptkstore.api.stream_spec import StreamSpec
-from ptkstore.engine.plans.planning import charge_delta, records_per_unit
+from ptkstore.engine.plans.planning import charge_delta, ptk_of, records_per_unit
 
-__all__ = ["check_fit", "fitted", "invented_rows", "try_out"]
+__all__ = ["check_fit", "fitted", "invented_rows", "require_price", "try_out"]
 
 # About noise at this one level, not about the columns: the planner judges every level by itself.
 _OF_THE_LEVEL = {"SCALE_TOO_LARGE", "SCALE_TOO_SMALL", "SENSITIVITY_TOO_LARGE"}
@@ -69,6 +71,14 @@ def check_fit(spec: StreamSpec, ptk: Ptk) -> None:
         )
     _require_accountable(spec, ptk)
     try_out(spec, ptk, records_per_unit=records_per_unit(spec))
+
+
+def require_price(spec: StreamSpec, kind: str, config: Mapping[str, Any], goal: Goal) -> None:
+    """Refuse an epsilon at which the kind has no noise to add. Reasons: those of its cost."""
+    if goal.epsilon is not None:
+        ptk = ptk_of(kind, config)
+        with inside("epsilon"):
+            ptk.cost(goal.epsilon, charge_delta(spec, ptk), records_per_unit=records_per_unit(spec))
 
 
 def _require_accountable(spec: StreamSpec, ptk: Ptk) -> None:

@@ -9,6 +9,10 @@ to more than is left there. PTKs keep their levels from plan to plan where that 
 that belongs to the answer shares that: two seconds for a registration, ten for a window or a
 what-if. When it is over the best plan that was found and verified is the answer.
 
+A PTK of best effort has one level, the epsilon that it states, and needs a floor of samples
+(`floor_samples`). Those with targets come first: `settle_ranked` adds as many others as fit beside
+them.
+
 Whether a PTK can be accepted is another question, with another deadline: see `answering`.
 
 Reasons: those of `profiler`, `allocator` and the PTK.
@@ -23,8 +27,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 from typing import Any
 
+from allocator.admission.coordinates import admits
 from allocator.admission.settling import Current, settle_many
 from allocator.admission.single import Offer, PtkOffers, Settled
 from allocator.effort import Effort
@@ -33,9 +39,11 @@ from allocator.solving.gap import gap_explained
 from allocator.strip.building import no_plan
 from profiler.analytic import Profile, profile
 from profiler.levels import privacy_levels
+from profiler.measuring.terms import FLOOR, PER_EPSILON
 from ptklib import registry
 from ptklib.encoding.canonical import canonical
-from ptklib.privacy.amounts import exact, show
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import epsilon_exact, exact, show
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
 from ptkstore.api.stream_spec import StreamSpec
@@ -51,6 +59,8 @@ __all__ = [
     "charge_delta",
     "closed_form",
     "draw_plan",
+    "fits_alone",
+    "floor_samples",
     "fresh_loss",
     "has_closed_form",
     "offers_of",
@@ -58,6 +68,7 @@ __all__ = [
     "ptk_of",
     "records_per_unit",
     "settle_plan",
+    "settle_ranked",
 ]
 
 # Work for one coordinate of a plan, counted, as a machine of the reference speed takes.
@@ -66,6 +77,8 @@ _SECONDS = 5.0
 _FREELY = 0.5
 # An answer gets that much of a core, whatever the clock on the wall says.
 _LEAST_OF_A_CORE = 0.25
+# Of what is left, for each plan with more or fewer of best effort.
+_RANKED = 0.4
 # Plans that were asked for last.
 _KEPT = 256
 
@@ -156,12 +169,38 @@ def has_closed_form(spec: StreamSpec, privacy_filter: Filter, candidate: Candida
     )
 
 
+def floor_samples(epsilon: Fraction) -> int:
+    """What a PTK of best effort trains on at least: as little as any profile allows. Less would
+    teach it noise.
+    """
+    return max(FLOOR, ceil(PER_EPSILON / epsilon))
+
+
+def fits_alone(
+    spec: StreamSpec, privacy_filter: Filter, loss: Sequence[int], candidate: Candidate
+) -> bool:
+    """Whether a PTK of best effort fits on records with that loss that nobody else trains on, and
+    its quotas.
+    """
+    unused = (0,) * privacy_filter.width
+    names = [name for name in ("door:ptk", f"ptk:{candidate.row.name}") if name in spec.quotas]
+    return any(
+        admits(privacy_filter, loss, offer.demand)
+        and all(
+            admits(privacy_filter.scaled(spec.quotas[name]), unused, offer.demand) for name in names
+        )
+        for offer in offers_of(spec, privacy_filter, candidate).offers
+    )
+
+
 @lru_cache(maxsize=4096)
 def closed_form(
-    ptk: Ptk, target: float, levels: tuple[Fraction, ...], delta: Fraction, units: int
+    ptk: Ptk, target: float | None, levels: tuple[Fraction, ...], delta: Fraction, units: int
 ) -> bool:
     """Public numbers of a configuration and a target: the same in every window."""
-    return ptk.analytic_profile(target, levels, delta, records_per_unit=units) is not None
+    # Whether there is one does not depend on the target either, so any will do.
+    wanted = 0.5 if target is None else target
+    return ptk.analytic_profile(wanted, levels, delta, records_per_unit=units) is not None
 
 
 def fresh_loss(spec: StreamSpec, privacy_filter: Filter) -> tuple[int, ...]:
@@ -172,12 +211,17 @@ def fresh_loss(spec: StreamSpec, privacy_filter: Filter) -> tuple[int, ...]:
 def offers_of(
     spec: StreamSpec, privacy_filter: Filter, candidate: Candidate, *, target: float | None = None
 ) -> PtkOffers:
-    """The levels at which a PTK can reach its target, with samples and price.
+    """The levels at which a PTK can reach its target, with samples and price; of best effort, the
+    one that it states.
 
     None at all is possible.
     """
     wanted = candidate.row.target if target is None else target
     delta = charge_delta(spec, candidate.ptk)
+    if wanted is None:
+        level = epsilon_exact(candidate.row.epsilon or "0")
+        stated = _stated(candidate.ptk, privacy_filter, level, delta, records_per_unit(spec))
+        return PtkOffers(candidate.row.name, stated)
     measured = candidate.measured
     if measured is not None and exact(wanted) < measured.promised:
         # It was measured for a looser target, and says nothing of this one.
@@ -211,6 +255,69 @@ def _offers(
         for level, samples in zip(ptk_profile.levels, ptk_profile.samples, strict=True)
         if samples is not None
     )
+
+
+@lru_cache(maxsize=4096)
+def _stated(
+    ptk: Ptk, privacy_filter: Filter, level: Fraction, delta: Fraction, units: int
+) -> tuple[Offer, ...]:
+    """What best effort takes: a floor of samples at the epsilon that is stated."""
+    try:
+        demand = privacy_filter.demand(ptk.cost(level, delta, records_per_unit=units))
+    except InvalidInput:
+        # A scale of noise that the mechanism does not have.
+        return ()
+    return (Offer(show(level), floor_samples(level), demand),)
+
+
+def settle_ranked(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    candidates: Sequence[Candidate],
+    *,
+    available: int | None = None,
+    current: Current | None = None,
+    remedy: bool = True,
+    effort: Effort | None = None,
+) -> tuple[Settled, tuple[Candidate, ...]]:
+    """`settle_plan` for those with targets and as many of best effort as fit beside them, in this
+    order; and those of best effort who are left out.
+    """
+    whole_effort = effort or WINDOW.effort()
+    promised = [candidate for candidate in candidates if candidate.row.target is not None]
+    rest = [candidate for candidate in candidates if candidate.row.target is None]
+
+    def settled(beside: Sequence[Candidate], remedy: bool = False) -> Settled:
+        together = [*promised, *beside]
+        return settle_plan(
+            spec,
+            privacy_filter,
+            loss,
+            together,
+            available=available,
+            current=current,
+            remedy=remedy,
+            effort=whole_effort.share(_RANKED) if rest else whole_effort,
+        )
+
+    whole = settled(rest, remedy and not rest)
+    if whole.plan.total_samples is not None or not rest:
+        return whole, ()
+    fitting = [candidate for candidate in rest if fits_alone(spec, privacy_filter, loss, candidate)]
+    best, low, high = settled((), remedy) if promised else whole, 0, len(fitting) + 1
+    if promised and best.plan.total_samples is None:
+        return best, tuple(rest)
+    # A part of what fits fits as well.
+    while high - low > 1:
+        middle = (low + high) // 2
+        more = settled(fitting[:middle])
+        if more.plan.total_samples is None:
+            high = middle
+        else:
+            best, low = more, middle
+    inside = {candidate.row.id for candidate in fitting[:low]}
+    return best, tuple(candidate for candidate in rest if candidate.row.id not in inside)
 
 
 def settle_plan(

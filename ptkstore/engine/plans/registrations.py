@@ -25,19 +25,21 @@ from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput, Refused, SageError
 from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
+from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL, Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.engine.asking import Ask, here
+from ptkstore.engine.goals.aims import aimed, aiming, goal_of, require_goal
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answer_of, within_memory
 from ptkstore.engine.plans.deciding import ACCEPTED, PtkDecision, decided
-from ptkstore.engine.plans.dry_run import fitted
+from ptkstore.engine.plans.dry_run import fitted, require_price
 from ptkstore.engine.plans.planning import Candidate, closed_form, has_closed_form, ptk_of
 from ptkstore.engine.plans.window_size import last_windows, told_of_size
 from ptkstore.engine.within import Within, nothing
 from ptkstore.metadata import Metadata, rows
-from ptkstore.metadata.checks import check_name, check_real, check_whole
+from ptkstore.metadata.checks import check_name, check_whole
 from ptkstore.metadata.database.store import Transaction
 
 __all__ = [
@@ -71,6 +73,9 @@ def active(tx: Transaction, stream: str) -> list[Candidate]:
 def candidate(tx: Transaction, row: rows.PtkRow, ptk: Ptk | None = None) -> Candidate:
     """A PTK with the measured profile of its configuration and target, if it has one."""
     made = Candidate.of(row) if ptk is None else Candidate(row, ptk)
+    if row.target is None:
+        # Best effort needs no profile.
+        return made
     delta = Fraction(1, 10**6) if made.ptk.tags.needs_delta else Fraction(0)
     if closed_form(made.ptk, row.target, (Fraction(1),), delta, 1):
         return made
@@ -97,7 +102,7 @@ def register(
     *,
     kind: str,
     config: Mapping[str, Any],
-    target: float,
+    goal: Goal,
     train_every: int,
     over: str = ALL,
     now_ms: int,
@@ -112,12 +117,13 @@ def register(
     """
     with inside("name"):
         check_name(name, "a PTK's name")
-    check_real(target, "target")
+    require_goal(goal)
     check_whole(train_every, "train_every", at_least=1)
     told_over = Over.of(over)
     kept = ask(fitted, spec, kind, config)
     require_over(kind, kept, told_over)
-    wanted = unwritten(name, spec.name, kind, kept, target, train_every, told_over.text)
+    require_price(spec, kind, kept, goal)
+    wanted = unwritten(name, spec.name, kind, kept, goal, train_every, told_over.text)
     windows: tuple[int, ...] = ()
 
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
@@ -157,15 +163,15 @@ def change(
     name: str,
     *,
     config: Mapping[str, Any] | None = None,
-    target: float | None = None,
+    goal: Goal | None = None,
     etag: int | None = None,
     now_ms: int,
     within: Within[Registration] = nothing,
     ask: Ask = here,
     memory_bytes: int | None = None,
 ) -> Registration:
-    """Give a PTK another configuration or target. If that does not fit, it keeps what it had and
-    the answer is REJECTED.
+    """Give a PTK another configuration, target or epsilon. If that does not fit, it keeps what it had
+    and the answer is REJECTED.
 
     With ``etag``, only if it is still what the caller has seen (ETAG_STALE).
     """
@@ -174,16 +180,19 @@ def change(
     spec = spec_of(first.stream)
     privacy_filter = spec.policy.filter()
     made = None if config is None else registry.make(first.kind, config).as_json()
+    if goal is not None:
+        require_goal(goal)
 
     def asked(row: rows.PtkRow) -> rows.PtkRow:
         if etag is not None and etag != row.etag:
             raise Refused(
                 "ETAG_STALE", f"PTK {name!r} was changed by somebody else: read it again", ptk=name
             )
-        return altered(row, made, target)
+        return altered(row, made, goal)
 
     ask(fitted, spec, first.kind, asked(first).config)
     require_over(first.kind, asked(first).config, Over.of(first.over))
+    require_price(spec, first.kind, asked(first).config, goal_of(asked(first)))
 
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
         row = tx.ptks.get(first.id)
@@ -202,8 +211,8 @@ def change(
     return decided(metadata, PtkDecision(spec.name, name, read, answer, write, metadata.write))
 
 
-def altered(row: rows.PtkRow, config: Any | None, target: float | None) -> rows.PtkRow:
-    """A PTK as it would be with another configuration or target, where they are given. Refused:
+def altered(row: rows.PtkRow, config: Any | None, goal: Goal | None) -> rows.PtkRow:
+    """A PTK as it would be with another configuration or goal, where they are given. Refused:
     PTK_RETIRED.
     """
     if row.status == "RETIRED":
@@ -212,11 +221,8 @@ def altered(row: rows.PtkRow, config: Any | None, target: float | None) -> rows.
             f"PTK {row.name!r} is retired: register it under another name",
             ptk=row.name,
         )
-    return replace(
-        row,
-        config=row.config if config is None else config,
-        target=row.target if target is None else float(target),
-    )
+    changed = row if config is None else replace(row, config=config)
+    return changed if goal is None else aiming(changed, goal)
 
 
 def altered_candidate(tx: Transaction, row: rows.PtkRow, wanted: rows.PtkRow) -> Candidate:
@@ -243,8 +249,8 @@ def write_change(tx: Transaction, wanted: rows.PtkRow, answer: Registration, now
     etag = row.etag
     if wanted.config != row.config:
         etag = tx.ptks.update_config(row.id, wanted.config, etag=etag, at_ms=now_ms).etag
-    if wanted.target != row.target:
-        etag = tx.ptks.update_target(row.id, wanted.target, etag=etag, at_ms=now_ms).etag
+    if goal_of(wanted) != goal_of(row):
+        etag = aimed(tx, row, goal_of(wanted), now_ms, etag=etag).etag
     tx.ptks.set_status(row.id, answer.status, reason=answer.reason, etag=etag, at_ms=now_ms)
     tx.events.add("ptk.changed", row.name, answer.as_json(), at_ms=now_ms)
 
@@ -279,9 +285,10 @@ def fresh_row(tx: Transaction, wanted: rows.PtkRow, now_ms: int) -> rows.PtkRow:
             wanted.train_every,
             at_ms=now_ms,
             over=wanted.over,
+            epsilon=wanted.epsilon,
         )
     row = tx.ptks.update_config(row.id, wanted.config, etag=row.etag, at_ms=now_ms)
-    return tx.ptks.update_target(row.id, wanted.target, etag=row.etag, at_ms=now_ms)
+    return aimed(tx, row, goal_of(wanted), now_ms)
 
 
 def reusable(tx: Transaction, wanted: rows.PtkRow) -> rows.PtkRow | None:
@@ -305,7 +312,7 @@ def reusable(tx: Transaction, wanted: rows.PtkRow) -> rows.PtkRow | None:
             f"there is a PTK {row.name!r} already, {row.status} on stream {row.stream!r}",
             ptk=row.name,
         )
-    return replace(row, config=wanted.config, target=wanted.target)
+    return aiming(replace(row, config=wanted.config), goal_of(wanted))
 
 
 def unwritten(
@@ -313,7 +320,7 @@ def unwritten(
     stream: str,
     kind: str,
     config: Any,
-    target: float,
+    goal: Goal,
     train_every: int = 1,
     over: str = ALL,
 ) -> rows.PtkRow:
@@ -325,7 +332,8 @@ def unwritten(
         kind=kind,
         config_version=1,
         config=config,
-        target=float(target),
+        target=None if goal.target is None else float(goal.target),
+        epsilon=goal.epsilon,
         train_every=train_every,
         status="WAITING",
         reason="",

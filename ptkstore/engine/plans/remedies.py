@@ -55,6 +55,8 @@ def plan_remedies(
         if change not in searched or coordinate is None or not isinstance(room, int):
             return None
         newcomer = named[name]
+        if newcomer.row.target is None:
+            return None
         return _tightest(
             newcomer.row.target,
             lambda value: any(

@@ -10,6 +10,11 @@ A quota of the stream that counts against training (`door:ptk`, `ptk:NAME`) is a
 promise: what does not fit it is not asked for. Nor is more than a worker's memory allows
 (`memory`), nor more samples than ``n_max``.
 
+PTKs of best effort live on this: in the plan of fewest samples they have a floor of samples, and here
+they get records at the one epsilon that they state, also where the stream takes the minimum. There
+everybody else keeps what the plan of fewest samples says. What makes their losses comparable is
+their equal share of the window (`allocator.surplus.curves`).
+
 Reasons: those of `allocator.surplus`.
 """
 
@@ -21,6 +26,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from allocator.admission.coordinates import Settled, admits
+from allocator.admission.short_window import LeftOut
 from allocator.surplus.curves import LossCurve, Rung
 from allocator.surplus.enriching import Guard, Richer, enrich
 from profiler.levels import privacy_levels
@@ -30,10 +36,16 @@ from ptklib.privacy.filters import Filter
 from ptklib.ptk import Ptk
 from ptkstore.api.stream_spec import SURPLUS, StreamSpec
 from ptkstore.api.views import PlanView, SurplusLine
-from ptkstore.engine.plans.planning import Candidate, charge_delta, offers_of, records_per_unit
+from ptkstore.engine.plans.planning import (
+    Candidate,
+    charge_delta,
+    fits_alone,
+    offers_of,
+    records_per_unit,
+)
 from ptkstore.engine.room.memory import most_in_slice, most_in_window, training_bytes
 
-__all__ = ["Held", "most_samples", "richer_plan", "with_surplus"]
+__all__ = ["Held", "left_out_line", "most_samples", "richer_plan", "with_surplus"]
 
 # A tenth more from one epsilon to the next, beside the levels of profiles.
 _FINE = 45
@@ -66,28 +78,27 @@ def richer_plan(
     held: Held,
 ) -> Richer | None:
     """What the PTKs of a plan are given of the rest of its window; None where the stream takes the
-    minimum, or nothing is gained.
+    minimum and nobody is of best effort, or nothing is gained.
     """
-    if spec.use != SURPLUS or settled.coordinate is None or settled.plan.total_samples is None:
+    if settled.coordinate is None or settled.plan.total_samples is None:
         return None
     samples = held.available(spec)
     by_name = {candidate.row.name: candidate for candidate in candidates}
-    many = len(settled.plan.assignments) > _MANY
+    names = [assignment.id for assignment in settled.plan.assignments]
+    if spec.use != SURPLUS and all(by_name[name].row.target is not None for name in names):
+        return None
     curves = []
     for assignment in settled.plan.assignments:
         candidate = by_name[assignment.id]
-        rungs = (
-            _profiled(spec, privacy_filter, candidate)
-            if many
-            else _rungs(
-                candidate.ptk,
-                privacy_filter,
-                charge_delta(spec, candidate.ptk),
-                records_per_unit(spec),
-            )
-        )
+        rungs = _allowed(spec, privacy_filter, candidate, many=len(names) > _MANY)
         most = most_samples(spec, candidate, assignment.samples, samples, held)
-        curves.append(_curve(spec, privacy_filter, candidate, rungs, most))
+        reference = None
+        if candidate.row.target is None:
+            reference = max(assignment.samples, samples // len(names))
+        elif spec.use != SURPLUS:
+            rungs = tuple(rung for rung in rungs if rung.level == assignment.level)
+            most = assignment.samples
+        curves.append(_curve(spec, privacy_filter, candidate, rungs, most, reference))
     guards = [Guard(privacy_filter, tuple(loss))]
     if _DOOR in spec.quotas:
         # Nobody else comes by this door: nothing of it is used at the tags of plans.
@@ -123,6 +134,7 @@ def _curve(
     candidate: Candidate,
     rungs: tuple[Rung, ...],
     most: int | None,
+    reference: int | None,
 ) -> LossCurve:
     """What a PTK may be given: no rung beyond its own quota."""
     offers = offers_of(spec, privacy_filter, candidate).offers
@@ -130,13 +142,34 @@ def _curve(
     share = None if quota is None else privacy_filter.scaled(quota)
     unused = (0,) * privacy_filter.width
     allowed = (rung for rung in rungs if share is None or admits(share, unused, rung.demand))
-    return LossCurve(candidate.row.name, offers, tuple(allowed), most)
+    return LossCurve(candidate.row.name, offers, tuple(allowed), most, reference)
 
 
-def _profiled(spec: StreamSpec, privacy_filter: Filter, candidate: Candidate) -> tuple[Rung, ...]:
-    """The levels of its profile."""
-    offers = offers_of(spec, privacy_filter, candidate).offers
-    return tuple(Rung(offer.level, offer.demand) for offer in offers)
+def _allowed(
+    spec: StreamSpec, privacy_filter: Filter, candidate: Candidate, *, many: bool
+) -> tuple[Rung, ...]:
+    """The epsilons that a PTK may be given: the one that it states, else the levels of its profile
+    and, unless there are many PTKs, finer ones.
+    """
+    if many or candidate.row.target is None:
+        offers = offers_of(spec, privacy_filter, candidate).offers
+        return tuple(Rung(offer.level, offer.demand) for offer in offers)
+    delta, units = charge_delta(spec, candidate.ptk), records_per_unit(spec)
+    return _rungs(candidate.ptk, privacy_filter, delta, units)
+
+
+def left_out_line(
+    spec: StreamSpec, privacy_filter: Filter, loss: Sequence[int], candidate: Candidate
+) -> LeftOut:
+    """Why a PTK of best effort is left out of a plan."""
+    name, epsilon = candidate.row.name, candidate.row.epsilon
+    if fits_alone(spec, privacy_filter, loss, candidate):
+        told = f"{name} is of best effort: those with targets come first, and leave it no records."
+        return LeftOut(name, "OTHERS_FIRST", told)
+    told = (
+        f"{name} fits no more into what is left of the privacy budget: state less than {epsilon}."
+    )
+    return LeftOut(name, "BUDGET_TOO_SMALL", told)
 
 
 @lru_cache(maxsize=4096)

@@ -24,20 +24,21 @@ from ptklib.ledger.policy import Policy
 from ptkstore.api.changes import AddedPtk, Changes
 from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import StreamSpec
-from ptkstore.api.views import PlanView, WhatIfView
+from ptkstore.api.views import LeftOutLine, PlanView, WhatIfView
+from ptkstore.engine.goals.aims import aiming
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.dry_run import fitted
+from ptkstore.engine.plans.dry_run import fitted, require_price
 from ptkstore.engine.plans.planning import (
     WINDOW,
     Candidate,
     fresh_loss,
     has_closed_form,
     plan_view,
-    settle_plan,
+    settle_ranked,
 )
 from ptkstore.engine.plans.registrations import active, candidate, unwritten
 from ptkstore.engine.plans.remedies import plan_remedies
-from ptkstore.engine.plans.surplus import Held, richer_plan, with_surplus
+from ptkstore.engine.plans.surplus import Held, left_out_line, richer_plan, with_surplus
 from ptkstore.engine.room.memory import least_training_bytes, require_room
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
@@ -57,7 +58,9 @@ def what_if(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
     added = []
     for new in changes.add:
         with about(ptk=new.name):
-            added.append(replace(new, config=parts.ask(fitted, spec, new.kind, new.config)))
+            made = parts.ask(fitted, spec, new.kind, new.config)
+            require_price(spec, new.kind, made, new.goal)
+            added.append(replace(new, config=made))
     with parts.metadata.read() as tx:
         now = active(tx, stream)
         records, blocks = tx.blocks.dp_total(stream)
@@ -67,7 +70,7 @@ def what_if(parts: Parts, stream: str, changes: Changes) -> WhatIfView:
     held = _held(spec, rate, parts.workers.memory_bytes)
     current = None if adopted is None else Current.of(adopted.body)
     view = parts.ask(_compared, spec, other, now, then, rate, held, current)
-    _require_memory(parts, spec, then, view, {*changes.retarget, *(new.name for new in added)})
+    _require_memory(parts, spec, then, view, {*changes.goals, *(new.name for new in added)})
     return view
 
 
@@ -103,7 +106,9 @@ def _compared(
     waiting = [
         ptk.row.name
         for ptk in then
-        if ptk.measured is None and not has_closed_form(spec, privacy_filter, ptk)
+        if ptk.row.target is not None
+        and ptk.measured is None
+        and not has_closed_form(spec, privacy_filter, ptk)
     ]
     then = [ptk for ptk in then if ptk.row.name not in waiting]
     return WhatIfView(
@@ -124,7 +129,7 @@ def _compared(
 def _require_known(tx: Transaction, spec: StreamSpec, changes: Changes) -> None:
     """Refuse changes of PTKs that there are not, and new ones under names that are taken."""
     known = {row.name: row for row in tx.ptks.list(spec.name)}
-    for name in (*changes.remove, *changes.retarget):
+    for name in (*changes.remove, *changes.goals):
         if name not in known:
             raise Refused(
                 "PTK_UNKNOWN", f"stream {spec.name!r} has no PTK {name!r}", ptk=name, field="name"
@@ -153,9 +158,9 @@ def _changed(
 ) -> list[Candidate]:
     """The PTKs as they would be."""
     _require_known(tx, spec, changes)
-    candidates = [ptk for ptk in now if ptk.row.name not in (*changes.remove, *changes.retarget)]
-    for name, target in changes.retarget.items():
-        candidates.append(candidate(tx, replace(tx.ptks.named(name), target=float(target))))
+    candidates = [ptk for ptk in now if ptk.row.name not in (*changes.remove, *changes.goals)]
+    for name, goal in changes.goals.items():
+        candidates.append(candidate(tx, aiming(tx.ptks.named(name), goal)))
     candidates.sort(key=lambda ptk: ptk.row.id)
     return candidates + [
         Candidate.of(_row(new, spec.name, -1 - place)) for place, new in enumerate(changes.add)
@@ -172,7 +177,7 @@ def _taken(tx: Transaction, name: str) -> bool:
 
 def _row(new: AddedPtk, stream: str, number: int) -> rows.PtkRow:
     over = Over.of(new.over).text
-    row = unwritten(new.name, stream, new.kind, dict(new.config), new.target, over=over)
+    row = unwritten(new.name, stream, new.kind, dict(new.config), new.goal, over=over)
     return replace(row, id=number)
 
 
@@ -210,7 +215,9 @@ def _plan(
 ) -> PlanView:
     privacy_filter = spec.policy.filter()
     loss = fresh_loss(spec, privacy_filter)
-    settled = settle_plan(spec, privacy_filter, loss, candidates, current=current, effort=effort)
+    settled, out = settle_ranked(
+        spec, privacy_filter, loss, candidates, current=current, effort=effort
+    )
     richer = (
         None if held is None else richer_plan(spec, privacy_filter, loss, settled, candidates, held)
     )
@@ -226,4 +233,9 @@ def _plan(
     )
     view = with_surplus(view, spec.use, richer, window)
     told = settled.plan.explanation
-    return replace(view, remedies=plan_remedies(spec, privacy_filter, settled, told, candidates))
+    left_out = (left_out_line(spec, privacy_filter, loss, candidate) for candidate in out)
+    return replace(
+        view,
+        remedies=plan_remedies(spec, privacy_filter, settled, told, candidates),
+        left_out=tuple(LeftOutLine(line.id, line.reason, line.text) for line in left_out),
+    )

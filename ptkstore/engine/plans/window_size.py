@@ -29,7 +29,7 @@ _TEST = Fraction(9, 10)
 
 
 def terms_of(spec: StreamSpec, candidate: Candidate) -> ProfileTerms:
-    """What is asked of a profile; prices are shares of the stream's epsilon."""
+    """What is asked of the profile of a PTK with a target; prices are shares of the stream's epsilon."""
     epsilon = Fraction(spec.policy.epsilon)
     return ProfileTerms.of(
         repr(candidate.row.target),

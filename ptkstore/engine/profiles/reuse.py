@@ -66,9 +66,10 @@ def due(parts: Parts, tx: Transaction, spec: StreamSpec, dp_records: int) -> dic
     privacy_filter, counts = parts.privacy_filter(spec.name), _counts(tx, spec, dp_records)
     reasons = {}
     for row in tx.ptks.list(spec.name):
-        if row.status not in ("WAITING", "ACTIVE", "FAILED") or has_closed_form(
-            spec, privacy_filter, Candidate.of(row)
-        ):
+        if row.status not in ("WAITING", "ACTIVE", "FAILED") or row.target is None:
+            # Best effort has nothing to measure.
+            continue
+        if has_closed_form(spec, privacy_filter, Candidate.of(row)):
             continue
         last = tx.profiles.latest(row.id, row.config_version, row.target)
         if last is None:

@@ -19,6 +19,8 @@ from ptklib.errors import Refused
 from ptklib.privacy.amounts import epsilon_exact, show
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import ProfileView
+from ptkstore.engine.plans.answering import BEST_EFFORT
+from ptkstore.engine.plans.planning import floor_samples
 from ptkstore.engine.plans.registrations import candidate
 from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.metadata import rows
@@ -48,6 +50,8 @@ def profile_view(
     """
     subject = candidate(tx, row)
     wanted = tuple(epsilon_exact(level, name="level") for level in levels)
+    if row.target is None:
+        return _of_best_effort(row)
     terms, grid = terms_of(spec, subject), privacy_levels(spec.policy.epsilon)
     asked = wanted or grid
     told: dict[str, Any] = {
@@ -101,6 +105,19 @@ def profile_view(
     )
 
 
+def _of_best_effort(row: rows.PtkRow) -> ProfileView:
+    """The one level of a PTK that states its epsilon, with its floor of samples."""
+    level = epsilon_exact(row.epsilon or "0")
+    return ProfileView(
+        ptk=row.name,
+        status=row.status,
+        source="none",
+        levels=(show(level),),
+        samples=(floor_samples(level),),
+        reason=BEST_EFFORT if row.status != "REJECTED" else row.reason,
+    )
+
+
 def told_of_trial(profile: Profile) -> str:
     """What to say of a PTK that is on trial."""
     samples = min(known for known in profile.samples if known is not None)
@@ -141,7 +158,7 @@ def renew(tx: Transaction, spec: StreamSpec, row: rows.PtkRow, *, now_ms: int) -
     reused there.
 
     A rejected PTK waits for it. Nothing to do for a closed form, which is made anew whenever it is
-    asked for.
+    asked for, nor for best effort, which has none.
     """
     if row.status == "RETIRED":
         raise Refused(
@@ -149,7 +166,7 @@ def renew(tx: Transaction, spec: StreamSpec, row: rows.PtkRow, *, now_ms: int) -
             f"PTK {row.name!r} is retired: register it under another name",
             ptk=row.name,
         )
-    if profile_view(tx, spec, row).source == ANALYTIC:
+    if row.target is None or profile_view(tx, spec, row).source == ANALYTIC:
         return profile_view(tx, spec, row)
     tx.profiles.ask_again(row.id, row.config_version, row.target, at_ms=now_ms)
     if row.status == "REJECTED":

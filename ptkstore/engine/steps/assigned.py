@@ -23,7 +23,8 @@ class Assigned:
     epsilon: str
     delta: str
     samples: int
-    target: float
+    # None of best effort.
+    target: float | None
     ranges: tuple[tuple[int, int], ...]
     previous: str | None
     previous_oldest: str | None
@@ -40,6 +41,9 @@ class Assigned:
     on_trial: bool = False
     previous_newest: str | None = None
     parts: tuple[tuple[str, str], ...] = ()
+    # Of best effort, what its state will tell of its error where that follows from public numbers
+    # (`ptkstore.engine.window.stating`).
+    error: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""
@@ -47,6 +51,8 @@ class Assigned:
         # As it is in cycles from before there were such fields.
         if self.minimum is None:
             del body["minimum"]
+        if self.error is None:
+            del body["error"]
         if not self.on_trial:
             del body["on_trial"]
         body["parts"] = [list(part) for part in self.parts]

@@ -31,7 +31,7 @@ __all__ = [
 
 # The part that `ProfileList` and `ValidationList` are written as.
 LISTED = "list"
-_LINE = ("ptk", "outcome", "version", "epsilon", "samples", "reason")
+_LINE = ("ptk", "outcome", "version", "epsilon", "samples", "reason", "error")
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ class TrainedPtk:
     def as_json(self) -> dict[str, Any]:
         """The body."""
         body = {key: value for key, value in self.line.as_json().items() if key in _LINE}
+        if not self.line.error:
+            del body["error"]
         return body if self.digest is None else body | {"digest": self.digest}
 
     @classmethod
@@ -143,8 +145,8 @@ class ValidationList:
 
 @dataclass(frozen=True)
 class ValidatedPtk:
-    """VALIDATED, NOT_SHOWN or NOT_TESTED with the reason; the digest of the state with what was
-    found in its certificate.
+    """VALIDATED, NOT_SHOWN, ESTIMATED or NOT_TESTED with the reason; the digest of the state with
+    what was found in its certificate; the error that one of best effort tells, in words.
     """
 
     STEP: ClassVar[str] = "validated"
@@ -153,17 +155,20 @@ class ValidatedPtk:
     verdict: str
     digest: str
     reason: str = ""
+    error: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The body."""
-        return {
+        body = {
             "ptk": self.ptk,
             "verdict": self.verdict,
             "digest": self.digest,
             "reason": self.reason,
         }
+        return body | {"error": self.error} if self.error else body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> ValidatedPtk:
         """Read `as_json` back."""
-        return cls(body["ptk"], body["verdict"], body["digest"], body.get("reason", ""))
+        told = (body.get("reason", ""), body.get("error", ""))
+        return cls(body["ptk"], body["verdict"], body["digest"], *told)

@@ -264,4 +264,9 @@ class Done:
 def _judged(line: TrainedLine, validated: ValidatedPtk | None) -> TrainedLine:
     if validated is None:
         return line
-    return replace(line, validation=validated.verdict, reason=line.reason or validated.reason)
+    return replace(
+        line,
+        validation=validated.verdict,
+        reason=line.reason or validated.reason,
+        error=line.error or validated.error,
+    )

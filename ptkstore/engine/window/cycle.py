@@ -51,6 +51,7 @@ from ptkstore.engine.steps.step import Step
 from ptkstore.engine.window.counting import count_blocks
 from ptkstore.engine.window.plans import ADOPTED, Line, plan_window
 from ptkstore.engine.window.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, shortfall_of
+from ptkstore.engine.window.stating import with_errors
 from ptkstore.engine.window.training import assign, requests_of, too_large, train
 from ptkstore.engine.window.trials import testable
 from ptkstore.engine.window.validating import validate_new
@@ -192,6 +193,7 @@ class Cycle:
             self.window,
             fewest=None if window_plan.richer is None else settled.plan,
         )
+        assigned = with_errors(self.parts, self.spec, assigned)
         large = too_large(self.parts, assigned)
         planned = Planned(
             plan=settled.plan.as_json(),

@@ -8,12 +8,16 @@ before, since which window, the longest first; then whose newest version is of t
 then who was registered first. It is kept in the plan (``left_out_since``). A PTK that was in a plan
 leaves the line whatever became of its training, so one that always fails takes nobody's turn.
 
+PTKs of best effort are planned beside those with targets and never instead of them: where a window
+does not carry all, those with targets are planned as if they were alone, and as many others are
+added, by the same line, as fit in then.
+
 DP counts, profiles and losses alone are looked at: planning is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -34,8 +38,9 @@ from ptkstore.engine.plans.planning import (
     offers_of,
     plan_view,
     settle_plan,
+    settle_ranked,
 )
-from ptkstore.engine.plans.surplus import Held, richer_plan, with_surplus
+from ptkstore.engine.plans.surplus import Held, left_out_line, richer_plan, with_surplus
 
 __all__ = ["ADOPTED", "SHORT", "Line", "WindowPlan", "plan_window"]
 
@@ -45,8 +50,8 @@ SHORT = "SHORT"
 _NEVER = -1
 _LATEST = 1 << 62
 # Of what is left of the work: for the plan of all wherever it takes them, for the same within the
-# window, for who trains where there is none. The rest is for the plan of those.
-_FREELY, _ALL, _CARRIED = 0.5, 0.5, 0.6
+# window, for those with targets alone, for who trains where there is no plan. The rest is for the plan of those.
+_FREELY, _ALL, _PROMISED, _CARRIED = 0.5, 0.5, 0.6, 0.6
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,7 @@ def _fewest(
             records_per_second=per_second,
         )
 
+    promised = [candidate for candidate in due if candidate.row.target is not None]
     free = settle_plan(
         spec,
         privacy_filter,
@@ -187,6 +193,28 @@ def _fewest(
         )
         if whole.plan.total_samples is not None:
             return WindowPlan(whole, (), shown(whole))
+    if len(promised) < len(due):
+        return _beside(
+            spec,
+            privacy_filter,
+            loss,
+            due,
+            line,
+            _fewest(
+                spec,
+                privacy_filter,
+                loss,
+                promised,
+                line,
+                window=window,
+                dp_records=dp_records,
+                current=current,
+                effort=effort.share(_PROMISED),
+            ),
+            available=available,
+            shown=shown,
+            effort=effort,
+        )
     turns = line.in_turn(due)
     carried = carried_by(
         privacy_filter,
@@ -228,6 +256,62 @@ def _fewest(
         recommended_window_seconds=None,
     )
     return WindowPlan(settled, carried.left_out, view)
+
+
+def _beside(
+    spec: StreamSpec,
+    privacy_filter: Filter,
+    loss: Sequence[int],
+    due: Sequence[Candidate],
+    line: Line,
+    promised: WindowPlan,
+    *,
+    available: int,
+    shown: Callable[[Settled], PlanView],
+    effort: Effort,
+) -> WindowPlan:
+    """The plan of those with targets, with as many of best effort as fit in."""
+    settled, out = promised.settled, set[int]()
+    rest = [candidate for candidate in line.in_turn(due) if candidate.row.target is None]
+    planned = {assignment.id for assignment in settled.plan.assignments}
+    inside = [candidate for candidate in due if candidate.row.name in planned]
+    if available > 1:
+        settled, left = settle_ranked(
+            spec,
+            privacy_filter,
+            loss,
+            [*inside, *rest],
+            available=available,
+            remedy=False,
+            effort=effort,
+        )
+        out = {candidate.row.id for candidate in left}
+    if available <= 1 or settled.plan.total_samples is None:
+        settled, out = promised.settled, {candidate.row.id for candidate in rest}
+    left_out = (
+        *promised.left_out,
+        *(
+            left_out_line(spec, privacy_filter, loss, candidate)
+            for candidate in rest
+            if candidate.row.id in out
+        ),
+    )
+    told = [promised.view.explanation] if promised.left_out else []
+    if out:
+        told.append(
+            f"{len(out)} of {len(rest)} PTKs of best effort get no records: those with targets come first."
+        )
+    view = replace(
+        shown(settled),
+        status=SHORT if settled.plan.assignments else "INFEASIBLE",
+        explanation=" ".join(told),
+        changes=promised.view.changes if promised.left_out else (),
+        remedies=promised.view.remedies if promised.left_out else (),
+        left_out=tuple(LeftOutLine(ptk.id, ptk.reason, ptk.text) for ptk in left_out),
+        recommended_samples=None,
+        recommended_window_seconds=None,
+    )
+    return WindowPlan(settled, left_out, view)
 
 
 def _told(

@@ -46,6 +46,7 @@ from ptkstore.engine.room.memory import (
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import TrainedPtk
 from ptkstore.engine.window.continuing import EarlierStates, continued, earlier_of
+from ptkstore.engine.window.stating import told_error
 from ptkstore.lake import StateDamaged, StateMissing
 from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
 from ptkstore.workers.protocol import KEEP_BYTES, TrainJob, TrainOutcome
@@ -116,7 +117,7 @@ def assign(
                 on_trial=by_name[assignment.id].on_trial,
                 parts=before.parts,
                 version=latest.version + 1 if latest is not None else 1,
-                minimum=_minimum(needed_by.get(assignment.id)),
+                minimum=None if row.target is None else _minimum(needed_by.get(assignment.id)),
                 memory_bytes=training_bytes(
                     spec, by_name[assignment.id].ptk, window=most_records, most=most
                 ),
@@ -374,6 +375,7 @@ def _stored(
         version=assigned.version,
         epsilon=assigned.epsilon,
         samples=assigned.samples,
+        error=told_error(assigned.error),
     )
     return TrainedPtk(line, digest)
 
@@ -401,5 +403,6 @@ def _state(
         samples=assigned.samples,
         target=assigned.target,
         minimum=assigned.minimum,
+        error=assigned.error,
         **made_of,
     )

@@ -9,6 +9,9 @@ for, as nothing else will ever be charged to these records and more epsilon is m
 that take the minimum pay the least that is enough. The test of a PTK on trial is always made, at the
 highest price: without it there is no version.
 
+States of best effort promise nothing: what their tests tell, and take, is in `estimating`. They
+share `REST` of what is left where promises are to be tested, so that these lose next to nothing.
+
 A test that would most likely fail for want of records is not made: nothing is charged, and the
 state is told as NOT_TESTED, with the reason:
 
@@ -36,6 +39,7 @@ from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.planning import (
     Candidate,
     fresh_loss,
+    has_closed_form,
     ptk_of,
     records_per_unit,
 )
@@ -50,11 +54,14 @@ from ptkstore.engine.room.memory import (
 )
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import ValidationList
+from ptkstore.engine.window.estimating import WantedRange
 
-__all__ = ["LIKELY", "Trial", "plan_trials", "testable"]
+__all__ = ["LIKELY", "REST", "Trial", "plan_trials", "testable"]
 
 # What the loss of a good state is taken to be, as a share of its target.
 LIKELY = Fraction(4, 5)
+# Of the free records, for states that promise nothing, where others promise something.
+REST = Fraction(1, 8)
 _CELLS = 64
 
 Ranges = tuple[tuple[int, int], ...]
@@ -102,13 +109,45 @@ def plan_trials(
         return ValidationList({}, {state.name: "TEST_SLICE_USED" for state in states})
     with parts.metadata.read() as tx:
         attempts = {state.name: tx.states.attempt(state.ptk) for state in states}
-    prices, untested = trial_prices(spec, parts.privacy_filter(spec.name)), {}
-    wanted = []
+    prices = trial_prices(spec, parts.privacy_filter(spec.name))
+    promised: list[_Wanted | WantedRange] = []
+    rest: list[_Wanted | WantedRange] = []
+    untested = {}
     for state in states:
-        if state.target >= 1:
+        if state.target is None:
+            rest.append(WantedRange(spec, state, prices))
+        elif state.target >= 1:
             untested[state.name] = "TARGET_TRIVIAL"
         else:
-            wanted.append(_Wanted(spec, state, attempts[state.name], prices))
+            promised.append(_Wanted(spec, state, attempts[state.name], prices))
+    width = sum(stop - start for start, stop in free)
+    kept = _kept(width, promised=bool(promised), rest=bool(rest))
+    window = most_in_window(dp_records, len(blocks), spec)
+    trials: dict[str, Mapping[str, Any]] = {}
+    for wanted, part in ((promised, _part(free, 0, kept)), (rest, _part(free, kept, width))):
+        told = _shared(parts, spec, part, dp_records, window, wanted)
+        trials |= told.trials
+        untested |= told.untested
+    return ValidationList(trials, untested)
+
+
+def _kept(width: int, *, promised: bool, rest: bool) -> int:
+    """How many tags are for the tests of promises."""
+    if not promised:
+        return 0
+    return width - int(width * REST) if rest else width
+
+
+def _shared(
+    parts: Parts,
+    spec: StreamSpec,
+    free: Ranges,
+    dp_records: int,
+    window: int,
+    wanted: list[_Wanted | WantedRange],
+) -> ValidationList:
+    """The tests that fit into equal parts of some ranges, and why others do not."""
+    untested = {}
     width = sum(stop - start for start, stop in free)
     while wanted:
         records = int(Fraction(width, TAG_SPACE * len(wanted)) * dp_records)
@@ -120,7 +159,6 @@ def plan_trials(
         untested[worst.state.name] = worst.told(records)
         wanted.remove(worst)
     trials = {}
-    window = most_in_window(dp_records, len(blocks), spec)
     for place, asked in enumerate(wanted):
         ranges = _part(free, width * place // len(wanted), width * (place + 1) // len(wanted))
         try:
@@ -144,9 +182,14 @@ def testable(
     """
     if not any(candidate.on_trial for candidate in due):
         return list(due)
-    free, price = _free(parts, spec, blocks), trial_price(spec, parts.privacy_filter(spec.name))
+    privacy_filter = parts.privacy_filter(spec.name)
+    free, price = _free(parts, spec, blocks), trial_price(spec, privacy_filter)
     sharing = sum(candidate.measured is not None for candidate in due)
-    width = sum(stop - start for start, stop in free)
+    told = any(
+        candidate.row.target is None and not has_closed_form(spec, privacy_filter, candidate)
+        for candidate in due
+    )
+    width = _kept(sum(stop - start for start, stop in free), promised=True, rest=told)
     records = int(Fraction(width, TAG_SPACE * sharing) * dp_records)
 
     def has_test(candidate: Candidate) -> bool:

@@ -11,7 +11,8 @@ published as NOT_TESTED. So is one whose test failed: the failure says nothing o
 VALIDATED      the mean loss is at most the target, but for a chance of `profiler.on_trial.ETA`
 NOT_SHOWN      the test did not accept: the version is there, and nobody gets it without asking;
                of a PTK on trial also where there was no test, and why
-NOT_TESTED     no test, and why: the promise is that of the profile
+ESTIMATED      of best effort: the mean loss is told, with an interval (`estimating`)
+NOT_TESTED     no test, and why: the promise is that of the profile, or there is none
 =============  ==================================================================================
 """
 
@@ -30,7 +31,8 @@ from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
 from ptklib.ledger.slices import Slice, TagRange
 from ptklib.state import State
-from ptklib.validators.verdict import ACCEPT
+from ptklib.validators.interval import ToldLosses
+from ptklib.validators.verdict import ACCEPT, LossVerdict
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.planning import charge_delta, closed_form, ptk_of, records_per_unit
@@ -38,16 +40,21 @@ from ptkstore.engine.retry import patiently
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import LISTED, TrainedPtk, ValidatedPtk, ValidationList
 from ptkstore.engine.steps.of_window import Published, Validated
+from ptkstore.engine.window.estimating import RangeTrial, is_range
+from ptkstore.engine.window.stating import estimated, told_error
 from ptkstore.engine.window.trials import Trial, plan_trials
 from ptkstore.metadata.catalogue.states import NOT_SHOWN, VALIDATED
 from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
 from ptkstore.workers.protocol import KEEP_BYTES, ValidateJob, ValidateOutcome
 
-__all__ = ["NOT_TESTED", "VALIDATION_LOST", "validate_new"]
+__all__ = ["ESTIMATED", "NOT_TESTED", "VALIDATION_LOST", "validate_new"]
 
 _LOG = logging.getLogger(__name__)
+ESTIMATED = "ESTIMATED"
 NOT_TESTED = "NOT_TESTED"
 VALIDATION_LOST = "VALIDATION_LOST"
+
+AnyTrial = Trial | RangeTrial
 
 
 def validate_new(
@@ -74,7 +81,10 @@ def validate_new(
     for state in states:
         if state.name in listed.untested:
             tests.told(state, None, None, listed.untested[state.name])
-    trials = {name: Trial.from_json(body) for name, body in listed.trials.items()}
+    trials = {
+        name: RangeTrial.from_json(body) if is_range(body) else Trial.from_json(body)
+        for name, body in listed.trials.items()
+    }
     tests.run([(state, trials[state.name]) for state in states if state.name in trials])
     return Validated(tests.validated)
 
@@ -94,9 +104,9 @@ class _Tests:
         self.blocks, self.new = tuple(blocks), new
         self.validated: dict[str, ValidatedPtk] = {}
 
-    def run(self, wanted: Sequence[tuple[Assigned, Trial]]) -> None:
+    def run(self, wanted: Sequence[tuple[Assigned, AnyTrial]]) -> None:
         """All that are not done."""
-        ready: list[tuple[Assigned, Trial]] = []
+        ready: list[tuple[Assigned, AnyTrial]] = []
         grants: list[Grant] = []
         for state, trial in wanted:
             if self._known(state):
@@ -127,27 +137,32 @@ class _Tests:
             self.told(state, trial, outcome, outcome.failure)
 
     def told(
-        self, state: Assigned, trial: Trial | None, outcome: ValidateOutcome | None, reason: str
+        self, state: Assigned, trial: AnyTrial | None, outcome: ValidateOutcome | None, reason: str
     ) -> None:
         """Write what became of one, with the certificate that says so."""
         if self._known(state):
             return
         verdict = outcome.verdict if outcome is not None else None
         # On trial there is no promise but that of the test.
-        name = NOT_SHOWN if state.on_trial else NOT_TESTED
-        if verdict is not None:
+        name, error = NOT_SHOWN if state.on_trial else NOT_TESTED, None
+        if isinstance(verdict, ToldLosses) and isinstance(trial, RangeTrial):
+            name = ESTIMATED
+            error = estimated(self.parts, self.spec, state, trial.test.read(verdict))
+        elif isinstance(verdict, LossVerdict):
             name = VALIDATED if verdict.outcome == ACCEPT else NOT_SHOWN
         body: dict[str, Any] = {"verdict": name} | ({"reason": reason} if reason else {})
         if trial is not None:
             body |= {
                 **trial.as_json(),
-                "eta": str(ETA),
+                "eta": str(ETA if isinstance(trial, Trial) else trial.test.eta),
                 "cost": trial.test.cost.as_json(),
             }
-        if verdict is not None:
+        if isinstance(verdict, ToldLosses):
+            body |= {"losses": verdict.losses, "rest": verdict.rest}
+        elif verdict is not None:
             body |= {"evidence": verdict.evidence, "threshold": verdict.threshold}
-        digest = patiently(lambda: self._certify(state, body))
-        step = ValidatedPtk(state.name, name, digest, reason)
+        digest = patiently(lambda: self._certify(state, body, error))
+        step = ValidatedPtk(state.name, name, digest, reason, told_error(error))
         write = self.parts.journal.write
         self.validated[state.name] = patiently(lambda: write(self.cycle, step, part=_part(state)))
         self.parts.observers.tell("validate", "stored")
@@ -159,7 +174,7 @@ class _Tests:
                 self.validated[state.name] = written
         return state.name in self.validated
 
-    def _request(self, state: Assigned, trial: Trial) -> Reserve:
+    def _request(self, state: Assigned, trial: AnyTrial) -> Reserve:
         return self.parts.ledger.request(
             self.spec.name,
             [Slice(self.blocks, TagRange(start, stop)) for start, stop in trial.ranges],
@@ -169,7 +184,7 @@ class _Tests:
             ttl_seconds=GRANT_SECONDS,
         )
 
-    def _job(self, state: Assigned, trial: Trial) -> ValidateJob:
+    def _job(self, state: Assigned, trial: AnyTrial) -> ValidateJob:
         arrays = self.parts.lake.get(str(self.new[state.name].digest))[0]
         test = trial.test.as_json()
         return ValidateJob(state.name, state.kind, state.config, arrays, test, trial.ranges)
@@ -179,10 +194,12 @@ class _Tests:
         spare = self.parts.workers.memory_bytes // 2 - sum(len(job.state) for job in jobs)
         return max(0, min(KEEP_BYTES, spare))
 
-    def _certify(self, tested: Assigned, body: Mapping[str, Any]) -> str:
+    def _certify(
+        self, tested: Assigned, body: Mapping[str, Any], error: Mapping[str, Any] | None
+    ) -> str:
         """The state with what was found, in the lake. Everything in it is public or DP."""
         state = State.from_bytes(*self.parts.lake.get(str(self.new[tested.name].digest)))
-        manifest = replace(state.manifest, validation=json.loads(json.dumps(body)))
+        manifest = replace(state.manifest, validation=json.loads(json.dumps(body)), error=error)
         return self.parts.lake.put(*State(state.ptk, state.arrays, manifest).to_bytes())
 
 

@@ -61,4 +61,4 @@ class Newest:
         state = None
         if row[_STATE + "version"] is not None:
             state = StateRow(**{field: row[_STATE + field] for field in _STATE_FIELDS})
-        return PtkAndState(PtkRow(**{field: row[field] for field in _PTK_FIELDS}), state)
+        return PtkAndState(PtkRow.of({field: row[field] for field in _PTK_FIELDS}), state)

@@ -32,8 +32,10 @@ class Profiles:
         self._session = session
         self._ptks = ptks
 
-    def latest(self, ptk: int, config_version: int, target: float) -> ProfileRow | None:
-        """The newest profile of that key, or None."""
+    def latest(self, ptk: int, config_version: int, target: float | None) -> ProfileRow | None:
+        """The newest profile of that key, or None: a PTK without a target has none."""
+        if target is None:
+            return None
         query = _of(ptk).where(
             profiles.c.config_version == config_version, profiles.c.target == float(target)
         )
@@ -61,12 +63,12 @@ class Profiles:
         page = self._session.page(_of(ptk), profiles.c.id, after, limit)
         return tuple(ProfileRow(**row) for row in page)
 
-    def ask_again(self, ptk: int, config_version: int, target: float, *, at_ms: int) -> None:
+    def ask_again(self, ptk: int, config_version: int, target: float | None, *, at_ms: int) -> None:
         """Mark the newest profile of that key, if there is one, as one to be measured again: what
         it says stays, and ``renew_ms`` is added. No result.
         """
         last = self.latest(ptk, config_version, target)
-        if last is None:
+        if last is None or target is None:
             return
         made_ms = last.samples.get("made_ms", last.created_ms)
         body = last.samples | {"renew_ms": at_ms, "made_ms": made_ms}
@@ -76,7 +78,7 @@ class Profiles:
         self,
         ptk: int,
         config_version: int,
-        target: float,
+        target: float | None,
         levels: object,
         samples: object,
         source: str,
@@ -87,7 +89,7 @@ class Profiles:
         ``samples`` are JSON values, ``source`` a word for where they come from.
         """
         check_whole(config_version, "config_version")
-        check_real(target, "target")
+        key_target = check_real(target, "target")
         values = {
             "levels": check_json(levels, "levels"),
             "samples": check_json(samples, "samples"),
@@ -102,7 +104,7 @@ class Profiles:
             )
             if same and profile.source == source:
                 return profile
-        key = {"ptk": ptk, "config_version": config_version, "target": float(target)}
+        key = {"ptk": ptk, "config_version": config_version, "target": key_target}
         at = check_whole_or_none(at_ms, "at_ms")
         row = self._session.one(
             sa.select(profiles).where(

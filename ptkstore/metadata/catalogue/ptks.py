@@ -1,4 +1,4 @@
-"""Registered PTKs: configuration with history, target, status.
+"""Registered PTKs: configuration with history, target or epsilon, status.
 
 Reasons: PTK_EXISTS, PTK_UNKNOWN, ETAG_STALE.
 """
@@ -27,6 +27,8 @@ from ptkstore.metadata.tables import ptk_configs, ptks
 
 __all__ = ["STATUSES", "Ptks"]
 
+# As long as its column.
+_MOST_EPSILON = 80
 STATUSES = ("WAITING", "ACTIVE", "REJECTED", "RETIRED", "FAILED")
 
 _SELECT = sa.select(ptks, ptk_configs.c.config).join(
@@ -51,20 +53,22 @@ class Ptks:
         stream: str,
         kind: str,
         config: object,
-        target: float,
+        target: float | None,
         train_every: int,
         *,
         at_ms: int | None = None,
         over: str = "all",
+        epsilon: str | None = None,
     ) -> PtkRow:
         """Add a PTK, WAITING, with config version 1 and etag 1. ``train_every`` counts windows, and
-        ``over`` says of which its states are, for good. PTK_EXISTS when the name is taken in any stream.
+        ``over`` says of which its states are, for good. It has a target, or an ``epsilon``. PTK_EXISTS
+        when the name is taken in any stream.
         """
         check_name(name, "a PTK's name")
         check_name(kind, "a PTK's kind")
         text = check_json(config, "a PTK's config")
         values = {
-            "target": check_real(target, "target"),
+            **_goal(target, epsilon),
             "train_every": check_whole(train_every, "train_every", at_least=1),
             "over": check_text(over, "over"),
             "created_ms": check_whole_or_none(at_ms, "at_ms"),
@@ -123,7 +127,7 @@ class Ptks:
         if statuses:
             query = query.where(ptks.c.status.in_(statuses))
         page = self._session.page(query, ptks.c.id, after, limit)
-        return tuple(PtkRow(**row) for row in page)
+        return tuple(PtkRow.of(row) for row in page)
 
     def outlines(self, stream: str | None = None) -> Sequence[Outline]:
         """What PTKs are searched and sorted by, without their configurations: a hundredth of the
@@ -135,16 +139,18 @@ class Ptks:
         )
         return [Outline(*row) for row in rows]
 
-    def standing(self, stream: str, statuses: Sequence[str]) -> tuple[tuple[int, int, float], ...]:
-        """Id, configuration's version and target of the PTKs of a stream with these statuses, by
-        id: what plans depend on.
+    def standing(
+        self, stream: str, statuses: Sequence[str]
+    ) -> tuple[tuple[int, int, float, str | None], ...]:
+        """Id, configuration's version, target (0 where there is none) and epsilon of the PTKs of a
+        stream with these statuses, by id: what plans depend on.
         """
         query = (
-            sa.select(ptks.c.id, ptks.c.config_version, ptks.c.target)
+            sa.select(ptks.c.id, ptks.c.config_version, ptks.c.target, ptks.c.epsilon)
             .where(ptks.c.stream == stream, ptks.c.status.in_(statuses))
             .order_by(ptks.c.id)
         )
-        return tuple((row[0], row[1], row[2]) for row in self._session.tuples(query))
+        return tuple((row[0], row[1], row[2], row[3]) for row in self._session.tuples(query))
 
     def suggesting(self, key: str) -> tuple[PtkRow, ...]:
         """The REJECTED PTKs whose suggestion may have this key, by id."""
@@ -152,12 +158,12 @@ class Ptks:
         query = _SELECT.where(
             ptks.c.status == "REJECTED", text.contains(f'"{key}"', autoescape=True)
         )
-        return tuple(PtkRow(**row) for row in self._session.all(query.order_by(ptks.c.id)))
+        return tuple(PtkRow.of(row) for row in self._session.all(query.order_by(ptks.c.id)))
 
     def some(self, wanted: Sequence[int]) -> tuple[PtkRow, ...]:
         """The PTKs of these ids, in their order; those that there are not are left out."""
         ptk_rows = {
-            row["id"]: PtkRow(**row)
+            row["id"]: PtkRow.of(row)
             for row in self._session.all(_SELECT.where(ptks.c.id.in_(wanted)))
         }
         return tuple(ptk_rows[ptk_id] for ptk_id in wanted if ptk_id in ptk_rows)
@@ -207,12 +213,18 @@ class Ptks:
         return self._change(ptk, at_ms, config_version=version)
 
     def update_target(
-        self, ptk: int, target: float, *, etag: int, at_ms: int | None = None
+        self,
+        ptk: int,
+        target: float | None,
+        *,
+        etag: int,
+        at_ms: int | None = None,
+        epsilon: str | None = None,
     ) -> PtkRow:
-        """Give the PTK a new target."""
-        value = check_real(target, "target")
+        """Give the PTK a new target, or an epsilon instead."""
+        goal = _goal(target, epsilon)
         self._seen(ptk, etag)
-        return self._change(ptk, at_ms, target=value)
+        return self._change(ptk, at_ms, **goal)
 
     def set_status(
         self,
@@ -257,9 +269,16 @@ class Ptks:
 
     def _find(self, where: sa.ColumnElement[bool]) -> PtkRow | None:
         row = self._session.one(_SELECT.where(where))
-        return None if row is None else PtkRow(**row)
+        return None if row is None else PtkRow.of(row)
 
     def _known(self, row: PtkRow | None, asked: int | str) -> PtkRow:
         if row is None:
             raise Refused("PTK_UNKNOWN", f"there is no PTK {asked!r}: register it first", ptk=asked)
         return row
+
+
+def _goal(target: float | None, epsilon: str | None) -> dict[str, object]:
+    """A target or an epsilon, as it is kept."""
+    if epsilon is None:
+        return {"target": check_real(target, "target"), "epsilon": None}
+    return {"target": 0.0, "epsilon": check_text(epsilon, "epsilon", _MOST_EPSILON)}

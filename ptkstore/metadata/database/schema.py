@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["REVISIONS", "VERSION_TABLE", "alembic_config", "migrate"]
 
 # Every revision of this release, oldest first; a released one is never edited.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
+REVISIONS = tuple(f"{number:04}" for number in range(1, 13))
 
 # alembic keeps the running migration in module globals.
 _MIGRATING = threading.Lock()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ptklib.errors import InvalidInput
 from ptkstore.api.changes import AddedPtk, Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL
 from ptkstore.api.stream_spec import USES
 from ptkstore.api.views import PlanView
@@ -84,7 +85,7 @@ def _changes(request: plan_pb2.WhatIfRequest) -> Changes:
         raise InvalidInput(
             "VALUE_INVALID", f"at most {MAX_CHANGES} changes can be asked for at once"
         )
-    added, removed, retargeted = [], [], {}
+    added, removed, retargeted, best_effort = [], [], {}, {}
     for change in request.changes:
         which = change.WhichOneof("change")
         if which == "add":
@@ -94,20 +95,28 @@ def _changes(request: plan_pb2.WhatIfRequest) -> Changes:
                     name=change.add.name,
                     kind=change.add.kind,
                     config=config,
-                    target=change.add.target,
+                    # Left out is 0, and no target is.
+                    target=change.add.target or None,
+                    epsilon=change.add.epsilon or None,
                     over=change.add.over or ALL,
                 )
             )
         elif which == "remove":
             removed.append(change.remove)
         elif which == "retarget":
-            retargeted[change.retarget.name] = change.retarget.target
+            name = change.retarget.name
+            goal = Goal.of(change.retarget.target or None, change.retarget.epsilon or None)
+            if goal.epsilon is None:
+                retargeted[name] = change.retarget.target
+            else:
+                best_effort[name] = goal.epsilon
         else:
             raise InvalidInput("VALUE_INVALID", "a change must add, remove or retarget a PTK")
     return Changes(
         add=tuple(added),
         remove=tuple(removed),
         retarget=retargeted,
+        best_effort=best_effort,
         epsilon=request.epsilon or None,
         delta=request.delta or None,
         composition=request.composition or None,

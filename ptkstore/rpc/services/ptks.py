@@ -9,6 +9,7 @@ from typing import Any
 from ptklib import registry
 from ptklib.errors import InvalidInput, Refused
 from ptkstore.api.changes import Changes
+from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL
 from ptkstore.api.paging import DEFAULT_SIZE
 from ptkstore.api.permissions import PERMISSIONS
@@ -85,7 +86,7 @@ class PtkService:
             request.name,
             kind=request.kind,
             config=json_object(request.config_json, "config_json"),
-            target=request.target,
+            goal=_goal(request),
             train_every=request.train_every or 1,
             over=request.over or ALL,
             now_ms=parts.public_ms(),
@@ -119,7 +120,7 @@ class PtkService:
     ) -> ptk_pb2.UpdatePtkPerformanceTargetResponse:
         """See the contract."""
         answer = ptk_pb2.UpdatePtkPerformanceTargetResponse()
-        self._change(request, _keeping(answer, call), target=request.target)
+        self._change(request, _keeping(answer, call), goal=_goal(request))
         return answer
 
     def _change(
@@ -128,7 +129,7 @@ class PtkService:
         within: Within[Registration],
         *,
         config: Mapping[str, Any] | None = None,
-        target: float | None = None,
+        goal: Goal | None = None,
     ) -> None:
         parts = self._parts
         registrations.change(
@@ -136,7 +137,7 @@ class PtkService:
             parts.specs.named,
             request.name,
             config=config,
-            target=target,
+            goal=goal,
             etag=_etag(request.etag),
             now_ms=parts.public_ms(),
             within=within,
@@ -377,6 +378,13 @@ def _subscription_message(view: SubscriptionView) -> ptk_pb2.Subscription:
         rpc_endpoint=view.endpoint,
         delivered_version=view.delivered_version,
     )
+
+
+def _goal(
+    request: ptk_pb2.RegisterPtkRequest | ptk_pb2.UpdatePtkPerformanceTargetRequest,
+) -> Goal:
+    """What a PTK is asked for. Left out is 0, and no target is."""
+    return Goal.of(request.target or None, request.epsilon or None)
 
 
 def _status(number: int) -> str:

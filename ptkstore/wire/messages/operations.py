@@ -32,6 +32,7 @@ def cycle_message(cycle: views.CycleView) -> operation_pb2.Cycle:
                 samples=line.samples,
                 reason=line.reason,
                 validation=line.validation,
+                error=line.error,
             )
             for line in cycle.trained
         ],
@@ -63,6 +64,7 @@ def _trained(line: operation_pb2.Trained) -> views.TrainedLine:
         samples=optional(line, "samples"),
         reason=line.reason,
         validation=line.validation,
+        error=line.error,
     )
 
 

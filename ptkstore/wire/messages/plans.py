@@ -27,7 +27,7 @@ def plan_message(plan: views.PlanView, created_ms: int | None = None) -> plan_pb
                 ptk=line.ptk,
                 epsilon=line.epsilon,
                 samples=line.samples,
-                target=line.target,
+                target=line.target or 0.0,
                 partitions=line.partitions,
                 share=line.share,
                 used=line.used,
@@ -82,7 +82,8 @@ def plan_view(message: plan_pb2.Plan) -> views.PlanView:
                 epsilon=line.epsilon,
                 samples=line.samples,
                 share=line.share,
-                target=line.target,
+                # No target is 0.
+                target=line.target or None,
                 partitions=tuple(line.partitions),
                 used=line.used,
             )

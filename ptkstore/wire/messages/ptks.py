@@ -97,7 +97,8 @@ def ptk_message(ptk: views.PtkView, etag: int) -> ptk_pb2.Ptk:
         kind=ptk.kind,
         config_json=json.dumps(ptk.config),
         config_version=ptk.config_version,
-        target=ptk.target,
+        target=ptk.target or 0.0,
+        epsilon=ptk.epsilon or "",
         train_every=ptk.train_every,
         over=ptk.over,
         status=status_number(ptk.status),
@@ -119,7 +120,8 @@ def ptk_view(message: ptk_pb2.Ptk) -> views.PtkView:
         kind=message.kind,
         config=json_object(message.config_json, "config"),
         config_version=message.config_version,
-        target=message.target,
+        target=message.target if not message.epsilon else None,
+        epsilon=message.epsilon or None,
         train_every=message.train_every,
         over=message.over or ALL,
         status=status_word(message.status),
@@ -180,6 +182,7 @@ def state_message(state: views.StateView) -> ptk_pb2.State:
         create_time=moment(state.created_ms),
         validation=state.validation,
         validation_reason=state.validation_reason,
+        error=None if state.error is None else ptk_pb2.StateError(**state.error.as_json()),
     )
 
 
@@ -196,4 +199,16 @@ def state_view(message: ptk_pb2.State) -> views.StateView:
         created_ms=millis(message, "create_time") or 0,
         validation=message.validation,
         validation_reason=message.validation_reason,
+        error=_error(message.error) if message.HasField("error") else None,
+    )
+
+
+def _error(message: ptk_pb2.StateError) -> views.StateError:
+    return views.StateError(
+        source=message.source,
+        at_most=message.at_most,
+        confidence=message.confidence,
+        at_least=optional(message, "at_least"),
+        estimate=optional(message, "estimate"),
+        constant=optional(message, "constant"),
     )

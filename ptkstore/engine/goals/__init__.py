@@ -1,0 +1,1 @@
+"""What PTKs are asked for, a target or an epsilon, in the rows of the metadata."""
