@@ -268,7 +268,7 @@ OF_MODELS: list[Mutation] = [
         ),
         (
             "covariance: a user's records for the price of one",
-            "count_of(records_per_unit) * self",
+            "budget.records * self",
             "self",
             "test_the_price_is_one_release_and_exactly_epsilon",
         ),
@@ -300,18 +300,18 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/clusters/ptk.py",
+        "ptklib/ptks/clusters/budget.py",
         "tests/ptks/test_clusters.py",
         (
             "clusters: every iteration at the whole",
-            "CubeRelease(epsilon=epsilon * share",
-            "CubeRelease(epsilon=epsilon",
+            "CubeRelease(epsilon=budget.epsilon * share",
+            "CubeRelease(epsilon=budget.epsilon",
             "test_iterations_spend_what_was_priced_with_and_without_a_last_state",
         ),
         (
             "clusters: a user's records for the price of one",
-            "_cubes(level, records * STEPS",
-            "_cubes(level, STEPS",
+            "reach, width = budget.records * STEPS",
+            "reach, width = STEPS",
             "test_iterations_spend_what_was_priced_with_and_without_a_last_state",
         ),
     ),
