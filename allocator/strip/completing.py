@@ -21,8 +21,9 @@ from allocator.table import Ints
 
 __all__ = ["completed"]
 
-# Below this part of the capacity a PTK is flat.
-_FLAT = 16
+# Below this part of the capacity a PTK is flat; one that needs more than this part of the records
+# finds no room beside full sets, and counts as tall.
+_FLAT, _LONG = 16, 4
 # Who needs more than this part of the records to come is in every set.
 _URGENT = 0.98
 # A set is for this part of the records to come at least, if its members need as many.
@@ -45,7 +46,8 @@ def completed(samples: Ints, demands: Ints, capacity: int, effort: Effort) -> Pa
     """All PTKs on as few records as this way finds; None where it finds none, or there is nothing
     left to spend.
     """
-    tall = np.flatnonzero(demands * _FLAT > capacity)
+    area = float((samples * (demands / max(1, capacity))).sum())
+    tall = np.flatnonzero((demands * _FLAT > capacity) | (samples * _LONG > area))
     shortest: Packed | None = None
     for part in _SLACKS:
         base = _tall_ones(tall, samples, demands, capacity, capacity // part, effort)
