@@ -311,7 +311,7 @@ class TestEmbeddings:
         self, ours: list[list[float]], held: list[bool]
     ) -> None:
         errors, plain = [np.array(one) for one in ours], [np.ones(3), np.ones(3)]
-        assert [bar.holds for bar in embeddings.bars_of("d", errors, plain)] == held
+        assert [bar.holds for bar in embeddings.bars_of("d", errors, plain, plain)] == held
 
     def test_biases_learn_offsets_and_noise_hides_them(self) -> None:
         pairs = next(iter(embeddings._invented()))

@@ -87,6 +87,12 @@ class Interactions:
         sums = np.bincount(self.items, weights=self.steps, minlength=self.item_count)
         return _totals(counts, np.asarray(2 * sums - STEPS * counts, dtype=np.float64))
 
+    def item_residuals(self, residuals: Any) -> Integers:
+        """(count, sum of residuals) of each item, in units: one row per item."""
+        counts = np.bincount(self.items, minlength=self.item_count)
+        sums = np.bincount(self.items, weights=residuals.data, minlength=self.item_count)
+        return _totals(counts, np.asarray(sums, dtype=np.float64))
+
     def level_totals(self) -> Integers:
         """(count, sum of 2 value - 1) of all records, in units, and in a second row the sum of its
         squares.

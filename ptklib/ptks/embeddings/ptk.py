@@ -323,8 +323,10 @@ class Embeddings(Ptk):
         in range.
         """
         shapes = self._shapes()
-        if "trust" not in arrays:  # A state from before they were measured.
-            del shapes["trust"], shapes["interplay"]
+        # States from before these were measured.
+        for added in (("trust", "interplay"), ("values",)):
+            if added[0] not in arrays:
+                shapes = {name: shapes[name] for name in shapes if name not in added}
         wanted = {
             name: ("int64" if name == "windows" else "float64", shape)
             for name, shape in shapes.items()
@@ -373,6 +375,7 @@ class Embeddings(Ptk):
             "level": (2,),
             "spread": (2,),
             "trust": (3,),
+            "values": (2,),
             "windows": (1,),
         }
         sides = (
