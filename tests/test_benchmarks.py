@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import accuracy, additive, ptks, servers
-from benchmarks._accuracy import embeddings, environment, groups, pulling, tasks
+from benchmarks._accuracy import embeddings, encodings, environment, groups, pulling, tasks
 from benchmarks._accuracy.binary import BinaryTask, binary_tasks
 from benchmarks._accuracy.scores import Scale
 from benchmarks.bars import Bar, Report, at_most, broken
@@ -206,6 +206,7 @@ class TestAccuracy:
 
         monkeypatch.setattr(environment, "python", not_ready)
         monkeypatch.setattr(embeddings, "report", lambda *_: Report())
+        monkeypatch.setattr(encodings, "report", lambda *_: Report())
         monkeypatch.setattr(accuracy, "groups", lambda _: [])
         (bar,) = accuracy.run(quiet).bars
         assert not bar.holds

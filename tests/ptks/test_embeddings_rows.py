@@ -24,7 +24,7 @@ def test_guesses_are_nearer_than_plain_means_zero_and_one_variance_for_all() -> 
     for _ in range(20):
         sums = counts * truth + generator.normal(0, np.sqrt(counts * V + noise**2))
         noisy = counts + generator.normal(0, 12.0, 400)
-        likely = likely_counts(noisy, 12.0**2)
+        likely, _ = likely_counts(noisy, 12.0**2)
         told, weights = information(sums[:, None], likely, noise, V)
         # The best in hindsight of one variance for all, and with the true counts.
         known, reach = information(sums[:, None], counts, noise, V)
@@ -56,12 +56,14 @@ def test_nothing_is_made_of_noise_and_nothing_is_lost_without_it() -> None:
 
 def test_counts_are_what_they_are_without_noise_and_not_negative_with_it() -> None:
     counts = np.array([0.0, 1.0, 7.0, 300.0, 1e6])
-    assert np.allclose(likely_counts(counts, 1e-6), counts, atol=0.01, rtol=0.01)
+    assert np.allclose(likely_counts(counts, 1e-6)[0], counts, atol=0.01, rtol=0.01)
     generator = np.random.default_rng(3)
     truth = np.where(np.arange(2000) % 10 == 0, 500.0, 5.0)
     noisy = truth + generator.normal(0, 60, 2000)
-    likely = likely_counts(noisy, 3600.0)
+    likely, spread = likely_counts(noisy, 3600.0)
     assert likely.min() >= 0
+    # It says about how wrong it is.
+    assert 0.5 < np.square(likely - truth).mean() / spread.mean() < 1.5
     # Nearer than the noisy ones, and than those cut at 0.
     assert np.square(likely - truth).mean() < 0.5 * np.square(np.maximum(noisy, 0) - truth).mean()
 

@@ -71,7 +71,7 @@ def keep(
     level of the next window may be another. ``sigma`` is the noise of both in their units.
     """
     counts, sums, noise = told
-    likely = likely_counts(counts, (sigma / COUNT_UNITS) ** 2)
+    likely, _ = likely_counts(counts, (sigma / COUNT_UNITS) ** 2)
     above, weights = information(sums[:, None], likely, noise, level.spread)
     known = np.column_stack([above[:, 0] + (level.share - 0.5) * weights, weights])
     for name, new in ((f"{side}_counts", counts), (f"{side}_activity", known)):

@@ -55,7 +55,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
 from ptklib.ptks.embeddings.budget import MOST_PRODUCTS, checked
-from ptklib.ptks.embeddings.events import Columns, Interactions
+from ptklib.ptks.embeddings.events import Columns, EventTable
 from ptklib.ptks.embeddings.reading import (
     activity_of,
     best_guess,
@@ -224,7 +224,7 @@ class Embeddings(Ptk):
             )
         if previous is not None:
             self.validate(previous)
-        make = Interactions.of if plan.records == 1 else Interactions.pairs
+        make = EventTable.of if plan.records == 1 else EventTable.pairs
         events = make(self._known(batches), self.users.size, self.items.size)
         training = Training(events, plan, self.clip, self.factors - 1, self._floor, noise)
         state = training.run(previous)

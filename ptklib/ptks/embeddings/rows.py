@@ -62,8 +62,8 @@ def _likelihood(precision: Floats, known: Floats) -> Floats:
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-def likely_counts(noisy: Floats, variance: float) -> Floats:
-    """The mean of what each count may have been."""
+def likely_counts(noisy: Floats, variance: float) -> tuple[Floats, Floats]:
+    """The mean and the variance of what each count may have been."""
     deviation = float(np.sqrt(variance))
     top = max(float(noisy.max(initial=0.0)), deviation, 1.0) + deviation
     grid = np.geomspace(max(deviation / 8, 0.5), 2 * top, _COUNTS)
@@ -72,13 +72,17 @@ def likely_counts(noisy: Floats, variance: float) -> Floats:
     both = around + variance
     step = -(-len(noisy) // _LEARNED)
     weights = _weights_of(_near(noisy[::step], grid, both), np.full(_COUNTS, 1 / _COUNTS))
-    counts = np.empty(len(noisy))
+    counts, spreads = np.empty(len(noisy)), np.empty(len(noisy))
     for start in range(0, len(noisy), _PIECE):
         some = noisy[start : start + _PIECE]
         share = _near(some, grid, both) * weights
+        share /= share.sum(axis=1, keepdims=True)
         middle = grid + around / both * (some[:, None] - grid)
-        counts[start : start + _PIECE] = (share * middle).sum(axis=1) / share.sum(axis=1)
-    return np.maximum(counts, 0.0)
+        mean = (share * middle).sum(axis=1)
+        left = share * (np.square(middle - mean[:, None]) + around * variance / both)
+        counts[start : start + _PIECE] = mean
+        spreads[start : start + _PIECE] = left.sum(axis=1)
+    return np.maximum(counts, 0.0), spreads
 
 
 def _near(noisy: Floats, grid: Floats, variances: Floats) -> Floats:

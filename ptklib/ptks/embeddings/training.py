@@ -41,7 +41,7 @@ from ptklib.privacy.noise.source import BitSource, require_secure
 from ptklib.ptk import Arrays
 from ptklib.ptks.embeddings.activities import Level, Reading, both, keep, left_by
 from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, items_first, of_users, shares_of
-from ptklib.ptks.embeddings.events import Integers, Interactions
+from ptklib.ptks.embeddings.events import EventTable, Integers
 from ptklib.ptks.embeddings.factorization import (
     RESOLUTION,
     balance,
@@ -90,7 +90,7 @@ class Training:
     + z, in ranges.
     """
 
-    events: Interactions
+    events: EventTable
     plan: EmbeddingReleases
     clip: float
     tastes: int
