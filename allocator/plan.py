@@ -20,9 +20,10 @@ Reason: PLAN_INVALID (a JSON form that is no plan).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from allocator.problem import Option
 from ptklib.errors import InvalidInput
 
 __all__ = ["STATUSES", "Assignment", "Change", "Explanation", "Partition", "Plan"]
@@ -39,6 +40,11 @@ class Assignment:
     demand: int
     samples: int
     partitions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, ptk: str, option: Option, partitions: tuple[int, ...]) -> Assignment:
+        """The share of a PTK that trains by this option."""
+        return cls(ptk, option.level, option.demand, option.samples, partitions)
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
@@ -89,7 +95,7 @@ class Change:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"kind": self.kind, "ptk": self.ptk, "value": self.value, "text": self.text}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

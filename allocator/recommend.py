@@ -15,7 +15,7 @@ and those of `amounts`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -42,12 +42,7 @@ class Recommendation:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {
-            "samples": self.samples,
-            "window_seconds": self.window_seconds,
-            "within_n_max": self.within_n_max,
-            "text": self.text,
-        }
+        return asdict(self)
 
 
 def recommend(

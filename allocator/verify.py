@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from allocator.plan import STATUSES, Assignment, Plan
 from allocator.problem import Problem
+from ptklib.privacy.bisection import first_true
 
 __all__ = ["faults", "faults_of_shelf", "faults_of_single", "least_possible"]
 
@@ -69,10 +70,7 @@ def least_possible(problem: Problem) -> int | None:
             return None
     if not problem.ptks:
         return 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _carries(problem, middle) else (middle, high)
-    return high
+    return first_true(lambda size: _carries(problem, size), low, high)
 
 
 def _carries(problem: Problem, size: int) -> bool:

@@ -38,6 +38,7 @@ from profiler.measuring.results import (
     REFUSED,
     RISK_ABOVE_TARGET,
     SKIPPED,
+    TRIED,
     LevelResult,
 )
 from profiler.measuring.schedule import Schedule, schedule
@@ -48,12 +49,14 @@ from ptklib.privacy.amounts import Number, epsilon_exact
 from ptklib.privacy.costs import Cost
 from ptklib.ptk import Ptk
 
-__all__ = ["CERTIFIES", "MEASURED_SOURCE", "MeasuredProfile", "measured_profile"]
+__all__ = ["CERTIFIES", "MEASURED_SOURCE", "ON_TRIAL", "MeasuredProfile", "measured_profile"]
 
 MEASURED_SOURCE = "measured"
 # What a profile is evidence of: that a state trained as planned keeps the target. One that does not
 # say so was measured by an older rule, for the risk of one witness.
 CERTIFIES = "retraining"
+# Or of nothing but where to try: each state is published only if its own test accepts (`on_trial`).
+ON_TRIAL = "each state"
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class MeasuredProfile:
     spent: Mapping[Piece, Cost]
     expected_records: int
     constant: Constant | None = None
+    certifies: str = CERTIFIES
 
     @property
     def trainings(self) -> int:
@@ -82,7 +86,11 @@ class MeasuredProfile:
 
     @property
     def status(self) -> str:
-        """REACHED where some level was; else what the highest level says."""
+        """TRIED where states will have to show it; REACHED where some level was; else what the
+        highest level says.
+        """
+        if self.certifies == ON_TRIAL:
+            return TRIED
         return (
             REACHED
             if any(result.status == REACHED for result in self.results)
@@ -97,7 +105,7 @@ class MeasuredProfile:
         """Plain JSON values, without states."""
         return {
             "profile": self.profile.as_json(),
-            "certifies": CERTIFIES,
+            "certifies": self.certifies,
             "results": [result.as_json() for result in self.results],
             "curve": None if self.curve is None else self.curve.as_json(),
             "band": [self._ends(level) for level in self.profile.levels],

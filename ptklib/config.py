@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 import types
+from collections.abc import Collection
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput
 
-__all__ = ["checked", "from_json", "schema", "to_json"]
+__all__ = ["checked", "demand", "demand_distinct", "from_json", "schema", "to_json"]
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -34,6 +35,18 @@ def checked(config: Any) -> None:
         where = f"{type(config).__name__}.{name}"
         with inside(name):
             object.__setattr__(config, name, _value(getattr(config, name), kind, where))
+
+
+def demand(holds: bool, words: str, *, field: str) -> None:
+    """Refuse a configuration with these words unless the condition holds (CONFIG_INVALID)."""
+    if not holds:
+        raise InvalidInput("CONFIG_INVALID", words, field=field)
+
+
+def demand_distinct(values: Collection[Any], *, field: str) -> None:
+    """Refuse a field that lists nothing, or something twice (CONFIG_INVALID)."""
+    once = 0 < len(values) == len(set(values))
+    demand(once, f"{field} must be one or more, none of them twice", field=field)
 
 
 def to_json(config: Any) -> dict[str, Any]:

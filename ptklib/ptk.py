@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -111,6 +111,10 @@ class Ptk(ABC):
 
         Public values only.
         """
+
+    def _state_tags(self, **stated: Any) -> None:
+        """Say of this configuration what its kind leaves open; for `check`."""
+        object.__setattr__(self, "tags", replace(type(self).tags, **stated))
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ from ptkstore.engine.leadership.readiness import Readiness
 from ptkstore.engine.leadership.watchdog import Watchdog
 from ptkstore.engine.parts import Adapters, Parts
 from ptkstore.engine.plans.planner import Planner
-from ptkstore.lake import S3Lake
+from ptkstore.lake import Bucket, S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.local.store import LocalStore
 from ptkstore.metadata import Metadata
@@ -110,10 +110,15 @@ def adapters_of(path: Path, settings: Settings) -> Adapters:
         return Ledger.open(_shown(ledger.url), key_path=ledger.key_file or path / "ledger.key")
 
     def open_lake() -> S3Lake:
-        keys = {"access_key": _secret(lake.access_key), "secret_key": _secret(lake.secret_key)}
-        return S3Lake.open(
-            str(lake.endpoint), str(lake.bucket), region=lake.region, prefix=lake.prefix, **keys
+        bucket = Bucket(
+            str(lake.endpoint),
+            str(lake.bucket),
+            access_key=_secret(lake.access_key),
+            secret_key=_secret(lake.secret_key),
+            region=lake.region,
+            prefix=lake.prefix,
         )
+        return S3Lake(bucket)
 
     def open_bus() -> RedisBus:
         return RedisBus(_shown(bus.url), prefix=PREFIX if bus.prefix is None else bus.prefix)

@@ -30,6 +30,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from ptklib.privacy.bisection import last_true
+
 __all__ = ["EXACT", "LOOKS", "Chosen", "HasPlan", "largest_set"]
 
 HasPlan = Callable[[Sequence[str]], bool]
@@ -137,11 +139,4 @@ def _many(
 
 def _most(many: int, holds: Callable[[int], bool]) -> int:
     """The largest number up to ``many`` that holds, where all smaller ones do; 0 always does."""
-    low, high = 0, many + 1
-    if many and holds(many):
-        return many
-    high = many
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return many if not many or holds(many) else last_true(holds, 0, many)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from allocator.admission.coordinates import PtkOffers, problem_at
 from allocator.verify import least_possible
+from ptklib.privacy.bisection import first_true
 from ptklib.privacy.filters import Filter
 
 __all__ = ["arrays_of", "exact_sum", "least_in_each"]
@@ -88,7 +89,4 @@ def _least(samples: _Ints, demands: _Ints, capacity: int) -> int | None:
         low, high = high, high * 2
         if high > _BEYOND:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if carries(middle) else (middle, high)
-    return high
+    return first_true(carries, low, high)

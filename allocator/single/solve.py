@@ -108,16 +108,7 @@ def _plan(
         partitions=(
             Partition(samples=exposure, demand=demand, members=tuple(name for name, _ in pairs)),
         ),
-        assignments=tuple(
-            Assignment(
-                id=name,
-                level=option.level,
-                demand=option.demand,
-                samples=option.samples,
-                partitions=(0,),
-            )
-            for name, option in pairs
-        ),
+        assignments=tuple(Assignment.of(name, option, (0,)) for name, option in pairs),
         solver=solver,
         seconds=seconds,
     )

@@ -39,13 +39,7 @@ def as_plan(table: OptionTable, packing: PackedOptions, bound: int, solver: str)
         for width, row in zip(packed.widths[order], members, strict=True)
     )
     assignments = tuple(
-        Assignment(
-            id=name,
-            level=option.level,
-            demand=option.demand,
-            samples=option.samples,
-            partitions=tuple(np.flatnonzero(places[i]).tolist()),
-        )
+        Assignment.of(name, option, tuple(np.flatnonzero(places[i]).tolist()))
         for i, (name, option) in enumerate(zip(table.ids, options, strict=True))
     )
     bound = min(bound, total)

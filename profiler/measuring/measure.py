@@ -53,6 +53,7 @@ from profiler.measuring.retraining import MOST_STATES, lifted
 from profiler.measuring.schedule import GROUP, LevelSchedule, Read, Schedule
 from profiler.measuring.tasks import INVALID, Answer, LookTask, Noise, TrainTask
 from ptklib.privacy.amounts import show
+from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.ptk import Arrays, Ptk
 
 __all__ = ["Progress", "measure"]
@@ -185,15 +186,9 @@ class _Chain:
         states = tuple(state.arrays for state in self._states if state.arrays is not None)
         if self._read is not None:
             return self._reading(states)
-        return LookTask(
-            charge=self._level.looks[len(self._looks)],
-            ptk=self._ptk,
-            states=states,
-            centre=self._level.test.centre,
-            release=self._level.look,
-            count=None if self._looks else self._level.count,
-            noise=self._noise,
-        )
+        charge = self._level.looks[len(self._looks)]
+        task = self._looking(charge, states, self._level.look)
+        return task if self._looks else replace(task, count=self._level.count)
 
     def looked(self, task: LookTask, answer: Answer) -> None:
         self._spent(task.charge, answer)
@@ -309,15 +304,20 @@ class _Chain:
         if self._level.read is None:
             self._unread("")
             return None
+        charge = self._level.readings[len(self._readings)]
+        return replace(self._looking(charge, states, self._level.read), groups=GROUP)
+
+    def _looking(
+        self, charge: PieceCost, states: tuple[Arrays, ...], release: LaplaceRelease
+    ) -> LookTask:
         return LookTask(
-            charge=self._level.readings[len(self._readings)],
+            charge=charge,
             ptk=self._ptk,
             states=states,
             centre=self._level.test.centre,
-            release=self._level.read,
+            release=release,
             count=None,
             noise=self._noise,
-            groups=GROUP,
         )
 
     def _was_read(self, read: Read, task: LookTask, answer: Answer) -> None:

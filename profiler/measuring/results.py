@@ -25,6 +25,7 @@ __all__ = [
     "RISK_ABOVE_TARGET",
     "SKIPPED",
     "TOO_LITTLE_DATA",
+    "TRIED",
     "LevelResult",
     "Look",
 ]
@@ -34,6 +35,8 @@ RISK_ABOVE_TARGET = "RISK_ABOVE_TARGET"
 NOT_REACHED = "NOT_REACHED"
 FAILED = "FAILED"
 TOO_LITTLE_DATA = "TOO_LITTLE_DATA"
+# Of a profile, not of a level: not certified, so each state is tested before it is published.
+TRIED = "TRIED"
 CANCELLED = "CANCELLED"
 REFUSED = "REFUSED"
 SKIPPED = "SKIPPED"

@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from ptklib.privacy.bisection import last_true
+
 __all__ = ["LEAST_STATES", "MISSED", "MOST_STATES", "VIOLATIONS", "lift", "lifted", "states_for"]
 
 # States that are trained at one size.
@@ -67,11 +69,10 @@ def states_for(sizes: Sequence[int], room: int, most: int = MOST_STATES) -> tupl
 
     if needed(0) > room:
         return None
-    low, high = 0, most * max(sizes, default=1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if needed(middle) <= room else (low, middle)
-    return shares(high if needed(high) <= room else low)
+    widest = most * max(sizes, default=1)
+    if needed(widest) <= room:
+        return shares(widest)
+    return shares(last_true(lambda width: needed(width) <= room, 0, widest))
 
 
 def _violations(states: int, factor: float) -> float:

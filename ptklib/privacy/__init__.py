@@ -9,4 +9,6 @@ nothing is re-exported.
 ``sampler``     exact discrete Laplace and integer-rounded Gaussian noise from those bits
 ``fixed_point`` real statistics as integers with a known sensitivity
 ``mechanisms``  the releases built of these
+``bisection``   the whole number at which an answer changes
+``frozen``      values that compute fields of their own while they are made
 """

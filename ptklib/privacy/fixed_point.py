@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, exact, show
+from ptklib.privacy.frozen import keep
 
 __all__ = ["FixedPoint"]
 
@@ -73,14 +74,14 @@ class FixedPoint:
                 "resolution must be between max(|lower|, |upper|)/2**53 and max(|lower|, |upper|), "
                 f"got {_show(step)} for bounds {_show(low)} and {_show(high)}",
             )
-        for name, value in (
-            ("lower", low),
-            ("upper", high),
-            ("resolution", step),
-            ("lower_units", round(low / step)),
-            ("upper_units", round(high / step)),
-        ):
-            object.__setattr__(self, name, value)
+        keep(
+            self,
+            lower=low,
+            upper=high,
+            resolution=step,
+            lower_units=round(low / step),
+            upper_units=round(high / step),
+        )
 
     @property
     def sensitivity(self) -> int:

@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, epsilon_exact, exact, show
 from ptklib.privacy.costs import Cost
+from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import count_of
@@ -101,19 +102,18 @@ class LossTest:
         )
         reach = units * max(-int(low), int(high))
         release = LaplaceRelease(epsilon=epsilon_exact(epsilon), sensitivity=reach)
-        failure = eta_exact(eta)
-        for name, value in (
-            ("target", wanted),
-            ("epsilon", release.epsilon),
-            ("eta", failure),
-            ("stake", bet),
-            ("bound", most),
-            ("records_per_unit", units),
-            ("low_units", int(low)),
-            ("high_units", int(high)),
-            ("release", release),
-        ):
-            object.__setattr__(self, name, value)
+        keep(
+            self,
+            target=wanted,
+            epsilon=release.epsilon,
+            eta=eta_exact(eta),
+            stake=bet,
+            bound=most,
+            records_per_unit=units,
+            low_units=int(low),
+            high_units=int(high),
+            release=release,
+        )
 
     @property
     def threshold(self) -> int:

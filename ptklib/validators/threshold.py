@@ -28,6 +28,7 @@ from functools import lru_cache
 from typing import Any
 
 from ptklib.privacy import curves
+from ptklib.privacy.bisection import first_true
 
 __all__ = ["chance_of_error", "least_threshold", "likely_threshold"]
 
@@ -56,10 +57,7 @@ def least_threshold(scale: Fraction, unit: Fraction, eta: Fraction) -> int:
         low = max(1, high - step)
         if enough(low):
             high, step = low, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return high if low == high else first_true(enough, low, high)
 
 
 @lru_cache(maxsize=4096)

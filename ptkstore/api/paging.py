@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ptklib.errors import InvalidInput
 
-__all__ = ["DEFAULT_SIZE", "MAX_SIZE", "PageRequest"]
+__all__ = ["DEFAULT_SIZE", "MAX_SIZE", "PageRequest", "check_limit"]
 
 DEFAULT_SIZE = 100
 MAX_SIZE = 1000
@@ -21,6 +21,15 @@ _MAX_TOKEN = 2000
 _CHECK = 12
 
 One = TypeVar("One")
+
+
+def check_limit(limit: int | None) -> int | None:
+    """How many to list: a positive number, or None for everything. Reason: PAGE_INVALID."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InvalidInput(
+            "PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}"
+        )
+    return limit
 
 
 class PageRequest:

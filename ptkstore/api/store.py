@@ -16,34 +16,9 @@ from ptkstore.api.over import ALL
 
 if TYPE_CHECKING:
     from ptklib.state import State
+    from ptkstore.api import views
     from ptkstore.api.changes import Changes
     from ptkstore.api.stream_spec import StreamSpec
-    from ptkstore.api.views import (
-        AppliedView,
-        AuditPage,
-        BlockPage,
-        BudgetSummary,
-        BudgetView,
-        CallerView,
-        ChargePage,
-        CycleView,
-        DeliveryPage,
-        DeliveryView,
-        EventPage,
-        EventView,
-        Finding,
-        LedgerMap,
-        OperationPage,
-        PlanView,
-        ProfileView,
-        PtkConfig,
-        PtkPage,
-        PtkView,
-        Registration,
-        StateView,
-        SubscriptionView,
-        WhatIfView,
-    )
 
 __all__ = ["Store"]
 
@@ -79,7 +54,7 @@ class Store(Protocol):
         *,
         until_ms: int | None = None,
         progress: Callable[[str], None] | None = None,
-    ) -> list[CycleView]:
+    ) -> list[views.CycleView]:
         """Seal what is due, finish interrupted cycles, and run every complete window; one report
         each.
 
@@ -97,7 +72,7 @@ class Store(Protocol):
         target: float,
         train_every: int = 1,
         over: str = ALL,
-    ) -> Registration:
+    ) -> views.Registration:
         """Ask for a PTK: ACTIVE, or REJECTED with the reason and the nearest target that would be
         accepted.
 
@@ -112,15 +87,17 @@ class Store(Protocol):
 
     def update_config(
         self, name: str, config: Mapping[str, Any], *, etag: int | None = None
-    ) -> Registration:
+    ) -> views.Registration:
         """Another configuration, profiled and planned anew; kept as it was where that is
         REJECTED. With ``etag``, only if the PTK is still what was seen (ETAG_STALE).
         """
 
-    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
+    def update_target(
+        self, name: str, target: float, *, etag: int | None = None
+    ) -> views.Registration:
         """Another target, planned anew; kept as it was where that is REJECTED."""
 
-    def apply(self, changes: Changes, *, request_id: str = "") -> AppliedView:
+    def apply(self, changes: Changes, *, request_id: str = "") -> views.AppliedView:
         """Make streams, add, change and retire PTKs: all of it or nothing, planned once.
 
         Refused: PLAN_INFEASIBLE, with the PTK that has no place and what would help. The same
@@ -129,7 +106,7 @@ class Store(Protocol):
 
     def ptks(
         self, stream: str | None = None, *, status: str | None = None, limit: int | None = None
-    ) -> list[PtkView]:
+    ) -> list[views.PtkView]:
         """The PTKs by id, with that status if given; the first ``limit`` of them."""
 
     def search_ptks(
@@ -141,30 +118,30 @@ class Store(Protocol):
         sort: str = "name",
         page: int = 1,
         size: int = 25,
-    ) -> PtkPage:
+    ) -> views.PtkPage:
         """PTKs whose name, kind or stream has every word of ``find``, sorted (``-target``:
         downwards): one page by its number.
         """
 
-    def ptk_configs(self, name: str, *, limit: int = 20) -> list[PtkConfig]:
+    def ptk_configs(self, name: str, *, limit: int = 20) -> list[views.PtkConfig]:
         """The configurations that a PTK has and had, newest first, at most 100."""
 
-    def subscriptions(self, ptk: str) -> list[SubscriptionView]:
+    def subscriptions(self, ptk: str) -> list[views.SubscriptionView]:
         """Who is told of a PTK's states by a call of the server, and how far."""
 
     def count_ptks(self, stream: str | None = None) -> dict[str, int]:
         """How many PTKs there are with each status; those that there are none of are left out."""
 
-    def ptk(self, name: str) -> PtkView:
+    def ptk(self, name: str) -> views.PtkView:
         """One PTK. Refused: PTK_UNKNOWN."""
 
-    def profile(self, name: str, levels: Sequence[str] = ()) -> ProfileView:
+    def profile(self, name: str, levels: Sequence[str] = ()) -> views.ProfileView:
         """How many samples a PTK needs at each level, as far as that is known.
 
         Reads no data, costs nothing.
         """
 
-    def renew_profile(self, name: str) -> ProfileView:
+    def renew_profile(self, name: str) -> views.ProfileView:
         """Ask for a new profile in the next window; the old one counts until then.
 
         Reads no data, costs nothing now.
@@ -178,31 +155,33 @@ class Store(Protocol):
         keeps the target.
         """
 
-    def states(self, name: str) -> list[StateView]:
+    def states(self, name: str) -> list[views.StateView]:
         """All versions of a PTK, oldest first."""
 
-    def subscribe(self, name: str, callback: Callable[[StateView], None]) -> Callable[[], None]:
+    def subscribe(
+        self, name: str, callback: Callable[[views.StateView], None]
+    ) -> Callable[[], None]:
         """Call back, in a thread of its own, for every new state of a PTK from now on, in order;
         returns what ends it.
 
         A callback that raises is told of the next state all the same.
         """
 
-    def plan(self, stream: str, *, window: int | None = None) -> PlanView | None:
+    def plan(self, stream: str, *, window: int | None = None) -> views.PlanView | None:
         """The newest plan of a stream, or of one of its windows; None where there is none (yet)."""
 
     def plan_picture(self, stream: str) -> str | None:
         """The newest plan of a stream as an SVG document, or None before its first window."""
 
-    def plan_now(self, stream: str) -> PlanView:
+    def plan_now(self, stream: str) -> views.PlanView:
         """What the plan of a fresh window would be with the PTKs as they are; touches nothing."""
 
-    def what_if(self, stream: str, changes: Changes | None = None) -> WhatIfView:
+    def what_if(self, stream: str, changes: Changes | None = None) -> views.WhatIfView:
         """The plan of a fresh window as it is, and as it would be after some changes; touches
         nothing.
         """
 
-    def approve(self, stream: str, token: str, *, request_id: str = "") -> PlanView:
+    def approve(self, stream: str, token: str, *, request_id: str = "") -> views.PlanView:
         """Carry out the changes of a what-if that gave this token, all of them or none; returns the
         plan that was approved.
 
@@ -210,13 +189,13 @@ class Store(Protocol):
         PLAN_STALE, PLAN_INFEASIBLE.
         """
 
-    def budget(self, stream: str) -> BudgetView:
+    def budget(self, stream: str) -> views.BudgetView:
         """What the stream promises and what is left of it, block by block."""
 
-    def budget_summary(self, stream: str) -> BudgetSummary:
+    def budget_summary(self, stream: str) -> views.BudgetSummary:
         """What the stream promises and holds, without its blocks: quick, however many there are."""
 
-    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> BlockPage:
+    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> views.BlockPage:
         """The blocks of a stream, oldest first: a page of at most ``limit`` (up to 1,000), and the
         token of the next.
         """
@@ -230,7 +209,7 @@ class Store(Protocol):
         newest_first: bool = False,
         find: str = "",
         blocks: str = "",
-    ) -> ChargePage:
+    ) -> views.ChargePage:
         """What the ledger wrote about a stream, oldest first: a page, and the token of the next.
 
         With ``find`` (a part of the key, such as the name of a PTK) or ``blocks`` (how the names of
@@ -240,24 +219,26 @@ class Store(Protocol):
 
     def ledger_map(
         self, stream: str, *, begin: int | None = None, count: int = MAP_BLOCKS
-    ) -> LedgerMap:
+    ) -> views.LedgerMap:
         """What was spent at some blocks, range of tags by range of tags, from place ``begin`` on or
         of the newest ones; and who spent most over all time.
         """
 
     def cycles(
         self, stream: str, *, newest: int | None = None, most_trained: int | None = None
-    ) -> list[CycleView]:
+    ) -> list[views.CycleView]:
         """The cycles of a stream, or so many of the newest (up to 1,000); oldest first.
 
         With ``newest`` they can tell of ``most_trained`` PTKs each, the lost ones first, and count
         the others.
         """
 
-    def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
+    def events(self, after: int = 0, limit: int = 100) -> list[views.EventView]:
         """What happened after that event, oldest first."""
 
-    def newest_events(self, *, find: str = "", limit: int = 100, page_token: str = "") -> EventPage:
+    def newest_events(
+        self, *, find: str = "", limit: int = 100, page_token: str = ""
+    ) -> views.EventPage:
         """What happened, newest first: a page, and the token of the next.
 
         ``find`` are words of the kind or the subject.
@@ -265,19 +246,19 @@ class Store(Protocol):
 
     def operations(
         self, stream: str | None = None, *, limit: int = 100, page_token: str = ""
-    ) -> OperationPage:
+    ) -> views.OperationPage:
         """Long work that a server was asked for, newest first: a page, and the token of the
         next.
         """
 
     def deliveries(
         self, *, dead_only: bool = False, limit: int = 100, page_token: str = ""
-    ) -> DeliveryPage:
+    ) -> views.DeliveryPage:
         """Notifications that are late or given up, oldest first: a page, and the token of the
         next.
         """
 
-    def retry_delivery(self, delivery: str) -> DeliveryView:
+    def retry_delivery(self, delivery: str) -> views.DeliveryView:
         """Try a notification that was given up once more; a server does, when one runs.
 
         Refused: DELIVERY_UNKNOWN.
@@ -285,17 +266,17 @@ class Store(Protocol):
 
     def audit_entries(
         self, *, find: str = "", changes_only: bool = False, limit: int = 100, page_token: str = ""
-    ) -> AuditPage:
+    ) -> views.AuditPage:
         """Who asked a server for what, newest first: a page, and the token of the next.
 
         ``find`` are words of who, what, the subject or the outcome; ``changes_only`` leaves out
         what was only read.
         """
 
-    def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
+    def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[views.Finding]:
         """Check the store, and search every file for canaries that were planted in its streams."""
 
-    def caller(self) -> CallerView:
+    def caller(self) -> views.CallerView:
         """Who the store takes you for. Who can open the directory may do everything."""
 
     def kinds(self) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
 
-from ptkstore.api.limits import MAP_BLOCKS_MOST
-from ptkstore.api.views import BlockPage, BudgetSummary, BudgetView, ChargePage, LedgerMap
+from ptkstore.api import views
+from ptkstore.api.limits import MAP_BLOCKS, MAP_BLOCKS_MOST
 from ptkstore.client.channel import Connection
 from ptkstore.client.requests import LONGEST, page_size
 from ptkstore.v1 import budget_pb2, budget_pb2_grpc
@@ -17,36 +17,39 @@ __all__ = ["RemoteBudgets"]
 class RemoteBudgets:
     """BudgetService."""
 
-    def __init__(self, connection: Connection) -> None:
-        """Over a connection."""
-        self._connection = connection
-        self._budgets = budget_pb2_grpc.BudgetServiceStub(connection.channel)
+    _connection: Connection
 
-    def budget(self, stream: str) -> BudgetView:
+    @cached_property
+    def _budgets(self) -> budget_pb2_grpc.BudgetServiceStub:
+        return self._connection.stub(budget_pb2_grpc.BudgetServiceStub)
+
+    def budget(self, stream: str) -> views.BudgetView:
         """What the stream promises and what is left of it, block by block."""
         told = self.budget_summary(stream)
         pages = self._connection.pages(
             self._budgets.ListBlocks, budget_pb2.ListBlocksRequest(stream=stream)
         )
         lines = tuple(messages.block_line(block) for page in pages for block in page.blocks)
-        return BudgetView(
+        return views.BudgetView(
             stream, told.unit, told.epsilon, told.delta, told.composition, told.exposure, lines
         )
 
-    def budget_summary(self, stream: str) -> BudgetSummary:
+    def budget_summary(self, stream: str) -> views.BudgetSummary:
         """What the stream promises and holds, without its blocks: quick, however many there are."""
         request = budget_pb2.GetBudgetRequest(stream=stream)
-        return messages.budget_summary(self._call(self._budgets.GetBudget, request).budget)
+        return messages.budget_summary(
+            self._connection.call(self._budgets.GetBudget, request).budget
+        )
 
-    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> BlockPage:
+    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> views.BlockPage:
         """The blocks of a stream, oldest first: a page of at most ``limit`` (up to 1,000), and the
         token of the next.
         """
         request = budget_pb2.ListBlocksRequest(
             stream=stream, page_size=page_size(limit), page_token=page_token
         )
-        page = self._call(self._budgets.ListBlocks, request)
-        return BlockPage(
+        page = self._connection.call(self._budgets.ListBlocks, request)
+        return views.BlockPage(
             tuple(messages.block_line(block) for block in page.blocks), page.next_page_token
         )
 
@@ -59,7 +62,7 @@ class RemoteBudgets:
         newest_first: bool = False,
         find: str = "",
         blocks: str = "",
-    ) -> ChargePage:
+    ) -> views.ChargePage:
         """What the ledger wrote about a stream, oldest first: a page, and the token of the next."""
         request = budget_pb2.ListChargesRequest(
             stream=stream,
@@ -69,12 +72,14 @@ class RemoteBudgets:
             find=find,
             blocks=blocks,
         )
-        page = self._call(self._budgets.ListCharges, request)
-        return ChargePage(
+        page = self._connection.call(self._budgets.ListCharges, request)
+        return views.ChargePage(
             tuple(messages.charge_line(charge) for charge in page.charges), page.next_page_token
         )
 
-    def ledger_map(self, stream: str, *, begin: int | None = None, count: int) -> LedgerMap:
+    def ledger_map(
+        self, stream: str, *, begin: int | None = None, count: int = MAP_BLOCKS
+    ) -> views.LedgerMap:
         """What was spent at some blocks, range of tags by range of tags, and who spent most over
         all time.
         """
@@ -82,7 +87,4 @@ class RemoteBudgets:
         asked = min(count, MAP_BLOCKS_MOST + 1) if count > 0 else -1
         place = None if begin is None else max(-1, min(begin, LONGEST))
         request = budget_pb2.GetLedgerMapRequest(stream=stream, begin=place, count=asked)
-        return messages.ledger_map(self._call(self._budgets.GetLedgerMap, request))
-
-    def _call(self, method: Any, request: Any, timeout_seconds: float | None = None) -> Any:
-        return self._connection.call(method, request, timeout_seconds=timeout_seconds)
+        return messages.ledger_map(self._connection.call(self._budgets.GetLedgerMap, request))

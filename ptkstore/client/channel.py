@@ -7,10 +7,11 @@ Reasons: ADDRESS_INVALID, TOKEN_UNPROTECTED, STORE_CLOSED, and those of `ptkstor
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
@@ -25,6 +26,8 @@ __all__ = ["ATTEMPTS", "Connection"]
 
 ATTEMPTS = 6
 _MAX_MESSAGE_BYTES = 64 << 20
+
+Stub = TypeVar("Stub")
 
 
 class Connection:
@@ -57,6 +60,8 @@ class Connection:
                 "TOKEN_UNPROTECTED",
                 "a token must not leave this machine in plain text: give ca_file",
             )
+        self._lock = threading.Lock()
+        self._closed = False
         self.timeout_seconds = timeout_seconds
         self.metadata = () if token is None else (("authorization", f"Bearer {token}"),)
         options = [
@@ -78,6 +83,14 @@ class Connection:
             self.channel = grpc.secure_channel(
                 address, grpc.ssl_channel_credentials(*files), options=options
             )
+
+    def stub(self, kind: Callable[[grpc.Channel], Stub]) -> Stub:
+        """The calls of one service. Reason: STORE_CLOSED."""
+        # gRPC ends the process where a call is made known to a channel that is closed.
+        with self._lock:
+            if self._closed:
+                raise _closed()
+            return kind(self.channel)
 
     def call(self, method: Any, request: Any, *, timeout_seconds: float | None = None) -> Any:
         """One unary call, tried again while the server is unavailable.
@@ -138,7 +151,9 @@ class Connection:
 
     def close(self) -> None:
         """Close the channel."""
-        self.channel.close()
+        with self._lock:
+            self._closed = True
+            self.channel.close()
 
 
 def _closed() -> ServerUnavailable:

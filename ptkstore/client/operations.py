@@ -22,17 +22,15 @@ _RESTART_ATTEMPTS = 60
 
 
 def finished(
-    connection: Connection,
-    stub: operation_pb2_grpc.OperationServiceStub,
-    operation: str,
-    progress: Callable[[str], None],
+    connection: Connection, operation: str, progress: Callable[[str], None]
 ) -> list[CycleView]:
     """The cycles of an operation once it is done; the error it ended with where it failed."""
+    watch = connection.stub(operation_pb2_grpc.OperationServiceStub).WatchOperation
     request = operation_pb2.WatchOperationRequest(id=operation)
     told, attempt = "", 0
     while True:
         try:
-            for response in connection.streaming(stub.WatchOperation, request):
+            for response in connection.streaming(watch, request):
                 attempt = 0
                 now = response.operation
                 if now.progress and now.progress != told:

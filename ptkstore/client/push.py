@@ -175,7 +175,7 @@ def begin_session(connection: Connection, stream: str) -> str:
     opening = stream_pb2.AppendRequest(
         open=stream_pb2.AppendOpen(stream=stream, begin_session=True)
     )
-    append = stream_pb2_grpc.StreamServiceStub(connection.channel).Append
+    append = connection.stub(stream_pb2_grpc.StreamServiceStub).Append
 
     def once() -> str:
         # To its end: a call that is left before it counts as cancelled.

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ptkstore.api.views import CycleView
+from ptkstore.api import views
 from ptkstore.client.channel import Connection
 from ptkstore.client.operations import finished
 from ptkstore.client.requests import fresh_id
-from ptkstore.v1 import operation_pb2_grpc, stream_pb2, stream_pb2_grpc
+from ptkstore.v1 import stream_pb2, stream_pb2_grpc
 from ptkstore.wire import messages
 
 if TYPE_CHECKING:
@@ -23,20 +23,20 @@ __all__ = ["RemoteStreams"]
 
 
 class RemoteStreams:
-    """StreamService, and the operations that it begins."""
+    """StreamService, and the end of the operations that it begins."""
 
-    def __init__(self, connection: Connection) -> None:
-        """Over a connection."""
-        self._connection = connection
-        self._streams = stream_pb2_grpc.StreamServiceStub(connection.channel)
-        self._operations = operation_pb2_grpc.OperationServiceStub(connection.channel)
+    _connection: Connection
+
+    @cached_property
+    def _streams(self) -> stream_pb2_grpc.StreamServiceStub:
+        return self._connection.stub(stream_pb2_grpc.StreamServiceStub)
 
     def create_stream(self, spec: StreamSpec) -> None:
         """Make a stream with its promise, which never changes. Refused: STREAM_EXISTS."""
         request = stream_pb2.CreateStreamRequest(
             request_id=fresh_id(), spec_json=spec.to_json_text()
         )
-        self._call(self._streams.CreateStream, request)
+        self._connection.call(self._streams.CreateStream, request)
 
     def streams(self) -> list[StreamSpec]:
         """All streams, by name."""
@@ -46,17 +46,19 @@ class RemoteStreams:
     def stream(self, name: str) -> StreamSpec:
         """One stream. Refused: STREAM_UNKNOWN."""
         return messages.spec_of(
-            self._call(self._streams.GetStream, stream_pb2.GetStreamRequest(name=name)).stream
+            self._connection.call(
+                self._streams.GetStream, stream_pb2.GetStreamRequest(name=name)
+            ).stream
         )
 
     def push(
         self, stream: str, frame: Any, *, producer: str = "default", seq: int | None = None
     ) -> int | None:
         """Append a frame; durable when it returns. Returns the watermark in milliseconds."""
-        return self._pusher.push(stream, frame, producer=producer, seq=seq)
+        return self._frames.push(stream, frame, producer=producer, seq=seq)
 
     @cached_property
-    def _pusher(self) -> RemotePusher:
+    def _frames(self) -> RemotePusher:
         """NumPy and Arrow are imported when something is pushed."""
         from ptkstore.client.pushing import RemotePusher
 
@@ -68,7 +70,7 @@ class RemoteStreams:
         *,
         until_ms: int | None = None,
         progress: Callable[[str], None] | None = None,
-    ) -> list[CycleView]:
+    ) -> list[views.CycleView]:
         """Seal what is due, finish interrupted cycles, and run every complete window; one report
         each.
         """
@@ -78,11 +80,6 @@ class RemoteStreams:
             request = stream_pb2.CloseWindowRequest(
                 request_id=fresh_id(), stream=name, until=messages.moment(until_ms)
             )
-            operation = self._call(self._streams.CloseWindow, request).operation
-            cycles += finished(
-                self._connection, self._operations, operation.id, progress or (lambda _text: None)
-            )
+            operation = self._connection.call(self._streams.CloseWindow, request).operation
+            cycles += finished(self._connection, operation.id, progress or (lambda _text: None))
         return cycles
-
-    def _call(self, method: Any, request: Any, timeout_seconds: float | None = None) -> Any:
-        return self._connection.call(method, request, timeout_seconds=timeout_seconds)

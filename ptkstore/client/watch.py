@@ -17,7 +17,7 @@ from ptkstore.api.views import StateView
 from ptkstore.backoff import SERVER_AWAY
 from ptkstore.client.channel import Connection
 from ptkstore.v1 import ptk_pb2, ptk_pb2_grpc
-from ptkstore.wire.faults import error_of
+from ptkstore.wire.faults import ServerUnavailable, error_of
 from ptkstore.wire.messages import state_view
 
 __all__ = ["Watch"]
@@ -76,13 +76,13 @@ class Watch:
                 refused = failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and not attempt
                 tell = _LOG.warning if refused else _LOG.info
                 tell("%s is followed again after %s", self._name, error.reason)
-            except ValueError:
-                return  # the channel was closed
+            except (ServerUnavailable, ValueError):
+                return  # the store was closed
             attempt = 1 if self._after != seen else attempt + 1
             self._closed.wait(SERVER_AWAY.seconds(attempt))
 
     def _listen(self) -> None:
-        stub = ptk_pb2_grpc.PtkServiceStub(self._connection.channel)
+        stub = self._connection.stub(ptk_pb2_grpc.PtkServiceStub)
         request = ptk_pb2.WatchPtkRequest(name=self._name, after_version=self._after)
         with self._lock:
             if self._closed.is_set():

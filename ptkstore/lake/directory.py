@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ptklib.encoding.state_digest import digest_of
-from ptklib.errors import InvalidInput
+from ptkstore.api.paging import check_limit
 from ptkstore.lake.protocol import (
     ARRAYS,
     GRACE_SECONDS,
@@ -27,6 +27,7 @@ from ptkstore.lake.protocol import (
     StateDamaged,
     StateMissing,
     check_digest,
+    checked_state,
     state_key,
 )
 from ptkstore.private_files import sync_directory
@@ -78,12 +79,7 @@ class DirectoryLake:
 
     def list(self, *, limit: int | None = None, after: str | None = None) -> tuple[str, ...]:
         """See `Lake.list`."""
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
-        ):
-            raise InvalidInput(
-                "PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}"
-            )
+        check_limit(limit)
         first = "" if after is None else check_digest(after)
         states = []
         with _translated():
@@ -130,10 +126,7 @@ class DirectoryLake:
     def get_witness(self, name: str) -> bytes | None:
         """See `Lake.get_witness`."""
         with _translated():
-            try:
-                return self._witness(name).read_bytes()
-            except FileNotFoundError:
-                return None
+            return _bytes(self._witness(name))
 
     def witnesses(self) -> tuple[str, ...]:
         """See `Lake.witnesses`."""
@@ -158,19 +151,7 @@ class DirectoryLake:
         return True
 
     def _read(self, digest: str) -> tuple[bytes, bytes]:
-        try:
-            manifest = self._path(digest, MANIFEST).read_bytes()
-        except FileNotFoundError:
-            raise StateMissing(
-                "STATE_MISSING", f"the lake has no state {digest}", digest=digest
-            ) from None
-        try:
-            arrays = self._path(digest, ARRAYS).read_bytes()
-        except FileNotFoundError:
-            raise _damaged(digest, "its arrays are gone") from None
-        if digest_of(arrays, manifest) != digest:
-            raise _damaged(digest, "its bytes were changed")
-        return arrays, manifest
+        return checked_state(digest, lambda suffix: _bytes(self._path(digest, suffix)))
 
     def _write(self, digest: str, arrays: bytes, manifest: bytes) -> None:
         directory = self._path(digest, "").parent
@@ -230,10 +211,12 @@ def _make_directory(path: Path) -> None:
         sync_directory(path.parent)
 
 
-def _damaged(digest: str, what: str) -> StateDamaged:
-    return StateDamaged(
-        "STATE_DAMAGED", f"state {digest} in the lake is damaged: {what}", digest=digest
-    )
+def _bytes(path: Path) -> bytes | None:
+    """What is in a file, or None where there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager

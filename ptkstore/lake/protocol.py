@@ -8,9 +8,10 @@ STATE_DAMAGED, LAKE_UNAVAILABLE.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
+from ptklib.encoding.state_digest import digest_of
 from ptklib.errors import InvalidInput, LakeUnavailable, StateDamaged, StateMissing
 
 __all__ = [
@@ -23,7 +24,9 @@ __all__ = [
     "StateDamaged",
     "StateMissing",
     "check_digest",
+    "checked_state",
     "state_key",
+    "state_missing",
 ]
 
 # A state is two files, whose names are its digest and one of these.
@@ -88,3 +91,29 @@ def check_digest(digest: object) -> str:
             "DIGEST_INVALID", f"a digest must be 64 lower-case hex digits, got {digest!r:.80}"
         )
     return digest
+
+
+def checked_state(digest: str, read: Callable[[str], bytes | None]) -> tuple[bytes, bytes]:
+    """The arrays and the manifest of a state, checked against its digest; ``read`` gives the file
+    of a suffix, or None where there is none. STATE_MISSING or STATE_DAMAGED otherwise.
+    """
+    manifest = read(MANIFEST)
+    if manifest is None:
+        raise state_missing(digest)
+    arrays = read(ARRAYS)
+    if arrays is None:
+        raise _damaged(digest, "its arrays are gone")
+    if digest_of(arrays, manifest) != digest:
+        raise _damaged(digest, "its bytes were changed")
+    return arrays, manifest
+
+
+def state_missing(digest: str) -> StateMissing:
+    """What is said of a state that a lake does not have."""
+    return StateMissing("STATE_MISSING", f"the lake has no state {digest}", digest=digest)
+
+
+def _damaged(digest: str, what: str) -> StateDamaged:
+    return StateDamaged(
+        "STATE_DAMAGED", f"state {digest} in the lake is damaged: {what}", digest=digest
+    )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Self
@@ -289,15 +289,8 @@ class Ledger(Closing):
         A ``key`` that was used before is refused (KEY_REUSED): `find` tells what became of it.
         """
         now_ms = self._now_ms()
-        request = Reserve(
-            stream=stream,
-            slices=tuple(slices),
-            cost=cost,
-            contexts=names_of(contexts, "contexts"),
-            key=key,
-            expires_at_ms=now_ms + 1,
-            spend_at_ms=now_ms,
-        )
+        reserve = self.request(stream, slices, cost, contexts=contexts, key=key)
+        request = replace(reserve, expires_at_ms=now_ms + 1, spend_at_ms=now_ms)
 
         def work(turn: Turn) -> int:
             number: int = self._reserve(turn, request)[0]["charge"]

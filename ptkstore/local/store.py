@@ -24,37 +24,12 @@ from typing import Any
 
 from ptklib import registry
 from ptklib.state import State
+from ptkstore.api import views
 from ptkstore.api.changes import Changes
 from ptkstore.api.limits import MAP_BLOCKS
 from ptkstore.api.over import ALL
 from ptkstore.api.references import parse_reference
 from ptkstore.api.stream_spec import StreamSpec
-from ptkstore.api.views import (
-    AppliedView,
-    AuditPage,
-    BlockPage,
-    BudgetSummary,
-    BudgetView,
-    CallerView,
-    ChargePage,
-    CycleView,
-    DeliveryPage,
-    DeliveryView,
-    EventPage,
-    EventView,
-    Finding,
-    LedgerMap,
-    OperationPage,
-    PlanView,
-    ProfileView,
-    PtkConfig,
-    PtkPage,
-    PtkView,
-    Registration,
-    StateView,
-    SubscriptionView,
-    WhatIfView,
-)
 from ptkstore.closing import Closing
 from ptkstore.engine.budgets import budgets
 from ptkstore.engine.budgets.charges import charge_page
@@ -140,7 +115,7 @@ class LocalStore(Closing):
         *,
         until_ms: int | None = None,
         progress: Callable[[str], None] | None = None,
-    ) -> list[CycleView]:
+    ) -> list[views.CycleView]:
         """Run every complete window."""
         return run_due(self._parts, stream, until_ms=until_ms, progress=progress or unheard)
 
@@ -154,7 +129,7 @@ class LocalStore(Closing):
         target: float,
         train_every: int = 1,
         over: str = ALL,
-    ) -> Registration:
+    ) -> views.Registration:
         """Ask for a PTK."""
         return registrations.register(
             self._parts.metadata,
@@ -176,33 +151,36 @@ class LocalStore(Closing):
 
     def update_config(
         self, name: str, config: Mapping[str, Any], *, etag: int | None = None
-    ) -> Registration:
+    ) -> views.Registration:
         """Another configuration."""
-        now_ms = self._parts.public_ms()
+        return self._change(name, config=config, etag=etag)
+
+    def update_target(
+        self, name: str, target: float, *, etag: int | None = None
+    ) -> views.Registration:
+        """Another target."""
+        return self._change(name, target=target, etag=etag)
+
+    def _change(
+        self,
+        name: str,
+        *,
+        config: Mapping[str, Any] | None = None,
+        target: float | None = None,
+        etag: int | None,
+    ) -> views.Registration:
         return registrations.change(
             self._parts.metadata,
             self.stream,
             name,
             config=config,
-            etag=etag,
-            now_ms=now_ms,
-            memory_bytes=self._parts.workers.memory_bytes,
-        )
-
-    def update_target(self, name: str, target: float, *, etag: int | None = None) -> Registration:
-        """Another target."""
-        now_ms = self._parts.public_ms()
-        return registrations.change(
-            self._parts.metadata,
-            self.stream,
-            name,
             target=target,
             etag=etag,
-            now_ms=now_ms,
+            now_ms=self._parts.public_ms(),
             memory_bytes=self._parts.workers.memory_bytes,
         )
 
-    def apply(self, changes: Changes, *, request_id: str = "") -> AppliedView:
+    def apply(self, changes: Changes, *, request_id: str = "") -> views.AppliedView:
         """Carry changes out, all of them or none."""
         if request_id:
             return apply_once(self._parts, changes, request_id)
@@ -210,7 +188,7 @@ class LocalStore(Closing):
 
     def ptks(
         self, stream: str | None = None, *, status: str | None = None, limit: int | None = None
-    ) -> list[PtkView]:
+    ) -> list[views.PtkView]:
         """The PTKs by id."""
         return ptks.listed(self._parts, stream, status=status, limit=limit)
 
@@ -223,19 +201,19 @@ class LocalStore(Closing):
         sort: str = "name",
         page: int = 1,
         size: int = 25,
-    ) -> PtkPage:
+    ) -> views.PtkPage:
         """PTKs that are searched for, one page by its number."""
         search = ptks.search(
             self._parts, stream, status=status, find=find, sort=sort, page=page, size=size
         )
-        views = tuple(record.view for record in search.ptks)
-        return PtkPage(views, search.found, search.total, search.page)
+        matches = tuple(record.view for record in search.ptks)
+        return views.PtkPage(matches, search.found, search.total, search.page)
 
-    def ptk_configs(self, name: str, *, limit: int = 20) -> list[PtkConfig]:
+    def ptk_configs(self, name: str, *, limit: int = 20) -> list[views.PtkConfig]:
         """The configurations that a PTK has and had, newest first."""
         return ptks.configs(self._parts, name, limit=limit)
 
-    def subscriptions(self, ptk: str) -> list[SubscriptionView]:
+    def subscriptions(self, ptk: str) -> list[views.SubscriptionView]:
         """Who is told of a PTK's states by a call of the server."""
         return subscriptions.subscriptions(self._parts, ptk)
 
@@ -243,15 +221,15 @@ class LocalStore(Closing):
         """How many PTKs there are with each status."""
         return ptks.count(self._parts, stream)
 
-    def ptk(self, name: str) -> PtkView:
+    def ptk(self, name: str) -> views.PtkView:
         """One PTK."""
         return ptks.named(self._parts, name).view
 
-    def profile(self, name: str, levels: Sequence[str] = ()) -> ProfileView:
+    def profile(self, name: str, levels: Sequence[str] = ()) -> views.ProfileView:
         """How many samples a PTK needs at each level."""
         return profiles.profile_of(self._parts, name, levels)
 
-    def renew_profile(self, name: str) -> ProfileView:
+    def renew_profile(self, name: str) -> views.ProfileView:
         """Ask for a new profile in the next window."""
         return profiles.renew(self._parts, name)
 
@@ -265,11 +243,13 @@ class LocalStore(Closing):
         )
         return State.from_bytes(*self._parts.lake.get(digest))
 
-    def states(self, name: str) -> list[StateView]:
+    def states(self, name: str) -> list[views.StateView]:
         """All versions of a PTK, oldest first."""
         return states.listed(self._parts, name)
 
-    def subscribe(self, name: str, callback: Callable[[StateView], None]) -> Callable[[], None]:
+    def subscribe(
+        self, name: str, callback: Callable[[views.StateView], None]
+    ) -> Callable[[], None]:
         """Call back for every new state of a PTK."""
         follower = self._parts.followers.follow(name, self.ptk(name).latest_version or 0)
 
@@ -284,7 +264,7 @@ class LocalStore(Closing):
         threading.Thread(target=tell, name=f"sage-subscriber {name:.40}", daemon=True).start()
         return follower.close
 
-    def plan(self, stream: str, *, window: int | None = None) -> PlanView | None:
+    def plan(self, stream: str, *, window: int | None = None) -> views.PlanView | None:
         """The newest plan of a stream, or of one of its windows."""
         plan = stored.stored_plan(self._parts, stream, window)
         return None if plan is None else plan.view
@@ -294,29 +274,29 @@ class LocalStore(Closing):
         plan = stored.stored_plan(self._parts, stream)
         return None if plan is None else stored.picture(self._parts, plan)
 
-    def plan_now(self, stream: str) -> PlanView:
+    def plan_now(self, stream: str) -> views.PlanView:
         """What the plan of a fresh window would be."""
         return self.what_if(stream).current
 
-    def what_if(self, stream: str, changes: Changes | None = None) -> WhatIfView:
+    def what_if(self, stream: str, changes: Changes | None = None) -> views.WhatIfView:
         """The plan as it is, and as it would be."""
         return ask(self._parts, stream, changes or Changes())
 
-    def approve(self, stream: str, token: str, *, request_id: str = "") -> PlanView:
+    def approve(self, stream: str, token: str, *, request_id: str = "") -> views.PlanView:
         """Carry out the changes of a what-if, all of them or none."""
         if request_id:
             return approve_once(self._parts, stream, token, request_id)
         return approve(self._parts, stream, token)
 
-    def budget(self, stream: str) -> BudgetView:
+    def budget(self, stream: str) -> views.BudgetView:
         """What the stream promises and what is left of it, block by block."""
         return budgets.budget(self._parts, stream)
 
-    def budget_summary(self, stream: str) -> BudgetSummary:
+    def budget_summary(self, stream: str) -> views.BudgetSummary:
         """What the stream promises and holds, without its blocks."""
         return budgets.summary(self._parts, stream)
 
-    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> BlockPage:
+    def blocks(self, stream: str, *, limit: int = 100, page_token: str = "") -> views.BlockPage:
         """The blocks of a stream, oldest first, a page."""
         return budgets.block_page(self._parts, stream, limit=limit, page_token=page_token)
 
@@ -329,7 +309,7 @@ class LocalStore(Closing):
         newest_first: bool = False,
         find: str = "",
         blocks: str = "",
-    ) -> ChargePage:
+    ) -> views.ChargePage:
         """What the ledger wrote about a stream, a page."""
         return charge_page(
             self._parts,
@@ -343,57 +323,59 @@ class LocalStore(Closing):
 
     def ledger_map(
         self, stream: str, *, begin: int | None = None, count: int = MAP_BLOCKS
-    ) -> LedgerMap:
+    ) -> views.LedgerMap:
         """What was spent at some blocks, and who spent most."""
         return self._ledger_maps.of(stream, begin=begin, count=count)
 
     def cycles(
         self, stream: str, *, newest: int | None = None, most_trained: int | None = None
-    ) -> list[CycleView]:
+    ) -> list[views.CycleView]:
         """The cycles of a stream, oldest first."""
         return self._cycles.listed(stream, newest=newest, most_trained=most_trained)
 
-    def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
+    def events(self, after: int = 0, limit: int = 100) -> list[views.EventView]:
         """What happened after that event, oldest first."""
         return events_after(self._parts, after, limit)
 
-    def newest_events(self, *, find: str = "", limit: int = 100, page_token: str = "") -> EventPage:
+    def newest_events(
+        self, *, find: str = "", limit: int = 100, page_token: str = ""
+    ) -> views.EventPage:
         """What happened, newest first, a page."""
         return newest_events(self._parts, find=find, limit=limit, page_token=page_token)
 
     def operations(
         self, stream: str | None = None, *, limit: int = 100, page_token: str = ""
-    ) -> OperationPage:
+    ) -> views.OperationPage:
         """Long work that a server was asked for, newest first, a page."""
         return operation_page(self._parts, stream or "", limit=limit, page_token=page_token)
 
     def deliveries(
         self, *, dead_only: bool = False, limit: int = 100, page_token: str = ""
-    ) -> DeliveryPage:
+    ) -> views.DeliveryPage:
         """Notifications that are late or given up, oldest first, a page."""
         return deliveries.deliveries(
             self._parts, dead_only=dead_only, limit=limit, page_token=page_token
         )
 
-    def retry_delivery(self, delivery: str) -> DeliveryView:
+    def retry_delivery(self, delivery: str) -> views.DeliveryView:
         """Try a notification that was given up once more."""
         return deliveries.retry(self._parts, delivery)
 
     def audit_entries(
         self, *, find: str = "", changes_only: bool = False, limit: int = 100, page_token: str = ""
-    ) -> AuditPage:
+    ) -> views.AuditPage:
         """Who asked a server for what, newest first, a page."""
         return audit_entries(
             self._parts, find=find, changes_only=changes_only, limit=limit, page_token=page_token
         )
 
-    def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[Finding]:
+    def doctor(self, canaries: Sequence[bytes | str] = ()) -> list[views.Finding]:
         """Check the store, and search every file for canaries."""
         return examine(self._parts, canaries)
 
-    def caller(self) -> CallerView:
+    def caller(self) -> views.CallerView:
         """Who can open the directory may do everything."""
-        return CallerView("local", ("reader", "producer", "developer", "operator"))
+        return views.CallerView("local", ("reader", "producer", "developer", "operator"))
 
     def kinds(self) -> list[str]:
         """The kinds of PTKs that are installed."""

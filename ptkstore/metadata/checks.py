@@ -1,6 +1,6 @@
 """What may go into a column, checked before the database sees it.
 
-Reasons: NAME_INVALID (from the ledger's rule for names), JSON_INVALID, VALUE_INVALID, PAGE_INVALID.
+Reasons: NAME_INVALID (from the ledger's rule for names), JSON_INVALID, VALUE_INVALID.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ __all__ = [
     "check_choice",
     "check_endpoint",
     "check_json",
-    "check_limit",
     "check_name",
     "check_real",
     "check_text",
@@ -105,15 +104,6 @@ def check_choice(value: object, what: str, choices: tuple[str, ...]) -> str:
             "VALUE_INVALID", f"{what} must be one of {', '.join(choices)}, got {value!r:.60}"
         )
     return str(value)
-
-
-def check_limit(limit: int | None) -> int | None:
-    """The length of a page: positive, or None for everything."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InvalidInput(
-            "PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}"
-        )
-    return limit
 
 
 def _encodes(value: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ptklib.errors import InvalidInput
-from ptkstore.metadata.checks import check_limit
+from ptkstore.api.paging import check_limit
 
 __all__ = ["MetadataSession"]
 
@@ -38,6 +38,19 @@ class MetadataSession:
     def all(self, statement: sa.Select[Any], limit: int | None = None) -> Sequence[sa.RowMapping]:
         """The rows, all or the first ``limit``."""
         return self._connection.execute(statement.limit(check_limit(limit))).mappings().all()
+
+    def page(
+        self,
+        statement: sa.Select[Any],
+        key: sa.ColumnElement[Any],
+        after: int | str | None,
+        limit: int | None,
+    ) -> Sequence[sa.RowMapping]:
+        """The rows in the order of a key, all or the first ``limit``; with ``after``, those that
+        come after it.
+        """
+        ordered = statement.order_by(key)
+        return self.all(ordered if after is None else ordered.where(key > after), limit)
 
     def tuples(self, statement: sa.Select[Any]) -> Sequence[tuple[Any, ...]]:
         """The rows as plain tuples, for those who read thousands."""

@@ -7,6 +7,7 @@ ends the process ends the engine.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from profiler.measuring.tasks import Answer
 from ptkstore.workers.memory import default_bytes
@@ -28,6 +29,8 @@ from ptkstore.workers.validate import validate_each
 
 __all__ = ["InlineWorkers"]
 
+Told = TypeVar("Told", TrainOutcome, ValidateOutcome)
+
 
 class InlineWorkers:
     """`Workers` without a worker."""
@@ -46,23 +49,13 @@ class InlineWorkers:
         self, jobs: Sequence[TrainJob], keep_bytes: int = KEEP_BYTES
     ) -> Iterator[TrainOutcome]:
         """See `Workers.train`."""
-        closed, outcomes = self._closed, train_each(jobs, keep_bytes)
-        for job in jobs:
-            open_still = closed == self._closed
-            yield (
-                next(outcomes) if open_still else TrainOutcome(job.name, None, PTK_FAILED, STOPPED)
-            )
+        return self._until_closed(jobs, train_each(jobs, keep_bytes), TrainOutcome)
 
     def validate(
         self, jobs: Sequence[ValidateJob], keep_bytes: int = KEEP_BYTES
     ) -> Iterator[ValidateOutcome]:
         """See `Workers.validate`."""
-        closed, outcomes = self._closed, validate_each(jobs, keep_bytes)
-        for job in jobs:
-            if closed == self._closed:
-                yield next(outcomes)
-            else:
-                yield ValidateOutcome(job.name, None, PTK_FAILED, STOPPED)
+        return self._until_closed(jobs, validate_each(jobs, keep_bytes), ValidateOutcome)
 
     def profile(self, jobs: Iterable[ProfileJob]) -> Iterator[ProfileOutcome]:
         """See `Workers.profile`."""
@@ -72,6 +65,19 @@ class InlineWorkers:
                 yield from profile_each([job])
             else:
                 yield ProfileOutcome(job.name, Answer(failure=PROFILE_LOST), STOPPED)
+
+    def _until_closed(
+        self,
+        jobs: Sequence[TrainJob] | Sequence[ValidateJob],
+        outcomes: Iterator[Told],
+        kind: type[Told],
+    ) -> Iterator[Told]:
+        closed = self._closed
+        for job in jobs:
+            if closed == self._closed:
+                yield next(outcomes)
+            else:
+                yield kind(job.name, None, PTK_FAILED, STOPPED)
 
     def close(self) -> None:
         """What is under way ends after the job that runs."""

@@ -52,6 +52,7 @@ _DYING_SECONDS = 2
 
 Job = TypeVar("Job", TrainJob, ValidateJob, ProfileJob)
 Opened = TypeVar("Opened", TrainJob, ValidateJob)
+Told = TypeVar("Told", TrainOutcome, ValidateOutcome)
 Outcome = TrainOutcome | ValidateOutcome | ProfileOutcome
 
 
@@ -93,25 +94,13 @@ class ProcessWorkers:
 
         A process that died, or whose jobs were not waited for, is started anew the next time.
         """
-        ready = _with_keys(jobs)
-        groups = (ready[k :: self.workers] for k in range(self.workers))
-        for done in self._spread((group for group in groups if group), keep_bytes):
-            if isinstance(done, _Ended):
-                yield TrainOutcome(done.name, None, PTK_FAILED, STOPPED)
-            elif isinstance(done, TrainOutcome):
-                yield done
+        return self._grouped(jobs, keep_bytes, TrainOutcome)
 
     def validate(
         self, jobs: Sequence[ValidateJob], keep_bytes: int = KEEP_BYTES
     ) -> Iterator[ValidateOutcome]:
         """See `Workers.validate`."""
-        ready = _with_keys(jobs)
-        groups = (ready[k :: self.workers] for k in range(self.workers))
-        for done in self._spread((group for group in groups if group), keep_bytes):
-            if isinstance(done, _Ended):
-                yield ValidateOutcome(done.name, None, PTK_FAILED, STOPPED)
-            elif isinstance(done, ValidateOutcome):
-                yield done
+        return self._grouped(jobs, keep_bytes, ValidateOutcome)
 
     def profile(self, jobs: Iterable[ProfileJob]) -> Iterator[ProfileOutcome]:
         """See `Workers.profile`. A process has one job at a time."""
@@ -120,6 +109,16 @@ class ProcessWorkers:
                 failure = PTK_FAILED if done.exhausted else PROFILE_LOST
                 yield ProfileOutcome(done.name, Answer(failure=failure), STOPPED)
             elif isinstance(done, ProfileOutcome):
+                yield done
+
+    def _grouped(self, jobs: Sequence[Opened], keep_bytes: int, kind: type[Told]) -> Iterator[Told]:
+        """The jobs of each process at once: those that share an opener share its records."""
+        ready = _with_keys(jobs)
+        groups = (ready[k :: self.workers] for k in range(self.workers))
+        for done in self._spread((group for group in groups if group), keep_bytes):
+            if isinstance(done, _Ended):
+                yield kind(done.name, None, PTK_FAILED, STOPPED)
+            elif isinstance(done, kind):
                 yield done
 
     def _spread(self, groups: Iterator[list[Job]], keep_bytes: int) -> Iterator[Outcome | _Ended]:

@@ -20,7 +20,7 @@ from ptkstore import Store
 from ptkstore.api.views import StateView
 from ptkstore.bus import RedisBus
 from ptkstore.engine import parts as parts
-from ptkstore.lake import S3Lake
+from ptkstore.lake import Bucket, S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.metadata import Metadata
 from tests.engine.small import DAY_MS, FIRST_MS, config, day, spec
@@ -50,8 +50,8 @@ def on_servers(
     monkeypatch.setattr(
         parts,
         "DirectoryLake",
-        lambda _path: S3Lake.open(
-            s3.endpoint, bucket, access_key=s3.access_key, secret_key=s3.secret_key
+        lambda _path: S3Lake(
+            Bucket(s3.endpoint, bucket, access_key=s3.access_key, secret_key=s3.secret_key)
         ),
     )
     return lambda name: Store(tmp_path / name, workers=0)

@@ -27,7 +27,7 @@ from devtools.servers.redis import Redis
 from devtools.servers.s3 import S3
 from ptklib.ledger.state import Entry
 from ptkstore import Store
-from ptkstore.lake import S3Lake
+from ptkstore.lake import Bucket, S3Lake
 from ptkstore.ledger import Ledger
 from ptkstore.wire.faults import AccessDenied
 from tests.cli.sage import SAGE, environment, sage
@@ -121,12 +121,11 @@ class Place:
             return list(ledger.history())
 
     def lake(self) -> S3Lake:
-        return S3Lake.open(
-            self.s3.endpoint,
-            self.bucket,
-            access_key=self.s3.access_key,
-            secret_key=self.s3.secret_key,
+        s3 = self.s3
+        bucket = Bucket(
+            s3.endpoint, self.bucket, access_key=s3.access_key, secret_key=s3.secret_key
         )
+        return S3Lake(bucket)
 
 
 @pytest.fixture

@@ -116,8 +116,8 @@ OF_ACCOUNTING: list[Mutation] = [
         "tests/privacy/test_mutation_gaps.py",
         (
             "gaussian filter: capacity rounded up",
-            "    return low\n",
-            "    return high\n",
+            "return last_true(fits, low, high)",
+            "return last_true(fits, low, high) + 1",
             "test_a_gaussian_capacity_is_the_last_that_fits",
         ),
     ),

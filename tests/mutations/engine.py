@@ -34,6 +34,26 @@ OF_ENGINE: list[Mutation] = [
         ),
     ),
     *within(
+        "ptkstore/engine/window/validating.py",
+        "tests/engine/test_on_trial.py",
+        (
+            "validating: what was not tested is published on trial too",
+            "NOT_SHOWN if state.on_trial else NOT_TESTED",
+            "NOT_TESTED",
+            "test_without_a_test_there_is_no_version",
+        ),
+    ),
+    *within(
+        "ptkstore/engine/window/trials.py",
+        "tests/engine/test_on_trial.py",
+        (
+            "trials: a PTK on trial trains where there is no test for it",
+            "if not candidate.on_trial or has_test(candidate)",
+            "if candidate or has_test(candidate)",
+            "test_where_no_fresh_records_are_left_it_is_not_due",
+        ),
+    ),
+    *within(
         "ptklib/encoding/error_place.py",
         "tests/ptks/test_error_place.py",
         (

@@ -266,8 +266,8 @@ OF_LEDGER: list[Mutation] = [
         "tests/ledger/test_book.py",
         (
             "ledger: a charge at once is only reserved",
-            "spend_at_ms=now_ms,",
-            "",
+            ", spend_at_ms=now_ms)",
+            ")",
             "TestBook::test_what_was_said_is_there_after_reopening",
         ),
     ),

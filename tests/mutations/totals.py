@@ -8,12 +8,28 @@ __all__ = ["OF_TOTALS"]
 
 OF_TOTALS: list[Mutation] = [
     *within(
+        "ptklib/ptks/price_first.py",
+        "tests/ptks/test_quantiles.py",
+        (
+            "ptks: a user's records for the price of one, of every kind",
+            "Budget.of(epsilon, delta, records_per_unit)",
+            "Budget.of(epsilon, delta, 1)",
+            "test_the_price_is_one_release_and_exactly_epsilon",
+        ),
+        (
+            "ptks: a last state that nobody has checked",
+            "self.validate(previous)",
+            "pass",
+            "test_it_keeps_the_contract",
+        ),
+    ),
+    *within(
         "ptklib/ptks/counts/budget.py",
         "tests/ptks/test_counts.py",
         (
             "counts: every table at the whole epsilon",
-            "share * level,",
-            "level,",
+            "share * budget.epsilon,",
+            "budget.epsilon,",
             "test_the_price_is_exactly_epsilon",
         ),
         (
@@ -92,14 +108,14 @@ OF_TOTALS: list[Mutation] = [
         "tests/ptks/test_quantiles.py",
         (
             "quantiles: the levels of the tree for the price of one",
-            "l1=levels, l2_squared=levels,",
-            "l1=1, l2_squared=levels,",
+            "return levels, levels",
+            "return 1, levels",
             "test_the_price_is_one_release_and_exactly_epsilon",
         ),
         (
             "quantiles: gaussian levels for the price of one",
-            "l1=levels, l2_squared=levels,",
-            "l1=levels, l2_squared=1,",
+            "return levels, levels",
+            "return levels, 1",
             "test_gaussian_noise_is_calibrated_to_the_root_of_the_levels",
         ),
         (
@@ -116,12 +132,13 @@ OF_TOTALS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/tables/noisy_totals.py",
+        "ptklib/ptks/tables/keyed.py",
         "tests/auditing/test_kinds.py",
         (
             "quantiles: counts with an unnoised lowest bit",
-            "release.release(totals(), source=noise).values",
-            "release.release(t := totals(), source=noise).values // 2 * 2 + t % 2",
+            "given.plan.release(self._totals(given.batches), source=given.noise).values",
+            "given.plan.release(t := self._totals(given.batches), source=given.noise).values"
+            " // 2 * 2 + t % 2",
             "test_a_kind_stays_within_its_claim_and_is_not_far_below[quantiles, laplace]",
         ),
     ),
@@ -130,7 +147,7 @@ OF_TOTALS: list[Mutation] = [
         "tests/ptks/test_quantiles.py",
         (
             "totals: a user's records for the price of one",
-            "=records * l1)",
+            "=budget.records * l1)",
             "=l1)",
             "test_the_price_is_one_release_and_exactly_epsilon",
         ),
@@ -178,18 +195,19 @@ OF_TOTALS: list[Mutation] = [
         ),
     ),
     *within(
-        "ptklib/ptks/tables/noisy_totals.py",
+        "ptklib/ptks/tables/keyed.py",
         "tests/auditing/test_kinds.py",
         (
             "statistics: totals with an unnoised lowest bit",
-            "release.release(totals(), source=noise).values",
-            "release.release(t := totals(), source=noise).values // 2 * 2 + t % 2",
+            "given.plan.release(self._totals(given.batches), source=given.noise).values",
+            "given.plan.release(t := self._totals(given.batches), source=given.noise).values"
+            " // 2 * 2 + t % 2",
             "test_a_kind_stays_within_its_claim_and_is_not_far_below[statistics, laplace]",
         ),
         (
             "statistics: totals without noise",
-            "release.release(totals(), source=noise).values",
-            "totals()",
+            "given.plan.release(self._totals(given.batches), source=given.noise).values",
+            "self._totals(given.batches)",
             "test_a_kind_stays_within_its_claim_and_is_not_far_below[statistics, laplace]",
         ),
     ),

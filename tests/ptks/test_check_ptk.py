@@ -94,10 +94,10 @@ class HalfSigma(Statistics):
     """Half of the Gaussian noise that it is charged for."""
 
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        return super()._release(epsilon, delta, records_per_unit).cost
+        return super()._plan(epsilon, delta, records_per_unit).cost
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> GaussianRelease:
-        made = super()._release(epsilon, delta, records_per_unit)
+    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> GaussianRelease:
+        made = super()._plan(epsilon, delta, records_per_unit)
         assert isinstance(made, GaussianRelease)
         return GaussianRelease(sigma=made.sigma / 2, sensitivity=made.sensitivity)
 

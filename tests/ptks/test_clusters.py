@@ -21,6 +21,7 @@ from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.clusters import lloyd as clusters_lloyd
 from ptklib.ptks.clusters import ptk as clusters
+from ptklib.ptks.clusters.budget import ClusterReleases, shares_of
 from ptklib.ptks.clusters.grid import Grid, _halved
 from ptklib.ptks.clusters.lloyd import Records
 from ptklib.ptks.clusters.noise import CubeRelease
@@ -52,6 +53,10 @@ def clouds(rows: int, size: int, count: int, seed: int = 0) -> Any:
     return np.clip(
         middles[generator.integers(0, count, rows)] + generator.normal(0, 0.05, (rows, size)), -1, 1
     )
+
+
+def planned(ptk: Clusters) -> ClusterReleases:
+    return ptk._plan(1, "1e-6", 1)
 
 
 def inertia(points: Any, centres: Any) -> float:
@@ -171,13 +176,12 @@ def test_a_record_moves_one_row_within_its_cube(
             table_of(np.array(rows, dtype=float).reshape(-1, 2)) for rows in (without, within)
         ]
         changes.append(np.asarray(read(tables[1]) - read(tables[0])))
-    rows = clusters._weighted(changes[0], STEPS)
-    assert np.abs(rows).max(axis=1).sum() in (0, STEPS)
+    (cube,) = planned(Clusters(values=values(2), clusters=3, method="lloyd", iterations=1)).first
+    assert np.abs(cube.weighted(changes[0])).max(axis=1).sum() in (0, STEPS)
     assert np.abs(changes[1]).sum() in (0, grid.weight)
     gaussian = Clusters(values=values(2), clusters=3, method="lloyd", mechanism="gaussian")
-    row = clusters._weighted(changes[0], gaussian._count_weight)
-    reach: Any = gaussian._gaussian(1, "1e-6", 1).sensitivity
-    assert int(np.square(row).sum()) <= reach**2
+    part = planned(gaussian).first[0]
+    assert int(np.square(part.weighted(changes[0])).sum()) <= part.release.sensitivity**2
 
 
 @pytest.mark.parametrize("records", [1, 5])
@@ -194,7 +198,7 @@ def test_the_price_is_epsilon_however_it_is_split(records: int) -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 5, 50])
 def test_shares_sum_to_one_and_grow(number: int) -> None:
-    shares = clusters._shares(number)
+    shares = shares_of(number)
     assert sum(shares) == 1
     assert shares == sorted(shares)
     assert len(shares) == number
@@ -244,7 +248,7 @@ def test_gaussian_iterations_spend_what_was_priced(monkeypatch: pytest.MonkeyPat
         <= mu_squared * Fraction(1000001, 1000000)
     )
     assert 0.999 < cost.epsilon("1e-6") <= 1
-    assert cost.sensitivity**2 >= ptk._count_weight**2 + 5 * STEPS**2
+    assert cost.sensitivity**2 >= planned(ptk).first[0].weight ** 2 + 5 * STEPS**2
 
 
 @pytest.mark.parametrize("method", ["grid", "lloyd"])
@@ -359,11 +363,8 @@ def test_lost_clusters_are_set_beside_the_largest() -> None:
 class HalfNoise(Clusters):
     """Lays half of the noise that it is priced for."""
 
-    def _steps(self, epsilon: Any, *rest: Any) -> Any:
-        return super()._steps(2 * epsilon, *rest)
-
-    def _grid_release(self, epsilon: Any, *rest: Any) -> Any:
-        return super()._grid_release(2 * epsilon, *rest)
+    def _plan(self, epsilon: Any, delta: Any, records_per_unit: int) -> ClusterReleases:
+        return super()._plan(2 * epsilon, delta, records_per_unit)
 
 
 def audited(ptk: Clusters) -> float:

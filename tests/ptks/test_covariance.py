@@ -164,9 +164,9 @@ def test_the_largest_record_has_all_of_the_trace() -> None:
 def test_the_price_is_one_release_and_exactly_epsilon(records: int) -> None:
     ptk = make()
     assert ptk.cost("0.3", records_per_unit=records) == PureCost(epsilon=Fraction(3, 10))
-    release: Any = ptk._release("0.3", 0, records)
+    release: Any = ptk._plan("0.3", 0, records)
     assert release.trace == records * ptk._trace
-    gaussian: Any = make(mechanism="gaussian")._release(1, "1e-6", records)
+    gaussian: Any = make(mechanism="gaussian")._plan(1, "1e-6", records)
     assert gaussian.sensitivity == 5 * records * ptk._trace
     assert (
         0.999
@@ -186,7 +186,7 @@ def test_gaussian_noise_needs_a_delta() -> None:
 def test_noise_has_the_stated_size_in_every_total(mechanism: Any) -> None:
     ptk = make(mechanism=mechanism)
     delta = 0 if mechanism == "wishart" else "1e-6"
-    release: Any = ptk._release(1, delta, 1)
+    release: Any = ptk._plan(1, delta, 1)
     with planted_noise():
         source = SeededSource(1)
         drawn = np.array(

@@ -18,6 +18,7 @@ from ptklib.ptks.embeddings import Embeddings, budget
 from ptklib.ptks.embeddings.reading import best_guess, level_of, spread_of
 from ptklib.ptks.embeddings.releases import plan_of
 from ptklib.ptks.embeddings.trust import interplay_in, trust_in
+from ptklib.ptks.price_first import Budget
 from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.noise import SeededSource, planted_noise
@@ -106,7 +107,7 @@ def test_vectors_of_users_are_refused_at_user_level_with_the_reason() -> None:
 def test_the_price_is_that_of_the_plan_with_or_without_a_previous_state(records: int) -> None:
     ptk = make(publish="items")
     cost = ptk.cost(1, DELTA, records_per_unit=records)
-    assert cost == plan_of(1, DELTA, records, share=0.65, rounds=2).cost
+    assert cost == plan_of(Budget.of(1, DELTA, records), share=0.65, rounds=2).cost
     assert 0.999 < cost.epsilon(DELTA) <= 1
     with pytest.raises(InvalidInput, match="DELTA_NEEDED"):
         ptk.cost(1, records_per_unit=records)

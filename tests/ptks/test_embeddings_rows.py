@@ -10,6 +10,7 @@ from ptklib.ptks.embeddings.factorization import information
 from ptklib.ptks.embeddings.reading import activity_of
 from ptklib.ptks.embeddings.releases import plan_of
 from ptklib.ptks.embeddings.rows import guessed, likely_counts
+from ptklib.ptks.price_first import Budget
 from tests.ptks.test_embeddings import invented, make, train
 
 V = 0.04
@@ -73,7 +74,7 @@ def test_the_reach_grows_with_epsilon_up_to_all_that_a_value_can_be_away(share: 
     level = Level(share, 1e5, 1e5 * ((share - 0.5) ** 2 + V), 0.4)
     assert level.spread == pytest.approx(0.8 * V)
     reaches = [
-        level.reach(plan_of(epsilon, "1e-6", 1, share=0.65, rounds=2), 300, 4000)
+        level.reach(plan_of(Budget.of(epsilon, "1e-6", 1), share=0.65, rounds=2), 300, 4000)
         for epsilon in ("0.01", "0.3", "3", "1000")
     ]
     farthest = max(share, 1 - share)

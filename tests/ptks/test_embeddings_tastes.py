@@ -17,6 +17,7 @@ from ptklib.ptks.embeddings.events import EventTable
 from ptklib.ptks.embeddings.grams import evened_by, products_of
 from ptklib.ptks.embeddings.releases import GRAM_SCALE, PARTS, STEPS, plan_of
 from ptklib.ptks.embeddings.trust import evidence, held_out, sums_of, trust_in
+from ptklib.ptks.price_first import Budget
 from ptklib.ptks.tables.keys import IntegerRange
 
 
@@ -41,7 +42,7 @@ def test_whatever_is_decided_the_shares_are_no_more_than_there_is(
     left: float,
     tastes: int,
 ) -> None:
-    plan = plan_of(epsilon, "1e-6", 1, share=share, rounds=rounds)
+    plan = plan_of(Budget.of(epsilon, "1e-6", 1), share=share, rounds=rounds)
     found = shares_of(plan, Prospect(records, older, sizes, left), 0.4, tastes)
     parts = found.items + found.users + found.items_again + found.updates * found.update
     parts += found.trust + found.interplay
@@ -54,7 +55,7 @@ def test_whatever_is_decided_the_shares_are_no_more_than_there_is(
 
 def test_tastes_are_bought_where_there_are_records_and_epsilon_for_them() -> None:
     def updates(epsilon: str, records: float, older: float = 0.0, **more: Any) -> int:
-        plan = plan_of(epsilon, "1e-6", 1, share=0.65, rounds=2, **more)
+        plan = plan_of(Budget.of(epsilon, "1e-6", 1), share=0.65, rounds=2, **more)
         return shares_of(plan, Prospect(records, older, (300, 200), 0.03), 0.4, 7).updates
 
     assert [updates(one, 1e5) for one in ("0.1", "0.3", "1", "3", "1000")] == [0, 0, 5, 5, 11]
@@ -158,7 +159,7 @@ def test_whatever_is_decided_its_noise_can_be_drawn(
     epsilon: float, share: float, rounds: int, records: float, tastes: int, clip: float
 ) -> None:
     """Otherwise a noisy number of records would make a training fail halfway, its budget spent."""
-    plan = plan_of(f"{10**epsilon:.9f}", "1e-9", 1, share=share, rounds=rounds)
+    plan = plan_of(Budget.of(f"{10**epsilon:.9f}", "1e-9", 1), share=share, rounds=rounds)
     shares = shares_of(plan, Prospect(10.0**records, 0.0, (2, 2), 0.25), clip, tastes)
     if shares.updates:
         plan.tastes(shares.update, products=shares.products)

@@ -29,6 +29,7 @@ from ptklib.ptks.embeddings.releases import (
 )
 from ptklib.ptks.embeddings.side import Side
 from ptklib.ptks.embeddings.training import Training
+from ptklib.ptks.price_first import Budget
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 
@@ -169,7 +170,7 @@ def test_totals_and_residuals_are_exact() -> None:
 
 @pytest.mark.parametrize("records", [1, 2, 7])
 def test_the_price_is_what_was_asked_and_not_less(records: int) -> None:
-    plan = plan_of("0.7", "1e-6", records, share=0.5, rounds=2)
+    plan = plan_of(Budget.of("0.7", "1e-6", records), share=0.5, rounds=2)
     assert 0.7 * (1 - 1e-6) < plan.cost.epsilon("1e-6") <= 0.7
     # Each release at the whole budget costs no more than all may.
     wholes = (
@@ -273,7 +274,7 @@ def test_a_record_moves_no_release_by_more_than_its_sensitivity(
     """Given the same outputs so far: then all releases together are what the plan says, whatever
     was chosen in between.
     """
-    plan = plan_of(epsilon, "1e-5", 1, share=0.5, rounds=2, always=always)
+    plan = plan_of(Budget.of(epsilon, "1e-5", 1), share=0.5, rounds=2, always=always)
     with planted_noise():
         first = run(events(base), plan, SeededSource(7))
         second = run(
@@ -300,7 +301,7 @@ def test_a_record_moves_no_release_by_more_than_its_sensitivity(
 def test_a_user_moves_no_release_by_more_than_its_sensitivity(
     base: Records, added: Records, epsilon: str
 ) -> None:
-    plan = plan_of(epsilon, "1e-5", 5, share=0.5, rounds=2)
+    plan = plan_of(Budget.of(epsilon, "1e-5", 5), share=0.5, rounds=2)
     user = [(0, item, value) for _, item, value in added]
     with planted_noise():
         first = run(events(base, pairs=True), plan, SeededSource(7))
@@ -347,7 +348,7 @@ def test_the_best_test_there_is_finds_no_more_than_the_price(
     Nobody else is in the data; values are extreme, on the side of the first features.
     """
     monkeypatch.setattr(budget, "_PRODUCTS_WORTH", 0.0)
-    plan = plan_of(2, "0.05", records, share=0.8, rounds=1, always=True)
+    plan = plan_of(Budget.of(2, "0.05", records), share=0.8, rounds=1, always=True)
     pairs = records > 1
     with planted_noise():
         start = Training(events([]), plan, 0.4, 1, 0.25, SeededSource(START))._start({}, ITEMS)[

@@ -138,7 +138,7 @@ def test_a_record_moves_every_table_by_its_weight_or_none(
             assert np.count_nonzero(here) == known
             assert here.sum() == known * STEPS * table.copies
         # What the release is priced at.
-        release = one._release(1, "1e-6", 1)
+        release = one._plan(1, "1e-6", 1)
         if one is ptk:
             assert moved.sum() == known * release.sensitivity
         else:
@@ -154,15 +154,15 @@ def test_copies_follow_the_sizes_of_tables_alone_and_a_user_pays_for_all_records
     zones, hours, pairs = (table.copies for table in ptk._tables)
     assert hours < zones < pairs == 61
     assert zones == round(61 * 7 ** (-1 / 3))
-    assert ptk._release(1, 0, 1).sensitivity == zones + hours + pairs
-    assert ptk._release(1, 0, 4).sensitivity == 4 * (zones + hours + pairs)
+    assert ptk._plan(1, 0, 1).sensitivity == zones + hours + pairs
+    assert ptk._plan(1, 0, 4).sensitivity == 4 * (zones + hours + pairs)
 
 
 @pytest.mark.parametrize("records", [1, 5])
 def test_the_price_is_what_was_asked(records: int) -> None:
     cost = number().cost("0.3", records_per_unit=records)
     assert float(cost.epsilon(0)) == pytest.approx(0.3, rel=1e-9)
-    scale = scale_of(number()._release("0.3", 0, records))
+    scale = scale_of(number()._plan("0.3", 0, records))
     copies = sum(table.copies for table in number()._tables)
     assert scale * 0.3 == pytest.approx(copies * STEPS * records)
     with pytest.raises(InvalidInput, match="delta"):
@@ -312,7 +312,7 @@ def test_the_profile_is_the_fewest_records_that_keep_the_target(mechanism: Any) 
     ptk = number(mechanism=mechanism, min_share=0.1)
     (records,) = ptk.analytic_profile(0.05, [1], delta)
     assert records is not None
-    release = ptk._release(1, delta, 1)
+    release = ptk._plan(1, delta, 1)
     scale = scale_of(release) / (STEPS * min(one.copies for one in ptk._tables if one.order == 2))
     allowed = 0.05 - 1 / (2 * STEPS)
     cell = math.ceil(records * 0.1)
@@ -321,7 +321,7 @@ def test_the_profile_is_the_fewest_records_that_keep_the_target(mechanism: Any) 
     of_classes = classes(mechanism=mechanism, min_share=0.1)
     (more,) = of_classes.analytic_profile(0.05, [1], delta)
     assert more is not None
-    release = of_classes._release(1, delta, 1)
+    release = of_classes._plan(1, delta, 1)
     scale = scale_of(release) / 61
     assert failure_of_classes(mechanism, scale, 3, 0.05, math.ceil(more * 0.1)) <= 0.05
     # More keys share the same budget: more records are needed.

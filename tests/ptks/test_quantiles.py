@@ -328,10 +328,10 @@ class HalfNoise(Quantiles):
     """Half of the noise that it is charged for."""
 
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        return super()._release(epsilon, delta, records_per_unit).cost
+        return super()._plan(epsilon, delta, records_per_unit).cost
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> LaplaceRelease:
-        made = super()._release(epsilon, delta, records_per_unit)
+    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> LaplaceRelease:
+        made = super()._plan(epsilon, delta, records_per_unit)
         assert isinstance(made, LaplaceRelease)
         return LaplaceRelease(epsilon=2 * made.epsilon, sensitivity=made.sensitivity)
 

@@ -45,7 +45,7 @@ def sharing(
 
 
 def sealing(remote: Any) -> Any:
-    return remote._streams._streams.SealStream(
+    return remote._streams.SealStream(
         stream_pb2.SealStreamRequest(name="rides"), metadata=remote._connection.metadata, timeout=20
     )
 

@@ -66,7 +66,7 @@ def test_both_have_the_same_methods_with_the_same_parameters() -> None:
     verbs = {name for name in vars(api.Store) if not name.startswith("_")}
     # For those who serve an embedded store.
     assert {name for name in vars(LocalStore) if not name.startswith("_")} - {"parts"} == verbs
-    assert {name for name in vars(RemoteStore) if not name.startswith("_")} == verbs
+    assert {name for name in dir(RemoteStore) if not name.startswith("_")} == verbs
     for name in verbs:
         asked = inspect.signature(getattr(api.Store, name))
         assert inspect.signature(getattr(LocalStore, name)) == asked, name

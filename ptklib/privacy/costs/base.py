@@ -84,10 +84,6 @@ class Cost(ABC):
         if not cls.kind.startswith("_"):
             KINDS[cls.kind] = cls
 
-    def _keep(self, **values: object) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
     @abstractmethod
     def renyi(self, orders: Floats) -> Floats:
         """An upper bound of the Renyi divergence at each order (above 1, ``inf`` allowed); inf

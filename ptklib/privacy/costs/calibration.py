@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
@@ -47,10 +48,17 @@ def gaussian_sigma(*, epsilon: Number, delta: Number, sensitivity: Number = 1) -
     The analytic Gaussian mechanism (Balle & Wang 2018): bisection on the exact profile, not the
     classical formula, which is loose and wrong for epsilon above 1.
     """
-    level, target = (
-        curves.precise(epsilon_exact(epsilon)),
-        curves.precise(_some_delta(delta, epsilon)),
-    )
+    most = _most_mu(epsilon_exact(epsilon), _some_delta(delta, epsilon))
+    return curves.up(float(positive(sensitivity, name="sensitivity") / Fraction(most)))
+
+
+@lru_cache(maxsize=1024)
+def _most_mu(epsilon: Fraction, delta: Fraction) -> float:
+    """The largest mu, rounded down, of a Gaussian that is (epsilon, delta)-DP.
+
+    Remembered: it is a search with many digits, and the same plan is priced many times.
+    """
+    level, target = curves.precise(epsilon), curves.precise(delta)
     low, high = 0.0, 1.0
     while curves.delta_of_gaussian(curves.precise(high), level) <= target:
         low, high = high, 2 * high
@@ -60,7 +68,7 @@ def gaussian_sigma(*, epsilon: Number, delta: Number, sensitivity: Number = 1) -
             low = middle
         else:
             high = middle
-    return curves.up(float(positive(sensitivity, name="sensitivity") / Fraction(low)))
+    return low
 
 
 def gaussian_epsilon(*, sigma: Number, delta: Number, sensitivity: Number = 1) -> float:

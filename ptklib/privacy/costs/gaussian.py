@@ -17,6 +17,7 @@ from ptklib.privacy import curves
 from ptklib.privacy.amounts import MAX_EPSILON, Number, epsilon_exact
 from ptklib.privacy.costs.base import Cost, count, positive
 from ptklib.privacy.curves import Floats
+from ptklib.privacy.frozen import keep
 
 __all__ = ["GaussianCost", "GdpCost", "ReshuffledGaussianCost", "SampledGaussianCost", "ZcdpCost"]
 
@@ -35,7 +36,7 @@ class ZcdpCost(Cost):
 
     def __init__(self, *, rho: Number) -> None:
         """Rho is positive and at most `amounts.MAX_EPSILON`."""
-        self._keep(rho=epsilon_exact(rho, name="rho"))
+        keep(self, rho=epsilon_exact(rho, name="rho"))
 
     def renyi(self, orders: Floats) -> Floats:
         """Order times rho."""
@@ -58,8 +59,8 @@ class GdpCost(Cost):
 
     def __init__(self, *, mu_squared: Number) -> None:
         """mu^2 is positive and at most a million."""
-        self._keep(
-            stated_mu_squared=positive(mu_squared, name="mu_squared", at_most=MAX_MU_SQUARED)
+        keep(
+            self, stated_mu_squared=positive(mu_squared, name="mu_squared", at_most=MAX_MU_SQUARED)
         )
 
     def renyi(self, orders: Floats) -> Floats:
@@ -87,7 +88,8 @@ class GaussianCost(Cost):
 
     def __init__(self, *, sigma: Number, sensitivity: Number = 1) -> None:
         """mu = sensitivity / sigma is at most a thousand."""
-        self._keep(
+        keep(
+            self,
             sigma=positive(sigma, name="sigma"),
             sensitivity=positive(sensitivity, name="sensitivity"),
         )
@@ -123,11 +125,12 @@ class ReshuffledGaussianCost(Cost):
 
     def __init__(self, *, sigma: Number, sensitivity: Number = 1, epochs: int) -> None:
         """Sigma and sensitivity of one batch sum."""
-        self._keep(
+        keep(
+            self,
             sigma=positive(sigma, name="sigma"),
             sensitivity=positive(sensitivity, name="sensitivity"),
         )
-        self._keep(epochs=count(epochs, name="epochs"))
+        keep(self, epochs=count(epochs, name="epochs"))
         _check_mu(self.mu_squared())
 
     def renyi(self, orders: Floats) -> Floats:
@@ -160,8 +163,8 @@ class SampledGaussianCost(Cost):
 
     def __init__(self, *, rate: Number, sigma: Number, steps: int) -> None:
         """Rate is in (0, 1]; sigma is the noise multiplier."""
-        self._keep(rate=positive(rate, name="rate", at_most=1), sigma=positive(sigma, name="sigma"))
-        self._keep(steps=count(steps, name="steps"))
+        keep(self, rate=positive(rate, name="rate", at_most=1), sigma=positive(sigma, name="sigma"))
+        keep(self, steps=count(steps, name="steps"))
         _check_mu(1 / self.sigma**2)
 
     def renyi(self, orders: Floats) -> Floats:

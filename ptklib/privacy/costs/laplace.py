@@ -12,6 +12,7 @@ from ptklib.privacy import curves
 from ptklib.privacy.amounts import MAX_EPSILON, Number, delta_exact, exact
 from ptklib.privacy.costs.base import Cost, count, positive
 from ptklib.privacy.curves import Floats
+from ptklib.privacy.frozen import keep
 
 __all__ = ["DiscreteLaplaceCost", "LaplaceCost"]
 
@@ -36,7 +37,8 @@ class LaplaceCost(Cost):
         """Scale and sensitivity are in the same unit; their ratio, epsilon, is at most
         `amounts.MAX_EPSILON`.
         """
-        self._keep(
+        keep(
+            self,
             scale=positive(scale, name="scale"),
             sensitivity=positive(sensitivity, name="sensitivity"),
         )
@@ -91,7 +93,7 @@ class DiscreteLaplaceCost(Cost):
         `amounts.MAX_EPSILON`.
         """
         units = count(sensitivity, name="sensitivity", at_most=10**24)
-        self._keep(scale=positive(scale, name="scale"), sensitivity=units)
+        keep(self, scale=positive(scale, name="scale"), sensitivity=units)
         _check(self.sensitivity / self.scale)
 
     def basic(self) -> tuple[Fraction, Fraction]:

@@ -14,6 +14,7 @@ from ptklib.privacy import curves
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, exact
 from ptklib.privacy.costs.base import Cost
 from ptklib.privacy.curves import Floats
+from ptklib.privacy.frozen import keep
 
 __all__ = ["ApproxCost", "ExponentialCost", "PureCost"]
 
@@ -27,7 +28,7 @@ class _StatedCost(Cost):
 
     def __init__(self, *, epsilon: Number) -> None:
         """Epsilon is positive and at most `amounts.MAX_EPSILON`."""
-        self._keep(stated_epsilon=epsilon_exact(epsilon))
+        keep(self, stated_epsilon=epsilon_exact(epsilon))
 
     def basic(self) -> tuple[Fraction, Fraction]:
         """(epsilon, 0)."""
@@ -83,7 +84,7 @@ class ApproxCost(Cost):
             raise InvalidInput(
                 "AMOUNT_ZERO", "delta must be positive, got 0: use PureCost(epsilon=...)"
             )
-        self._keep(stated_epsilon=epsilon_exact(epsilon), stated_delta=chance)
+        keep(self, stated_epsilon=epsilon_exact(epsilon), stated_delta=chance)
 
     def basic(self) -> tuple[Fraction, Fraction]:
         """As stated."""

@@ -17,6 +17,7 @@ from ptklib.privacy import curves
 from ptklib.privacy.amounts import Number, exact
 from ptklib.privacy.costs.base import Cost, positive
 from ptklib.privacy.curves import Floats
+from ptklib.privacy.frozen import keep
 
 __all__ = ["Composed", "RenyiCost"]
 
@@ -51,7 +52,7 @@ class RenyiCost(Cost):
             raise InvalidInput(
                 "COST_INVALID", "the orders of a Renyi curve must be above 1 and rising"
             )
-        self._keep(orders=points, values=bounds)
+        keep(self, orders=points, values=bounds)
 
     def renyi(self, orders: Floats) -> Floats:
         """The given curve, filled in from above."""
@@ -98,8 +99,9 @@ class Composed(Cost):
             raise InvalidInput(
                 "COST_INVALID", "a composed cost must have at least one part, got none"
             )
-        self._keep(
-            parts=tuple(sorted(flat, key=lambda part: json.dumps(part.as_json(), sort_keys=True)))
+        keep(
+            self,
+            parts=tuple(sorted(flat, key=lambda part: json.dumps(part.as_json(), sort_keys=True))),
         )
 
     def basic(self) -> tuple[Fraction, Fraction] | None:

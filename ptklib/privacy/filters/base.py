@@ -51,9 +51,10 @@ from ptklib.privacy.amounts import (
     exact,
     show,
 )
+from ptklib.privacy.bisection import last_true
 from ptklib.privacy.costs import Cost, PureCost
 
-__all__ = ["LOSS_LIMIT", "Bools", "Demand", "Filter", "Ints", "unsupported"]
+__all__ = ["LOSS_LIMIT", "Bools", "Demand", "Filter", "Ints", "check_delta", "unsupported"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -105,6 +106,20 @@ class Filter(ABC):
         object.__setattr__(self, "_room", np.array(self.capacity, dtype=np.int64))
         object.__setattr__(self, "_cached", lru_cache(maxsize=4096)(self._demand_and_row))
         object.__setattr__(self, "_lefts", lru_cache(maxsize=_RECENT)(self._fresh_left))
+
+    @classmethod
+    def _promised(
+        cls, composition: str, epsilon: Fraction, delta: Fraction, capacity: Demand, **more: Any
+    ) -> Self:
+        """The filter of a policy: whole, and saturated just above its capacity."""
+        return cls(
+            composition=composition,
+            epsilon=epsilon,
+            delta=delta,
+            capacity=capacity,
+            ceiling=tuple(most + 1 for most in capacity),
+            **more,
+        )
 
     @property
     def width(self) -> int:
@@ -189,12 +204,12 @@ class Filter(ABC):
 
     def _fresh_left(self, loss: tuple[int, ...]) -> Fraction:
         row = np.array([loss], dtype=np.int64)
-        low, high = 0, MAX_EPSILON * NANO + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            demand = self.fresh_demand(PureCost(epsilon=Fraction(middle, NANO)))
-            low, high = (middle, high) if self.admits(row, demand)[0] else (low, middle)
-        return Fraction(low, NANO)
+
+        def fits(nano: int) -> bool:
+            demand = self.fresh_demand(PureCost(epsilon=Fraction(nano, NANO)))
+            return bool(self.admits(row, demand)[0])
+
+        return Fraction(last_true(fits, 0, MAX_EPSILON * NANO + 1), NANO)
 
     @abstractmethod
     def spent(self, loss: Sequence[int]) -> tuple[float, float]:
@@ -260,6 +275,16 @@ class Filter(ABC):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle and copy through the JSON form; the cache stays behind."""
         return (type(self).from_json, (self.as_json(),))
+
+
+def check_delta(composition: str, delta: Fraction) -> None:
+    """Refuse a promise without a delta, where the composition needs one."""
+    if delta == 0:
+        raise InvalidInput(
+            "POLICY_INVALID_DELTA",
+            f"{composition} composition must have delta > 0, got 0: use pure",
+            field="delta",
+        )
 
 
 def unsupported(cost: Cost, composition: str, advice: str) -> InvalidInput:

@@ -39,14 +39,7 @@ class BasicFilter(Filter):
                 field="delta",
             )
         capacity = (floor_units(epsilon, NANO), floor_units(delta, ATTO))
-        ceiling = (capacity[0] + 1, capacity[1] + 1)
-        return cls(
-            composition=composition,
-            epsilon=epsilon,
-            delta=delta,
-            capacity=capacity,
-            ceiling=ceiling,
-        )
+        return cls._promised(composition, epsilon, delta, capacity)
 
     def fresh_demand(self, cost: Cost) -> Demand:
         """Epsilon and delta, rounded up to whole units."""

@@ -18,8 +18,9 @@ import numpy as np
 from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.amounts import NANO, ceil_units
+from ptklib.privacy.bisection import last_true
 from ptklib.privacy.costs import Cost
-from ptklib.privacy.filters.base import Bools, Demand, Filter, Ints, unsupported
+from ptklib.privacy.filters.base import Bools, Demand, Filter, Ints, check_delta, unsupported
 
 __all__ = ["GaussianFilter"]
 
@@ -33,12 +34,7 @@ class GaussianFilter(Filter):
     @classmethod
     def of(cls, composition: str, epsilon: Fraction, delta: Fraction) -> GaussianFilter:
         """The filter of a policy."""
-        if delta == 0:
-            raise InvalidInput(
-                "POLICY_INVALID_DELTA",
-                "gaussian composition must have delta > 0, got 0: use pure",
-                field="delta",
-            )
+        check_delta(composition, delta)
         most = _largest_mu_squared_nano(epsilon, delta)
         if most == 0:
             raise InvalidInput(
@@ -46,13 +42,7 @@ class GaussianFilter(Filter):
                 "this epsilon and delta leave less than one nano of mu^2: allow more of either",
                 field="epsilon",
             )
-        return cls(
-            composition=composition,
-            epsilon=epsilon,
-            delta=delta,
-            capacity=(most,),
-            ceiling=(most + 1,),
-        )
+        return cls._promised(composition, epsilon, delta, (most,))
 
     def fresh_demand(self, cost: Cost) -> Demand:
         """mu^2, rounded up."""
@@ -84,7 +74,4 @@ def _largest_mu_squared_nano(epsilon: Fraction, delta: Fraction) -> int:
     low, high = 0, NANO
     while fits(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return last_true(fits, low, high)

@@ -43,7 +43,15 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.amounts import ATTO, NANO, ceil_units, exact, floor_units, show
 from ptklib.privacy.costs import Cost
-from ptklib.privacy.filters.base import LOSS_LIMIT, Bools, Demand, Filter, Ints, unsupported
+from ptklib.privacy.filters.base import (
+    LOSS_LIMIT,
+    Bools,
+    Demand,
+    Filter,
+    Ints,
+    check_delta,
+    unsupported,
+)
 
 __all__ = ["BEST_SHARE", "ORDERS", "SLACK_SHARE", "RenyiFilter", "shares"]
 
@@ -86,12 +94,7 @@ class RenyiFilter(Filter):
     @classmethod
     def of(cls, composition: str, epsilon: Fraction, delta: Fraction) -> RenyiFilter:
         """The filter of a policy, with orders chosen for it."""
-        if delta == 0:
-            raise InvalidInput(
-                "POLICY_INVALID_DELTA",
-                "renyi composition must have delta > 0, got 0: use pure",
-                field="delta",
-            )
+        check_delta(composition, delta)
         if epsilon < _LEAST_EPSILON:
             raise InvalidInput(
                 "POLICY_INVALID_EPSILON",
@@ -107,14 +110,7 @@ class RenyiFilter(Filter):
                 orders.append(order)
                 capacity.append(room)
         capacity += [floor_units(epsilon, NANO), floor_units(delta * SLACK_SHARE, ATTO)]
-        return cls(
-            composition=composition,
-            epsilon=epsilon,
-            delta=delta,
-            orders=(*orders, None),
-            capacity=tuple(capacity),
-            ceiling=tuple(most + 1 for most in capacity),
-        )
+        return cls._promised(composition, epsilon, delta, tuple(capacity), orders=(*orders, None))
 
     def fresh_demand(self, cost: Cost) -> Demand:
         """The cost's curve at the orders and its slack, rounded up; an order without a bound

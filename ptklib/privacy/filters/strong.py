@@ -26,6 +26,7 @@ import numpy as np
 from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.amounts import ATTO, NANO, ceil_units, floor_units, show
+from ptklib.privacy.bisection import last_true
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.filters.base import LOSS_LIMIT, Bools, Demand, Filter, Ints, unsupported
 
@@ -87,14 +88,8 @@ class StrongFilter(Filter):
             math.floor((curves.precise(epsilon) - _root(s, epsilon, delta)) * NANO) for s in squares
         )
         capacity = (linears[0], most, floor_units(delta / 2, ATTO))
-        return cls(
-            composition=composition,
-            epsilon=epsilon,
-            delta=delta,
-            capacity=capacity,
-            ceiling=tuple(amount + 1 for amount in capacity),
-            squares=squares,
-            linears=linears,
+        return cls._promised(
+            composition, epsilon, delta, capacity, squares=squares, linears=linears
         )
 
     def fresh_demand(self, cost: Cost) -> Demand:
@@ -170,12 +165,9 @@ def _root(square_pico: int, epsilon: Fraction, delta: Fraction) -> Any:
 
 def _largest_square(epsilon: Fraction, delta: Fraction) -> int:
     """The largest S2, in pico, with root(S2) <= epsilon; 0 when there is none."""
-    low, high = 0, math.ceil(epsilon * epsilon * PICO) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (middle, high)
-            if _root(middle, epsilon, delta) <= curves.precise(epsilon)
-            else (low, middle)
-        )
-    return low
+    promise = curves.precise(epsilon)
+    return last_true(
+        lambda square: bool(_root(square, epsilon, delta) <= promise),
+        0,
+        math.ceil(epsilon * epsilon * PICO) + 1,
+    )

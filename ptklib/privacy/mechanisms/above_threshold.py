@@ -20,6 +20,7 @@ from typing import NoReturn, SupportsIndex, final
 from ptklib.errors import InvalidInput, MechanismSpent
 from ptklib.privacy.amounts import Number, epsilon_exact
 from ptklib.privacy.costs import PureCost
+from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.inputs import integer, noise_scale, sensitivity_integer
 from ptklib.privacy.noise.sampler import discrete_laplace
 from ptklib.privacy.noise.source import BitSource
@@ -58,16 +59,15 @@ class AboveThreshold:
         """Check the parameters and fix the cost; no data yet. ``threshold`` is public."""
         level, reach = epsilon_exact(epsilon), sensitivity_integer(sensitivity)
         half, bar = level / 2, integer(threshold, name="threshold", reason="THRESHOLD_NOT_INTEGER")
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "sensitivity", reach)
-        object.__setattr__(self, "threshold", bar)
-        object.__setattr__(
-            self, "threshold_scale", noise_scale(reach / half, name="scale of the threshold noise")
+        keep(
+            self,
+            epsilon=level,
+            sensitivity=reach,
+            threshold=bar,
+            threshold_scale=noise_scale(reach / half, name="scale of the threshold noise"),
+            query_scale=noise_scale(2 * reach / half, name="scale of the query noise"),
+            cost=PureCost(epsilon=level),
         )
-        object.__setattr__(
-            self, "query_scale", noise_scale(2 * reach / half, name="scale of the query noise")
-        )
-        object.__setattr__(self, "cost", PureCost(epsilon=level))
 
     def start(self, *, source: BitSource | None = None) -> AboveThresholdSession:
         """One session, with its own threshold noise.

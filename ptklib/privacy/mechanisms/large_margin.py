@@ -67,6 +67,7 @@ from numpy.typing import NDArray
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import ApproxCost
+from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.gibbs import draw_indices
 from ptklib.privacy.mechanisms.inputs import IntegerData, noise_scale, sensitivity_integer
 from ptklib.privacy.mechanisms.selection import Selection, score_list
@@ -109,20 +110,17 @@ class LargeMargin:
                 "delta must be positive, got 0; use ExponentialMechanism for pure epsilon",
             )
         third, sixth = level / 3, level / 6
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "delta", loss)
-        object.__setattr__(self, "sensitivity", reach)
-        object.__setattr__(
-            self, "top_scale", noise_scale(reach / third, name="scale of the top score's noise")
+        keep(
+            self,
+            epsilon=level,
+            delta=loss,
+            sensitivity=reach,
+            top_scale=noise_scale(reach / third, name="scale of the top score's noise"),
+            threshold_scale=noise_scale(reach / sixth, name="scale of the threshold noise"),
+            query_scale=noise_scale(2 * reach / sixth, name="scale of the query noise"),
+            rate=third / (2 * reach),
+            cost=ApproxCost(epsilon=level, delta=loss),
         )
-        object.__setattr__(
-            self, "threshold_scale", noise_scale(reach / sixth, name="scale of the threshold noise")
-        )
-        object.__setattr__(
-            self, "query_scale", noise_scale(2 * reach / sixth, name="scale of the query noise")
-        )
-        object.__setattr__(self, "rate", third / (2 * reach))
-        object.__setattr__(self, "cost", ApproxCost(epsilon=level, delta=loss))
 
     def thresholds(self, candidates: int) -> Integers:
         """T_r for r = 1 .. candidates - 1. Public: they depend on the parameters only."""

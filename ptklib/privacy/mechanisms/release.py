@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ptklib.privacy.amounts import Number, epsilon_exact, exact
 from ptklib.privacy.costs import DiscreteLaplaceCost, GaussianCost
+from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.inputs import (
     IntegerData,
     integer,
@@ -68,10 +69,13 @@ class LaplaceRelease:
         """Check the parameters and fix the cost; no data yet."""
         level, reach = epsilon_exact(epsilon), sensitivity_integer(sensitivity)
         scale = noise_scale(reach / level)
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "sensitivity", reach)
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "cost", DiscreteLaplaceCost(scale=scale, sensitivity=reach))
+        keep(
+            self,
+            epsilon=level,
+            sensitivity=reach,
+            scale=scale,
+            cost=DiscreteLaplaceCost(scale=scale, sensitivity=reach),
+        )
 
     def release(self, values: IntegerData, *, source: BitSource | None = None) -> ReleasedVector:
         """The values with fresh noise. Every call costs ``cost``."""
@@ -99,9 +103,12 @@ class GaussianRelease:
         """Check the parameters and fix the cost; no data yet."""
         spread = noise_scale(exact(sigma, name="sigma"), name="sigma")
         reach = sensitivity_exact(sensitivity)
-        object.__setattr__(self, "sigma", spread)
-        object.__setattr__(self, "sensitivity", reach)
-        object.__setattr__(self, "cost", GaussianCost(sigma=spread, sensitivity=reach))
+        keep(
+            self,
+            sigma=spread,
+            sensitivity=reach,
+            cost=GaussianCost(sigma=spread, sensitivity=reach),
+        )
 
     def release(self, values: IntegerData, *, source: BitSource | None = None) -> ReleasedVector:
         """The values with fresh noise. Every call costs ``cost``."""
@@ -128,9 +135,7 @@ class CountRelease:
         """Check the parameters and fix the cost; no data yet."""
         level = epsilon_exact(epsilon)
         scale = noise_scale(1 / level)
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "cost", DiscreteLaplaceCost(scale=scale, sensitivity=1))
+        keep(self, epsilon=level, scale=scale, cost=DiscreteLaplaceCost(scale=scale, sensitivity=1))
 
     def release(self, count: int, *, source: BitSource | None = None) -> ReleasedCount:
         """The count with fresh noise. Every call costs ``cost``."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, epsilon_exact
 from ptklib.privacy.costs import ApproxCost, ExponentialCost, PureCost
+from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.gibbs import draw_indices
 from ptklib.privacy.mechanisms.inputs import (
     IntegerData,
@@ -67,10 +68,13 @@ class ExponentialMechanism:
     def __init__(self, *, epsilon: Number, sensitivity: int) -> None:
         """Check the parameters and fix the cost; no data yet."""
         level, reach = epsilon_exact(epsilon), sensitivity_integer(sensitivity)
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "sensitivity", reach)
-        object.__setattr__(self, "rate", level / (2 * reach))
-        object.__setattr__(self, "cost", ExponentialCost(epsilon=level))
+        keep(
+            self,
+            epsilon=level,
+            sensitivity=reach,
+            rate=level / (2 * reach),
+            cost=ExponentialCost(epsilon=level),
+        )
 
     def release(self, scores: IntegerData, *, source: BitSource | None = None) -> Selection:
         """The chosen index; high scores are likely. Every call costs ``cost``."""
@@ -102,10 +106,13 @@ class NoisyMax:
     def __init__(self, *, epsilon: Number, sensitivity: int) -> None:
         """Check the parameters and fix the cost; no data yet."""
         level, reach = epsilon_exact(epsilon), sensitivity_integer(sensitivity)
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "sensitivity", reach)
-        object.__setattr__(self, "scale", noise_scale(2 * reach / level))
-        object.__setattr__(self, "cost", PureCost(epsilon=level))
+        keep(
+            self,
+            epsilon=level,
+            sensitivity=reach,
+            scale=noise_scale(2 * reach / level),
+            cost=PureCost(epsilon=level),
+        )
 
     def release(self, scores: IntegerData, *, source: BitSource | None = None) -> Selection:
         """The chosen index; high scores are likely. Every call costs ``cost``."""

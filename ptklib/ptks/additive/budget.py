@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Composed, Cost, GaussianCost
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import LaplaceRelease
-from ptklib.ptk import count_of
 from ptklib.ptks.additive.link import REACH
 from ptklib.ptks.binned.noise import Release, gaussian_part
+from ptklib.ptks.price_first import Budget
 
 __all__ = ["MAX_RELEASES", "AdditiveMechanisms", "Sizes", "plan_of"]
 
@@ -55,27 +52,18 @@ class Sizes:
     rounds: int | None
 
 
-def plan_of(
-    sizes: Sizes, epsilon: Number, delta: Number, records_per_unit: int
-) -> AdditiveMechanisms:
-    """The mechanisms for a budget; refuses what cannot be spent."""
-    level, chance, records = epsilon_exact(epsilon), delta_exact(delta), count_of(records_per_unit)
-    if chance == 0 and sizes.mechanism == "gaussian":
-        raise InvalidInput("DELTA_NEEDED", "Gaussian noise needs a delta above 0")
-    return _plan(sizes, level, chance, records)
-
-
-# Remembered: the same plan is priced many times, and Gaussian noise is calibrated by a search with
-# many digits.
+# Remembered: the same plan is priced many times.
 @lru_cache(maxsize=256)
-def _plan(sizes: Sizes, epsilon: Fraction, delta: Fraction, records: int) -> AdditiveMechanisms:
+def plan_of(sizes: Sizes, budget: Budget) -> AdditiveMechanisms:
+    """The mechanisms for a budget; refuses what cannot be spent."""
+    epsilon, records = budget.epsilon, budget.records
     most = max(1, MAX_RELEASES // sizes.inputs)
     rounds = sizes.rounds or min(_rounds(sizes.mechanism, epsilon), most)
     times = rounds * sizes.inputs
     weight, reach = records * sizes.weight, records * REACH
     each = (1 - _WHOLE - _TABLES) / times
     if sizes.mechanism == "gaussian":
-        sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
+        sigma = budget.gaussian_sigma(instead="laplace")
         whole: Release = gaussian_part(sigma, weight, 1, _WHOLE)
         tables: Release = gaussian_part(sigma, weight, sizes.inputs, _TABLES)
         sums: Release = gaussian_part(sigma, reach, 1, each)

@@ -52,7 +52,8 @@ Reasons: those of `ptk`, `keys`, `fixed_point` and the mechanisms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -60,20 +61,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number as Amount
-from ptklib.privacy.costs import Cost
-from ptklib.privacy.mechanisms.inputs import LIMIT
-from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, check_arrays
+from ptklib.ptk import Arrays, Ptk, Tags, check_arrays
 from ptklib.ptks.additive.boosting import Boosting
 from ptklib.ptks.additive.budget import MAX_RELEASES, AdditiveMechanisms, Sizes, plan_of
 from ptklib.ptks.additive.link import Link, Scores, link_of
 from ptklib.ptks.additive.shapes import bin_names, input_names
-from ptklib.ptks.binned.checks import check_inputs, check_target, demand, target_of
+from ptklib.ptks.binned.checks import check_counts, check_inputs, check_target
 from ptklib.ptks.binned.codes import Feature, feature_codes
+from ptklib.ptks.binned.learner import BinnedLearner
 from ptklib.ptks.binned.records import pieces, read
-from ptklib.ptks.binned.target import Steps, Target
+from ptklib.ptks.binned.target import Steps
+from ptklib.ptks.price_first import Budget, Given, PriceFirst
 from ptklib.ptks.tables.keys import Categories
 from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
@@ -89,7 +89,7 @@ _RECORD_BYTES, _BIN_BYTES = 32, 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Additive(Ptk):
+class Additive(BinnedLearner, PriceFirst[AdditiveMechanisms], Ptk):
     """An additive model with differential privacy.
 
     See the module for what is released and the proof note.
@@ -142,69 +142,16 @@ class Additive(Ptk):
             "inputs must have names of their own: a column is called like a part of another",
             field="inputs",
         )
-        gaussian = self.mechanism == "gaussian"
-        object.__setattr__(self, "tags", replace(type(self).tags, needs_delta=gaussian))
-
-    @cached_property
-    def _target(self) -> Target:
-        return target_of(self.label, self.classes, self.lower, self.upper)
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @cached_property
     def _link(self) -> Link:
         return link_of(self._target)
 
-    @cached_property
-    def _sizes(self) -> tuple[int, ...]:
-        """Bins of each input, with the unknown one."""
-        return tuple(input_.size + 1 for input_ in self.inputs)
-
     @property
     def _width(self) -> float:
         """What a term of 1 is in the unit of features."""
         return self._target.upper - self._target.lower if isinstance(self._target, Steps) else 1.0
-
-    def columns(self) -> tuple[str, ...]:
-        """The input columns, then the label."""
-        return (*self.feature_columns(), self.label)
-
-    def feature_columns(self) -> tuple[str, ...]:
-        """The input columns."""
-        return tuple(dict.fromkeys(input_.column for input_ in self.inputs))
-
-    def cost(self, epsilon: Amount, delta: Amount = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the releases that `train_dp` makes."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Amount,
-        delta: Amount = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy tables, and the base and shapes of a model. See the module."""
-        plan = self._plan(epsilon, delta, records_per_unit)
-        if previous is not None:
-            self.validate(previous)
-        codes, label = read(self.inputs, self._target, batches)
-        ordered = tuple(not isinstance(input_, Categories) for input_ in self.inputs)
-        boosting = Boosting(self._target, self._sizes, ordered, codes, label)
-        return boosting.state(plan, previous, noise)
-
-    def loss(self, arrays: Arrays, batches: Batches) -> Floats:
-        """See the rules in the module."""
-        self.validate(arrays)
-        losses = [np.zeros(0)]
-        for piece in pieces(batches):
-            label, bad = self._target.read(piece)
-            scores, _ = self._scores(arrays, piece)
-            upper = self._link.predictions[self._link.places(scores)]
-            piece_losses = self._target.losses(np.stack([1 - upper, upper], axis=1), label)
-            losses.append(np.where(bad, 0.0, piece_losses))
-        return np.clip(np.concatenate(losses), 0.0, 1.0)
 
     def working_bytes(self, records: int) -> int:
         """Of a record its codes, a byte or two for each input, its label and its score."""
@@ -276,31 +223,26 @@ class Additive(Ptk):
         most = self._link.most / self._link.units
         if any(np.any(np.abs(arrays[name]) > most) for name in ("base", "shapes")):
             raise InvalidInput("PTK_MISMATCH", f"base and shapes must be within {most:g}")
-        fits = np.all((arrays["tables"] >= -LIMIT) & (arrays["tables"] <= LIMIT))
-        windows = 1 <= arrays["windows"][0] <= LIMIT
-        if not fits or not windows or not arrays["variance"][0] > 0:
-            raise InvalidInput(
-                "PTK_MISMATCH", "counts must be within 2**60, windows at least 1, variance above 0"
-            )
+        check_counts(arrays, "tables")
 
-    def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
-        """Uniform inputs; the label follows the first one, half of the time."""
-        generator = np.random.default_rng(seed)
-        columns = {input_.column: input_.example(rows, generator) for input_ in self.inputs}
-        first = self.inputs[0]
-        place = np.minimum(first.codes(columns[first.column]) / first.size, 1 - 1e-9)
-        other = generator.uniform(0, 1, rows)
-        place = np.where(generator.uniform(0, 1, rows) < 1 / 2, place, other)
-        if self.classes is None:
-            assert isinstance(self._target, Steps)
-            columns[self.label] = pa.array(self._target.lower + self._width * np.round(place, 1))
-        else:
-            columns[self.label] = pa.array([self.classes[int(2 * position)] for position in place])
-        return pa.RecordBatch.from_pydict(columns)
-
-    def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> AdditiveMechanisms:
+    def _mechanisms(self, budget: Budget) -> AdditiveMechanisms:
         sizes = Sizes(self.mechanism, self._target.weight, len(self.inputs), self.rounds)
-        return plan_of(sizes, epsilon, delta, records_per_unit)
+        return plan_of(sizes, budget)
+
+    def _train(self, given: Given[AdditiveMechanisms]) -> Arrays:
+        """Noisy tables, and the base and shapes of a model. See the module."""
+        codes, label = read(self.inputs, self._target, given.batches)
+        ordered = tuple(not isinstance(input_, Categories) for input_ in self.inputs)
+        boosting = Boosting(self._target, self._sizes, ordered, codes, label)
+        return boosting.state(given.plan, given.previous, given.noise)
+
+    def _predictor(self, arrays: Arrays) -> Callable[[pa.RecordBatch], Floats]:
+        def shares(piece: pa.RecordBatch) -> Floats:
+            scores, _ = self._scores(arrays, piece)
+            upper = self._link.predictions[self._link.places(scores)]
+            return np.stack([1 - upper, upper], axis=1)
+
+        return shares
 
     def _split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """One array for each input."""

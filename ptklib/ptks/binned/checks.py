@@ -1,25 +1,24 @@
-"""What configurations of kinds that learn a label from binned inputs must keep.
+"""What configurations and states of kinds that learn a label from binned inputs must keep.
 
-Reasons: CONFIG_INVALID, and those of `fixed_point` and `keys`.
+Reasons: CONFIG_INVALID, PTK_MISMATCH, and those of `fixed_point` and `keys`.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.fixed_point import FixedPoint
+from ptklib.privacy.mechanisms.inputs import LIMIT
+from ptklib.ptk import Arrays
 from ptklib.ptks.binned.codes import MAX_BINS, Feature
 from ptklib.ptks.binned.target import Classes, Steps, Target
 from ptklib.ptks.tables.keys import Categories, TimePart
 
-__all__ = ["check_inputs", "check_target", "demand", "target_of"]
-
-
-def demand(holds: bool, words: str, *, field: str) -> None:
-    """Refuse the configuration unless the condition holds."""
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)
+__all__ = ["check_counts", "check_inputs", "check_target", "target_of"]
 
 
 def check_inputs(inputs: tuple[Feature, ...], label: str, *, most: int) -> None:
@@ -63,6 +62,18 @@ def check_target(
     )
     demand(len(classes) >= 2, f"classes must be two or more, got {len(classes)}", field="classes")
     Categories(column=label, values=classes)
+
+
+def check_counts(arrays: Arrays, *counts: str) -> None:
+    """The arrays of these names, where they are there, windows and variance are in range
+    (PTK_MISMATCH).
+    """
+    whole = [arrays[name] for name in counts if name in arrays]
+    fits = all(np.all((count >= -LIMIT) & (count <= LIMIT)) for count in whole)
+    if not fits or not 1 <= arrays["windows"][0] <= LIMIT or not arrays["variance"][0] > 0:
+        raise InvalidInput(
+            "PTK_MISMATCH", "counts must be within 2**60, windows at least 1, variance above 0"
+        )
 
 
 def target_of(

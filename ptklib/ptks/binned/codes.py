@@ -8,6 +8,7 @@ Reasons: CONFIG_INVALID, COLUMN_TYPE, COLUMN_MISSING.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -17,9 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib import config
-from ptklib.errors import InvalidInput
 from ptklib.ptk import column_of
-from ptklib.ptks.tables.keys import Bins, Categories, Codes, IntegerRange, TimePart, numbers_of
+from ptklib.ptks.tables.cells import number_column, numbers_in, steps_between
+from ptklib.ptks.tables.keys import Bins, Categories, Codes, IntegerRange, TimePart
 
 __all__ = ["MAX_BINS", "STEPS", "Feature", "Number", "class_codes", "feature_codes", "target_steps"]
 
@@ -45,16 +46,16 @@ class Number:
     def __post_init__(self) -> None:
         """Bounds that are bounds, two bins or more."""
         config.checked(self)
-        if not (self.lower < self.upper and np.isfinite(self.upper - self.lower)):
-            raise InvalidInput(
-                "CONFIG_INVALID", f"lower of {self.column!r} must be below upper", field="lower"
-            )
-        if not 2 <= self.bins <= MAX_BINS:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"bins of {self.column!r} must be 2 to {MAX_BINS}, got {self.bins}",
-                field="bins",
-            )
+        config.demand(
+            self.lower < self.upper and math.isfinite(self.upper - self.lower),
+            f"lower of {self.column!r} must be below upper",
+            field="lower",
+        )
+        config.demand(
+            2 <= self.bins <= MAX_BINS,
+            f"bins of {self.column!r} must be 2 to {MAX_BINS}, got {self.bins}",
+            field="bins",
+        )
 
     @property
     def size(self) -> int:
@@ -63,7 +64,8 @@ class Number:
 
     def codes(self, column: pa.Array) -> NDArray[Any]:
         """The bin of each number; null and NaN are unknown."""
-        places, bad = scaled(column, self.column, self.lower, self.upper, self.bins)
+        numbers = numbers_in(column, self.column)
+        places, bad = steps_between(numbers, self.lower, self.upper, self.bins, rounding=np.floor)
         np.minimum(places, self.bins - 1, out=places)
         if bad is not None:
             places[bad] = self.bins
@@ -109,37 +111,4 @@ def target_steps(
     label: str, lower: float, upper: float, frame: pa.RecordBatch | pa.Table
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
     """The target of each record in whole steps from 0 to `STEPS`, clipped; and which have none."""
-    column = column_of(frame, label)
-    places, bad = scaled(column, label, lower, upper, STEPS, whole=False)
-    np.rint(places, out=places)
-    if bad is not None:
-        places[bad] = 0.0
-    return places, bad
-
-
-def scaled(
-    column: pa.Array, name: str, lower: float, upper: float, parts: int, *, whole: bool = True
-) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Numbers as 0 to ``parts`` between the bounds, clipped (rounded down if ``whole``); and which
-    are null or NaN.
-    """
-    if not any(
-        test(column.type)
-        for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    ):
-        raise InvalidInput(
-            "COLUMN_TYPE", f"column {name!r} must hold numbers, got {column.type}", column=name
-        )
-    raw, absent = numbers_of(column)
-    # A value near the end of float64 becomes infinite, and is clipped like one.
-    with np.errstate(over="ignore", invalid="ignore"):
-        places = np.subtract(raw, lower, dtype=np.float64)
-        places *= parts / (upper - lower)
-    bad = np.isnan(places)
-    if absent is not None:
-        bad |= absent
-    np.clip(places, 0.0, float(parts), out=places)
-    missing = bad if bad.any() else None
-    if missing is not None:
-        places[missing] = 0.0
-    return (np.floor(places, out=places) if whole else places), missing
+    return steps_between(number_column(frame, label), lower, upper, STEPS)

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, epsilon_exact, show
 from ptklib.privacy.costs import PureCost
+from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.inputs import IntegerData, integer_array, sensitivity_integer
 from ptklib.privacy.noise.sampler import MAX_SCALE, geometric
 from ptklib.privacy.noise.source import BitSource, require_secure
@@ -79,12 +80,15 @@ class CubeRelease:
             )
         while factor * scale < _COARSE * (width + 1):
             factor *= 2
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "sensitivity", reach)
-        object.__setattr__(self, "width", width)
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "factor", factor)
-        object.__setattr__(self, "cost", PureCost(epsilon=level))
+        keep(
+            self,
+            epsilon=level,
+            sensitivity=reach,
+            width=width,
+            scale=scale,
+            factor=factor,
+            cost=PureCost(epsilon=level),
+        )
 
     @property
     def spread(self) -> float:

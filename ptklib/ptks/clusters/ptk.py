@@ -41,39 +41,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
-from ptklib.privacy.costs import Cost, PureCost
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.inputs import LIMIT
-from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
+from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.noise.source import BitSource, require_secure
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
+from ptklib.ptks.clusters.budget import ClusterReleases, Rows, grid_plan, rows_plan
 from ptklib.ptks.clusters.grid import GRID_NODES, GRID_SETS, Grid
 from ptklib.ptks.clusters.lloyd import Records, Step, iterate, spread_start
-from ptklib.ptks.clusters.noise import CubeRelease
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
+from ptklib.ptks.tables.noisy_totals import Release, check_totals
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
-from ptklib.ptks.vectors import PIECE_RECORDS, STEPS, Bounded, Scaling, Space, space_of
+from ptklib.ptks.vectors import PIECE_RECORDS, STEPS, Bounded, Scaling, Space, example_of, space_of
 from ptklib.ptks.vectors.space import Floats
 
 __all__ = ["MAX_CLUSTERS", "Clusters"]
 
 MAX_CLUSTERS = 1024
 MAX_ITERATIONS = 50
-_ITERATIONS, _FEWER = 5, 3
+_ITERATIONS = 5
 _GRID_COLUMNS = 3
-# Shares of the budget grow by this from one iteration to the next, in whole parts.
-_GROWTH, _PARTS = 1.4, 10
 _LARGEST_GRID = 2**20
 # Of one number of a record, a distance in a piece, a number of a start, a node for each centre.
 _NUMBER_BYTES, _DISTANCE_BYTES, _START_BYTES, _NODE_BYTES = 3, 32, 2048, 64
@@ -82,7 +79,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clusters(Ptk):
+class Clusters(PriceFirst[ClusterReleases], Ptk):
     """k-means of numbers with public bounds. See the module for the methods and the proof note."""
 
     kind: ClassVar[str] = "clusters"
@@ -104,53 +101,51 @@ class Clusters(Ptk):
         of no other.
         """
         size = self._space.size
-        _demand(
+        demand(
             2 <= self.clusters <= MAX_CLUSTERS,
             f"clusters must be from 2 to {MAX_CLUSTERS}, got {self.clusters}",
             field="clusters",
         )
         if self._on_grid:
-            _demand(
+            demand(
                 self.iterations is None,
                 "iterations must be left out with the grid: it has none to pay for",
                 field="iterations",
             )
-            _demand(
+            demand(
                 size in GRID_NODES,
                 f"values must be at most {max(GRID_NODES)} columns for a grid, got {size}",
                 field="values",
             )
             nodes = self._nodes
             whole = nodes >= 3 and (nodes - 1) & (nodes - 2) == 0 and nodes - 1 <= 2 * STEPS
-            _demand(
+            demand(
                 whole,
                 f"nodes must be a power of two plus one, from 3 to {2 * STEPS + 1}, got {nodes}",
                 field="nodes",
             )
-            _demand(
+            demand(
                 nodes**size <= _LARGEST_GRID,
                 f"nodes must make a grid of at most 2**20, got {nodes}**{size}",
                 field="nodes",
             )
         else:
-            _demand(
+            demand(
                 self.nodes is None,
                 "nodes must be left out with lloyd: it has no grid",
                 field="nodes",
             )
             most = f"iterations must be from 1 to {MAX_ITERATIONS}, got {self.iterations}"
-            _demand(
+            demand(
                 self.iterations is None or 1 <= self.iterations <= MAX_ITERATIONS,
                 most,
                 field="iterations",
             )
-        tags = replace(
-            type(self).tags,
+        self._state_tags(
             needs_delta=self.mechanism == "gaussian",
             mergeable=self._on_grid,
             combines=self._on_grid,
         )
-        object.__setattr__(self, "tags", tags)
 
     @cached_property
     def _space(self) -> Space:
@@ -181,35 +176,6 @@ class Clusters(Ptk):
     def columns(self) -> tuple[str, ...]:
         """In the order of the configuration."""
         return tuple(value.column for value in self.values)
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the grid's release, or of all iterations together: see the proof note."""
-        if self._on_grid:
-            return self._grid_release(epsilon, delta, records_per_unit).cost
-        # Made for their checks too.
-        self._steps(epsilon, delta, records_per_unit, _count(self.iterations), None)
-        if self.mechanism == "pure":
-            return PureCost(epsilon=epsilon)
-        return self._gaussian(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Centres from noisy totals. Cost and proof: see the module."""
-        if previous is not None:
-            self.validate(previous)
-        source = require_secure(noise)
-        windows = np.ones(1, dtype=np.int64) + (0 if previous is None else previous["windows"])
-        train = self._train_grid if self._on_grid else self._train_lloyd
-        made = train(batches, (epsilon, delta, records_per_unit), previous, source)
-        return {**made, "windows": windows}
 
     def combined(
         self,
@@ -296,16 +262,8 @@ class Clusters(Ptk):
         """Names, dtypes and shapes follow from the configuration; centres are in the box."""
         size = self._space.size
         shape = (self._grid.total_nodes,) if self._on_grid else (self.clusters, size + 1)
-        wanted = {
-            "centres": ("float64", (self.clusters, size)),
-            "totals": ("int64", shape),
-            "variance": ("float64", (1,)),
-            "windows": ("int64", (1,)),
-        }
-        check_arrays(arrays, wanted, kind=self.kind)
-        totals = arrays["totals"]
-        if np.any((totals < -LIMIT) | (totals > LIMIT)) or not 1 <= arrays["windows"][0] <= LIMIT:
-            raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
+        also = {"centres": ("float64", (self.clusters, size)), "variance": ("float64", (1,))}
+        check_totals(arrays, shape, kind=self.kind, also=also)
         if np.any(np.abs(arrays["centres"]) > self._tops + 1e-9) or arrays["variance"][0] < 0:
             raise InvalidInput(
                 "PTK_MISMATCH", "centres must be in the box, and the variance not negative"
@@ -319,33 +277,27 @@ class Clusters(Ptk):
         shares = middles[generator.integers(0, self.clusters, rows)] + generator.normal(
             0, 0.1, (rows, size)
         )
-        on_bound = generator.uniform(size=(rows, size)) < 1 / 4
-        shares[on_bound] = generator.choice([-1.0, 1.0], int(on_bound.sum()))
-        return pa.RecordBatch.from_pydict(
-            {
-                value.column: np.clip(
-                    value.lower / 2
-                    + value.upper / 2
-                    + shares[:, place] * (value.upper / 2 - value.lower / 2),
-                    value.lower,
-                    value.upper,
-                )
-                for place, value in enumerate(self.values)
-            }
-        )
+        return example_of(self.values, shares, generator)
 
-    def _train_grid(
-        self,
-        batches: Batches,
-        asked: tuple[Number, Number, int],
-        previous: Arrays | None,
-        source: BitSource,
-    ) -> dict[str, NDArray[np.int64] | Floats]:
+    def _mechanisms(self, budget: Budget) -> ClusterReleases:
+        if self._on_grid:
+            return grid_plan(self.mechanism, self._grid.weight, budget)
+        number = _ITERATIONS if self.iterations is None else self.iterations
+        rows = Rows(self.mechanism, self._space.size, self._space.limit, number)
+        return rows_plan(rows, budget)
+
+    def _train(self, given: Given[ClusterReleases]) -> Arrays:
+        """Centres from noisy totals: of one grid, or of iterations."""
+        train = self._train_grid if self._on_grid else self._train_lloyd
+        made = train(given, require_secure(given.noise))
+        return {**made, "windows": windows_after(given.previous)}
+
+    def _train_grid(self, given: Given[ClusterReleases], source: BitSource) -> Arrays:
         """One noisy grid, added to the previous one, and k-means on it."""
-        release, grid = self._grid_release(*asked), self._grid
-        totals: Integers = release.release(
-            grid.totals(self._space.pieces(batches)), source=source
-        ).values
+        grid, release, previous = self._grid, given.plan.grid, given.previous
+        assert release is not None
+        exact = grid.totals(self._space.pieces(given.batches))
+        totals: Integers = release.release(exact, source=source).values
         variance = _variance(release) / grid.weight**2
         if previous is not None:
             totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
@@ -367,17 +319,14 @@ class Clusters(Ptk):
             return _aligned(centres, before)
         return np.asarray(centres[np.argsort(-counts, kind="stable")])
 
-    def _train_lloyd(
-        self,
-        batches: Batches,
-        asked: tuple[Number, Number, int],
-        previous: Arrays | None,
-        source: BitSource,
-    ) -> dict[str, NDArray[np.int64] | Floats]:
+    def _train_lloyd(self, given: Given[ClusterReleases], source: BitSource) -> Arrays:
         """Iterations from a start without data, or from the previous centres."""
-        number = _count(self.iterations)
-        steps = self._steps(*asked, number if previous is None else max(1, number - _FEWER), source)
-        records = Records.read(self._space.pieces(batches), self._space.size)
+        plan, previous = given.plan, given.previous
+        steps: list[Step] = [
+            (partial(row.noisy, source=source), row.variance)
+            for row in (plan.first if previous is None else plan.later)
+        ]
+        records = Records.read(self._space.pieces(given.batches), self._space.size)
         generator = _generator(source)
         if previous is None:
             start = spread_start(self.clusters, self._tops, generator)
@@ -391,110 +340,8 @@ class Clusters(Ptk):
         totals = np.clip(totals, -LIMIT, LIMIT)
         return {"centres": centres, "totals": totals, "variance": np.array([min(variance, 1e300)])}
 
-    def _grid_release(
-        self, epsilon: Number, delta: Number, records_per_unit: int
-    ) -> LaplaceRelease | GaussianRelease:
-        """The one mechanism of the grid, before any data."""
-        reach = count_of(records_per_unit) * self._grid.weight
-        chance = delta_exact(delta)
-        if self.mechanism == "pure":
-            return _laplace(epsilon_exact(epsilon), reach)
-        return GaussianRelease(
-            sigma=_sigma(epsilon_exact(epsilon), _some(chance), Fraction(reach)), sensitivity=reach
-        )
 
-    def _steps(
-        self,
-        epsilon: Number,
-        delta: Number,
-        records_per_unit: int,
-        number: int,
-        source: BitSource | None,
-    ) -> list[Step]:
-        """The mechanisms of all iterations, before any data."""
-        records, level = count_of(records_per_unit), epsilon_exact(epsilon)
-        delta_exact(delta)
-        if self.mechanism == "pure":
-            cubes = _cubes(level, records * STEPS, self._space.size + 1, number)
-            return [
-                (partial(_noisy, cube, STEPS, source), (cube.spread / STEPS) ** 2) for cube in cubes
-            ]
-        whole = self._gaussian(epsilon, delta, records_per_unit)
-        # Rounded up, so that the parts of mu^2 never exceed their shares.
-        parts = [
-            GaussianRelease(sigma=whole.sigma * _root_up(1 / share), sensitivity=whole.sensitivity)
-            for share in _shares(number)
-        ]
-        return [
-            (partial(_noisy, part, self._count_weight, source), (float(part.sigma) / STEPS) ** 2)
-            for part in parts
-        ]
-
-    @cached_property
-    def _count_weight(self) -> int:
-        """What stands for one record beside its sums under Gaussian noise: near the least error of
-        a mean.
-        """
-        return max(1, round(STEPS * math.sqrt(math.sqrt(self._space.size / 3))))
-
-    def _gaussian(self, epsilon: Number, delta: Number, records_per_unit: int) -> GaussianRelease:
-        """One Gaussian release whose price is that of all iterations.
-
-        Sensitivity: see the proof note.
-        """
-        square = self._count_weight**2 + self._space.limit
-        reach = count_of(records_per_unit) * _root_up(Fraction(square))
-        sigma = _sigma(epsilon_exact(epsilon), _some(delta_exact(delta)), reach)
-        return GaussianRelease(sigma=sigma, sensitivity=reach)
-
-
-def _shares(number: int) -> list[Fraction]:
-    """Shares of the budget, growing, that sum to one."""
-    parts = [round(_PARTS * _GROWTH**place) for place in range(number)]
-    return [Fraction(part, sum(parts)) for part in parts]
-
-
-def _count(iterations: int | None) -> int:
-    return _ITERATIONS if iterations is None else iterations
-
-
-def _weighted(exact: Integers, weight: int) -> Integers:
-    """Counts and sums, with the count in units of ``weight``."""
-    made = exact.copy()
-    made[:, 0] *= weight
-    return made
-
-
-def _noisy(
-    release: CubeRelease | GaussianRelease, weight: int, source: BitSource | None, exact: Integers
-) -> Integers:
-    """Counts and sums with noise, the count in steps."""
-    weighted = _weighted(exact, weight)
-    if isinstance(release, CubeRelease):
-        return release.release(weighted, source=source)
-    noisy: Integers = release.release(weighted, source=source).values.copy()
-    noisy[:, 0] = np.rint(noisy[:, 0] * (STEPS / weight))
-    return noisy
-
-
-@lru_cache(maxsize=256)
-def _cubes(epsilon: Fraction, sensitivity: int, width: int, number: int) -> tuple[CubeRelease, ...]:
-    """The mechanisms of pure iterations, which share epsilon.
-
-    Remembered: the same plan is priced many times.
-    """
-    return tuple(
-        CubeRelease(epsilon=epsilon * share, sensitivity=sensitivity, width=width)
-        for share in _shares(number)
-    )
-
-
-@lru_cache(maxsize=256)
-def _laplace(epsilon: Fraction, sensitivity: int) -> LaplaceRelease:
-    return LaplaceRelease(epsilon=epsilon, sensitivity=sensitivity)
-
-
-def _variance(release: LaplaceRelease | GaussianRelease) -> float:
+def _variance(release: Release) -> float:
     return (
         2 * float(release.scale) ** 2
         if isinstance(release, LaplaceRelease)
@@ -528,30 +375,3 @@ def _aligned(centres: Floats, previous: Floats) -> Floats:
 def _generator(source: BitSource) -> np.random.Generator:
     """For starts, which need no secrecy; keyed by the noise, so that there is one source."""
     return np.random.default_rng([int(word) for word in source.words(2)])
-
-
-def _root_up(value: Fraction) -> Fraction:
-    """The square root, rounded up at nine digits."""
-    unit = 10**9
-    return Fraction(math.isqrt(math.ceil(value * unit**2)) + 1, unit)
-
-
-def _some(delta: Fraction) -> Fraction:
-    if delta == 0:
-        raise InvalidInput(
-            "DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'pure'"
-        )
-    return delta
-
-
-@lru_cache(maxsize=256)
-def _sigma(epsilon: Fraction, delta: Fraction, sensitivity: Fraction) -> float:
-    """Calibration is a search with many digits: remembered, for the same plan is priced many
-    times.
-    """
-    return gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-
-
-def _demand(holds: bool, words: str, *, field: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)

@@ -25,16 +25,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost, DiscreteLaplaceCost, GaussianCost
 from ptklib.privacy.costs.base import sum_of
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
-from ptklib.ptk import count_of
+from ptklib.ptks.price_first import Budget
 from ptklib.ptks.tables.noisy_totals import Release, variance_of
 
-__all__ = ["CountReleases", "plan"]
+__all__ = ["CountReleases", "plan_of"]
 
 # Far above the rounding of a few float64 operations, far below anything that matters.
 _ROUND_UP = 1 + 1e-12
@@ -49,46 +46,25 @@ class CountReleases:
     cost: Cost
 
 
-def plan(
-    mechanism: str,
-    weights: tuple[Fraction, ...],
-    rows: tuple[int, ...],
-    *,
-    epsilon: Number,
-    delta: Number,
-    records_per_unit: int,
+@lru_cache(maxsize=64)
+def plan_of(
+    mechanism: str, weights: tuple[Fraction, ...], rows: tuple[int, ...], budget: Budget
 ) -> CountReleases:
-    """The releases before any data; ``weights`` and ``rows`` are by feature.
+    """The releases before any data; ``weights`` and ``rows`` are by feature. Remembered: the same
+    plan is priced many times.
 
     Proof: see the module.
     """
-    level, chance, records = epsilon_exact(epsilon), delta_exact(delta), count_of(records_per_unit)
-    if mechanism == "gaussian" and chance == 0:
-        raise InvalidInput(
-            "DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'laplace'"
-        )
-    return _plan(mechanism, weights, rows, level, chance, records)
-
-
-@lru_cache(maxsize=64)
-def _plan(
-    mechanism: str,
-    weights: tuple[Fraction, ...],
-    rows: tuple[int, ...],
-    level: Fraction,
-    chance: Fraction,
-    records: int,
-) -> CountReleases:
-    """Remembered: the same plan is priced many times."""
+    records = budget.records
     whole = sum(weights)
     # Of one table.
     shares = [weight / whole / row for weight, row in zip(weights, rows, strict=True)]
     made: dict[Fraction, Release] = {}
     if mechanism == "laplace":
         for share in dict.fromkeys(shares):
-            made[share] = LaplaceRelease(epsilon=share * level, sensitivity=records)
+            made[share] = LaplaceRelease(epsilon=share * budget.epsilon, sensitivity=records)
         return _whole(made, shares, _laplace_price(made, shares, rows, records))
-    sigma = gaussian_sigma(epsilon=level, delta=chance)
+    sigma = budget.gaussian_sigma(instead="laplace")
     for share in dict.fromkeys(shares):
         made[share] = GaussianRelease(
             sigma=records * sigma / math.sqrt(share) * _ROUND_UP, sensitivity=records

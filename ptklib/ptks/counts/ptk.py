@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -50,16 +50,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, column_of
 from ptklib.ptks.counts import estimate
 from ptklib.ptks.counts import samples as counts_profile
-from ptklib.ptks.counts.budget import CountReleases, plan
+from ptklib.ptks.counts.budget import CountReleases, plan_of
 from ptklib.ptks.counts.tables import (
     PIECE,
     ROWS_AT_ONCE,
@@ -74,6 +74,7 @@ from ptklib.ptks.counts.tables import (
     rows_of,
     tally,
 )
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables import samples as profile
 from ptklib.ptks.tables.keys import Categories, Codes, IntegerRange, Key
 from ptklib.ptks.tables.remembered import remembered
@@ -102,7 +103,7 @@ _TOLD_BYTES = 96
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts(Ptk):
+class Counts(PriceFirst[CountReleases], Ptk):
     """Counts and conditional probabilities of a label by each feature.
 
     See the module for the release and the proof.
@@ -124,50 +125,39 @@ class Counts(Ptk):
 
     def check(self) -> None:
         """One key or more, two classes or more, no name twice, positive weights."""
-        _demand(len(self.keys) >= 1, "keys must be one or more, got none", field="keys")
-        _demand(
+        demand(len(self.keys) >= 1, "keys must be one or more, got none", field="keys")
+        demand(
             self.label.size >= 2,
             f"label must have two classes or more, got {self.label.size}",
             field="label",
         )
-        _demand(
+        demand(
             all(key.column != self.label.column for key in self.keys),
             f"keys must not read the label, column {self.label.column!r}",
             field="keys",
         )
-        _demand(
-            0 < len(self.statistics) == len(set(self.statistics)),
-            "statistics must be one or more, none of them twice",
-            field="statistics",
-        )
+        demand_distinct(self.statistics, field="statistics")
         names = self.feature_names()
-        _demand(
+        demand(
             len(set(names)) == len(names),
             "keys must have different names: a column may be there once, or once by part",
             field="keys",
         )
         if self.weights is not None:
-            _demand(
+            demand(
                 len(self.weights) == len(self.keys)
                 and all(1e-6 <= weight <= 1e6 for weight in self.weights),
                 f"weights must be {len(self.keys)} numbers from 1e-6 to 1e6, one for each key",
                 field="weights",
             )
-        _demand(
-            self.min_share is None or 0 < self.min_share <= 1,
-            "min_share must be above 0 and at most 1",
-            field="min_share",
-        )
-        _demand(
+        profile.check_min_share(self.min_share)
+        demand(
             self.cells <= MAX_TOTAL_CELLS,
             f"keys must make at most {MAX_TOTAL_CELLS} cells in all, got {self.cells}",
             field="keys",
         )
         one_row = all(rows_of(key) == 1 for key in self.keys)
-        tags = replace(
-            type(self).tags, needs_delta=self.mechanism == "gaussian", exact_minimiser=one_row
-        )
-        object.__setattr__(self, "tags", tags)
+        self._state_tags(needs_delta=self.mechanism == "gaussian", exact_minimiser=one_row)
 
     @property
     def cells(self) -> int:
@@ -204,40 +194,6 @@ class Counts(Ptk):
         """The key columns."""
         return tuple(dict.fromkeys(key.column for key in self.keys))
 
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of all tables together."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noise in every cell, then the records, then the previous cells.
-
-        Cost and proof: see the module.
-        """
-        made = self._plan(epsilon, delta, records_per_unit)
-        if previous is not None:
-            self.validate(previous)
-        cells = self._noise(made, noise)
-        self._count(batches, cells)
-        arrays = {
-            "cells": cells,
-            "variances": np.array(made.variances),
-            "windows": np.ones(1, dtype=np.int64),
-        }
-        if previous is not None:
-            add_saturated(cells, previous["cells"])
-            arrays["variances"] = arrays["variances"] + previous["variances"]
-            arrays["windows"] = arrays["windows"] + previous["windows"]
-        return arrays
-
     def combined(
         self,
         parts: Iterable[Weighted],
@@ -263,7 +219,7 @@ class Counts(Ptk):
         cells = np.zeros(self.cells, dtype=self._dtype)
         self._count(batches, cells)
         variances = np.zeros(len(self.keys) + self._has_totals)
-        return {"cells": cells, "variances": variances, "windows": np.ones(1, dtype=np.int64)}
+        return {"cells": cells, "variances": variances, "windows": windows_after(None)}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -359,20 +315,11 @@ class Counts(Ptk):
         of all others may be served with a larger error. Nor does it speak of the collisions of
         hashed values. From public numbers alone: free.
         """
-        _demand(
-            0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
+        return profile.at_levels(
+            target,
+            levels,
+            lambda level: self._needed(target, self._plan(level, delta, records_per_unit)),
         )
-        needed: list[int | None] = []
-        for level in levels:
-            try:
-                made = self._plan(level, delta, records_per_unit)
-            except InvalidInput as error:
-                if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
-                    raise
-                needed.append(None)
-                continue
-            needed.append(self._needed(target, made))
-        return tuple(needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; variances are not negative,
@@ -410,17 +357,9 @@ class Counts(Ptk):
     def _dtype(self) -> np.dtype[Any]:
         return np.dtype(np.int32 if self.cell_bits == 32 else np.int64)
 
-    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> CountReleases:
-        """The releases of a training, before any data: by key, then of the class totals."""
-        weights, rows = self._shares
-        made = plan(
-            self.mechanism,
-            weights,
-            rows,
-            epsilon=epsilon,
-            delta=delta,
-            records_per_unit=records_per_unit,
-        )
+    def _mechanisms(self, budget: Budget) -> CountReleases:
+        """The releases by key, then of the class totals."""
+        made = plan_of(self.mechanism, *self._shares, budget)
         if (
             self.cell_bits == 32
             and max(_scale(release) for release in made.releases) > _MAX_SCALE_32
@@ -430,6 +369,24 @@ class Counts(Ptk):
                 "noise in cells of 32 bits must have a scale of at most 2**20: take 64",
             )
         return made
+
+    def _train(self, given: Given[CountReleases]) -> Arrays:
+        """Noise in every cell, then the records, then the previous cells.
+
+        Cost and proof: see the module.
+        """
+        plan, previous = given.plan, given.previous
+        cells = self._noise(plan, given.noise)
+        self._count(given.batches, cells)
+        arrays = {
+            "cells": cells,
+            "variances": np.array(plan.variances),
+            "windows": windows_after(previous),
+        }
+        if previous is not None:
+            add_saturated(cells, previous["cells"])
+            arrays["variances"] = arrays["variances"] + previous["variances"]
+        return arrays
 
     def _noise(self, made: CountReleases, noise: BitSource | None) -> Integers:
         """Cells with nothing but noise, drawn piece by piece.
@@ -565,8 +522,3 @@ class Counts(Ptk):
 
 def _scale(release: LaplaceRelease | GaussianRelease) -> float:
     return float(release.scale if isinstance(release, LaplaceRelease) else release.sigma)
-
-
-def _demand(holds: bool, words: str, *, field: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)

@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, epsilon_exact, show
 from ptklib.privacy.costs import PureCost
+from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.inputs import LIMIT, sensitivity_integer
 from ptklib.privacy.noise.exact import negative_exp
 from ptklib.privacy.noise.sampler import rounded_gaussian
@@ -85,11 +86,14 @@ class WishartRelease:
                 f"scale must be at most 2**52, got {show(scale)}; use a larger epsilon or a "
                 "smaller norm",
             )
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "trace", reach)
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "grain", 1 << max(0, math.floor(scale / _GRAINS).bit_length() - 1))
-        object.__setattr__(self, "cost", PureCost(epsilon=level))
+        keep(
+            self,
+            epsilon=level,
+            trace=reach,
+            scale=scale,
+            grain=1 << max(0, math.floor(scale / _GRAINS).bit_length() - 1),
+            cost=PureCost(epsilon=level),
+        )
 
     def release(self, matrix: NDArray[np.object_], *, source: BitSource | None = None) -> Integers:
         """The symmetric matrix of Python ints with fresh noise, within ±LIMIT.

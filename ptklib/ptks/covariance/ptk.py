@@ -45,27 +45,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
-from ptklib.privacy.costs import Cost
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.covariance.noise import WishartRelease
+from ptklib.ptks.price_first import Budget, Given, PriceFirst
+from ptklib.ptks.tables.noisy_totals import check_totals, merged
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
-from ptklib.ptks.vectors import STEPS, Bounded, Scaling, Space, space_of
+from ptklib.ptks.vectors import STEPS, Bounded, Scaling, Space, example_of, space_of
 from ptklib.ptks.vectors.space import Floats
 
 __all__ = ["Covariance", "Moments"]
@@ -97,7 +96,7 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Covariance(Ptk):
+class Covariance(PriceFirst[WishartRelease | GaussianRelease], Ptk):
     """Means, covariances and principal components of numbers.
 
     See the module for what is released and the proof note.
@@ -119,15 +118,12 @@ class Covariance(Ptk):
     def check(self) -> None:
         """Columns that make a space, and no more components than columns."""
         size = self._space.size
-        if not 1 <= self.components <= size:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"components must be from 1 to {size}, got {self.components}",
-                field="components",
-            )
-        object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
+        demand(
+            1 <= self.components <= size,
+            f"components must be from 1 to {size}, got {self.components}",
+            field="components",
         )
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @cached_property
     def _space(self) -> Space:
@@ -147,35 +143,6 @@ class Covariance(Ptk):
         """In the order of the configuration."""
         return tuple(value.column for value in self.values)
 
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
-        return self._release(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy moments, added to the previous ones, and their components.
-
-        Cost and proof: see the module.
-        """
-        release = self._release(epsilon, delta, records_per_unit)
-        if previous is not None:
-            self.validate(previous)
-        totals = self._noisy(release, self._sums(batches), noise)
-        windows = np.ones(1, dtype=np.int64)
-        if previous is not None:
-            # Each is at most LIMIT = 2**60, so the sum fits.
-            totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
-            windows = windows + previous["windows"]
-        return self._state(totals, windows, previous)
-
     def combined(
         self,
         parts: Iterable[Weighted],
@@ -184,11 +151,11 @@ class Covariance(Ptk):
         noise: BitSource | None = None,
     ) -> Arrays:
         """Moments times the weights of their states, and the components of the sum."""
-        totals = added(self.validate, parts, totals="totals", noise=noise)
+        made = added(self.validate, parts, totals="totals", noise=noise)
         above = np.triu_indices(self._space.size + 1)
         # Rounded by chance: the upper triangle decides.
-        totals["totals"].T[above] = totals["totals"][above]
-        return self._state(totals["totals"], totals["windows"], previous)
+        made["totals"].T[above] = made["totals"][above]
+        return self._state(made, previous)
 
     def exact(self, batches: Batches) -> Arrays:
         """The state without noise: its plane minimises the mean loss. Raw: never published."""
@@ -196,7 +163,7 @@ class Covariance(Ptk):
             [[max(-LIMIT, min(LIMIT, total)) for total in row] for row in self._sums(batches)],
             dtype=np.int64,
         )
-        return self._state(sums, np.ones(1, dtype=np.int64), None)
+        return self._state(merged(sums, None), None)
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -260,15 +227,9 @@ class Covariance(Ptk):
         of length 1 and square.
         """
         size = self._space.size
-        wanted = {
-            "components": ("float64", (self.components, size)),
-            "totals": ("int64", (size + 1, size + 1)),
-            "windows": ("int64", (1,)),
-        }
-        check_arrays(arrays, wanted, kind=self.kind)
+        also = {"components": ("float64", (self.components, size))}
+        check_totals(arrays, (size + 1, size + 1), kind=self.kind, also=also)
         totals, components = arrays["totals"], arrays["components"]
-        if np.any((totals < -LIMIT) | (totals > LIMIT)) or not 1 <= arrays["windows"][0] <= LIMIT:
-            raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
         if not np.array_equal(totals, totals.T):
             raise InvalidInput("PTK_MISMATCH", "totals must be symmetric")
         if np.abs(components @ components.T - np.eye(len(components))).max() > _SQUARE:
@@ -284,34 +245,23 @@ class Covariance(Ptk):
             generator.normal(size=(rows, 2)) @ generator.normal(size=(2, size))
             + generator.normal(size=(rows, size)) / 4
         )
-        shares = np.clip(hidden / 3, -1, 1)
-        on_bound = generator.uniform(size=(rows, size)) < 1 / 4
-        shares[on_bound] = generator.choice([-1.0, 1.0], int(on_bound.sum()))
-        middles = [value.lower / 2 + value.upper / 2 for value in self.values]
-        return pa.RecordBatch.from_pydict(
-            {
-                value.column: np.clip(
-                    middle + shares[:, place] * (value.upper / 2 - value.lower / 2),
-                    value.lower,
-                    value.upper,
-                )
-                for place, (value, middle) in enumerate(zip(self.values, middles, strict=True))
-            }
-        )
+        return example_of(self.values, np.clip(hidden / 3, -1, 1), generator)
 
-    def _release(
-        self, epsilon: Number, delta: Number, records_per_unit: int
-    ) -> WishartRelease | GaussianRelease:
-        """The one mechanism of a training, before any data. Sensitivity: see the proof note."""
-        trace = count_of(records_per_unit) * self._trace
-        chance = delta_exact(delta)
+    def _mechanisms(self, budget: Budget) -> WishartRelease | GaussianRelease:
+        """The one mechanism of a training. Sensitivity: see the proof note."""
+        trace = budget.records * self._trace
         if self.mechanism == "wishart":
-            return _wishart(epsilon_exact(epsilon), trace)
-        if chance == 0:
-            raise InvalidInput(
-                "DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'wishart'"
-            )
-        return _gaussian(epsilon_exact(epsilon), chance, _ON * trace)
+            return WishartRelease(epsilon=budget.epsilon, trace=trace)
+        sigma = budget.gaussian_sigma(_ON * trace, instead="wishart")
+        return GaussianRelease(sigma=sigma, sensitivity=_ON * trace)
+
+    def _train(self, given: Given[WishartRelease | GaussianRelease]) -> Arrays:
+        """Noisy moments, added to the previous ones, and their components.
+
+        Cost and proof: see the module.
+        """
+        totals = self._noisy(given.plan, self._sums(given.batches), given.noise)
+        return self._state(merged(totals, given.previous), given.previous)
 
     def _noisy(
         self,
@@ -360,18 +310,14 @@ class Covariance(Ptk):
         exact[0, 0] = constant * constant * present
         return np.asarray(exact, dtype=object)
 
-    def _state(self, totals: Integers, windows: Integers, previous: Arrays | None) -> Arrays:
-        """The totals with their components: post-processing."""
-        _, _, covariance = self._read(totals)
+    def _state(self, made: Arrays, previous: Arrays | None) -> Arrays:
+        """Totals and windows with the components of the totals: post-processing."""
+        _, _, covariance = self._read(made["totals"])
         vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, : self.components].T
         components = (
             _signed(vectors) if previous is None else _aligned(vectors, previous["components"])
         )
-        return {
-            "components": np.ascontiguousarray(components),
-            "totals": totals,
-            "windows": windows,
-        }
+        return {"components": np.ascontiguousarray(components), **made}
 
     def _read(self, totals: Integers) -> tuple[float, Floats, Floats]:
         """Count, mean and covariance in scaled units. See the module."""
@@ -424,17 +370,3 @@ def _aligned(vectors: Floats, previous: Floats) -> Floats:
         aligned[theirs] = vectors[mine] * (-1.0 if overlap[mine, theirs] < 0 else 1.0)
         left[mine, :] = left[:, theirs] = -1.0
     return aligned
-
-
-@lru_cache(maxsize=256)
-def _wishart(epsilon: Fraction, trace: int) -> WishartRelease:
-    return WishartRelease(epsilon=epsilon, trace=trace)
-
-
-@lru_cache(maxsize=256)
-def _gaussian(epsilon: Fraction, delta: Fraction, sensitivity: int) -> GaussianRelease:
-    """Calibration is a search with many digits: remembered, for the same plan is priced many
-    times.
-    """
-    sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-    return GaussianRelease(sigma=sigma, sensitivity=sensitivity)

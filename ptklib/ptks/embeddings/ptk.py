@@ -42,18 +42,16 @@ Reasons: those of `ptk`, `keys` and `mechanisms.release`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
-from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
+from ptklib.ptk import UNITS, Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
 from ptklib.ptks.embeddings.budget import MOST_PRODUCTS, checked
 from ptklib.ptks.embeddings.events import Columns, EventTable
 from ptklib.ptks.embeddings.reading import (
@@ -68,7 +66,9 @@ from ptklib.ptks.embeddings.reading import (
 )
 from ptklib.ptks.embeddings.releases import STEPS, EmbeddingReleases, plan_of
 from ptklib.ptks.embeddings.training import Training
-from ptklib.ptks.tables.keys import Categories, IntegerRange, numbers_of
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
+from ptklib.ptks.tables.cells import number_column, steps_between
+from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.ptks.tables.working import PIECE_BYTES, domain_bytes
 
 __all__ = ["MAX_NUMBERS", "Embeddings"]
@@ -90,7 +90,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embeddings(Ptk):
+class Embeddings(PriceFirst[EmbeddingReleases], Ptk):
     """Vectors of users and items.
 
     See the module for what is released, the proof note and the rules.
@@ -117,54 +117,53 @@ class Embeddings(Ptk):
         """Bounds of values that a Poisson model can have, sizes that make sense, features that are
         published.
         """
-        _demand(
+        demand(
             self.users.column != self.items.column,
             "users and items must be in different columns",
             field="users",
         )
         fits = 0 <= self.lower < self.upper <= _MOST_VALUE
-        _demand(
+        demand(
             fits,
             f"bounds must be 0 <= lower < upper <= {_MOST_VALUE:g}, got {self.lower} and "
             f"{self.upper}",
             field="lower",
         )
-        _demand(
+        demand(
             2 <= self.factors <= 256,
             f"factors must be 2 to 256, got {self.factors}",
             field="factors",
         )
         numbers = (self.users.size + self.items.size) * self.factors
-        _demand(
+        demand(
             numbers <= MAX_NUMBERS,
             f"(users + items) * factors must be at most {MAX_NUMBERS}, got {numbers}",
             field="factors",
         )
-        _demand(
+        demand(
             1 <= self.rounds <= 100, f"rounds must be 1 to 100, got {self.rounds}", field="rounds"
         )
-        _demand(
+        demand(
             0.01 <= self.share <= 0.99,
             f"share must be from 0.01 to 0.99, got {self.share}",
             field="share",
         )
-        _demand(
+        demand(
             0.01 <= self.clip <= 1, f"clip must be from 0.01 to 1, got {self.clip}", field="clip"
         )
         wanted = self._given
-        _demand(
+        demand(
             0 < len(wanted) == len(set(wanted)),
             "give must be one or more features, none of them twice",
             field="give",
         )
         hidden = self.publish == "items" and bool({"user", "product"} & set(wanted))
-        _demand(
+        demand(
             not hidden,
             "give must be of 'item' and 'rate' where only items are published",
             field="give",
         )
-        units = ("event",) if self.publish == "both" else ("event", "user")
-        object.__setattr__(self, "tags", replace(type(self).tags, units=units))
+        self._state_tags(units=("event",) if self.publish == "both" else UNITS)
 
     @property
     def _given(self) -> tuple[Feature, ...]:
@@ -196,41 +195,6 @@ class Embeddings(Ptk):
     def unit_column(self) -> str:
         """That of users: at user level only records of one user with one item count as one."""
         return self.users.column
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of all releases of the plan."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy sums and the features they were measured on. Cost and proof: see the module."""
-        plan = self._plan(epsilon, delta, records_per_unit)
-        if self.publish == "both" and plan.records > 1:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                "publish must be 'items' at user level, got 'both': a vector of each user cannot "
-                "be private there, for it "
-                "would have to be the same whatever the user did; `project` makes it from her own "
-                "history",
-                field="publish",
-            )
-        if previous is not None:
-            self.validate(previous)
-        make = EventTable.of if plan.records == 1 else EventTable.pairs
-        events = make(self._known(batches), self.users.size, self.items.size)
-        training = Training(events, plan, self.clip, self.factors - 1, self._floor, noise)
-        state = training.run(previous)
-        windows = np.ones(1, dtype=np.int64)
-        state["windows"] = windows if previous is None else windows + previous["windows"]
-        return {name: state[name] for name in self._shapes()}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -357,16 +321,33 @@ class Embeddings(Ptk):
         columns[self.value] = pa.array(self.lower + self._width * share)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> EmbeddingReleases:
+    def _mechanisms(self, budget: Budget) -> EmbeddingReleases:
         plan = plan_of(
-            epsilon,
-            delta,
-            records_per_unit,
+            budget,
             share=self.share,
             rounds=self.rounds,
             always=self.tastes == "always",
         )
         return checked(plan)
+
+    def _train(self, given: Given[EmbeddingReleases]) -> Arrays:
+        """Noisy sums and the features they were measured on. Cost and proof: see the module."""
+        plan = given.plan
+        if self.publish == "both" and plan.records > 1:
+            raise InvalidInput(
+                "CONFIG_INVALID",
+                "publish must be 'items' at user level, got 'both': a vector of each user cannot "
+                "be private there, for it "
+                "would have to be the same whatever the user did; `project` makes it from her own "
+                "history",
+                field="publish",
+            )
+        make = EventTable.of if plan.records == 1 else EventTable.pairs
+        events = make(self._known(given.batches), self.users.size, self.items.size)
+        training = Training(events, plan, self.clip, self.factors - 1, self._floor, given.noise)
+        state = training.run(given.previous)
+        state["windows"] = windows_after(given.previous)
+        return {name: state[name] for name in self._shapes()}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """The arrays of a state."""
@@ -431,29 +412,12 @@ class Embeddings(Ptk):
         both.
         """
         items = self.items.codes(column_of(batch, self.items.column))
-        column = column_of(batch, self.value)
-        if not any(
-            test(column.type)
-            for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        ):
-            raise InvalidInput(
-                "COLUMN_TYPE", f"column {self.value!r} must hold numbers, got {column.type}"
-            )
-        raw, absent = numbers_of(column)
-        # A value near the end of float64 becomes infinite, and is clipped like one.
-        with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.subtract(raw, self.lower, dtype=np.float64)
-            steps *= STEPS / self._width
-        np.rint(steps, out=steps)
-        # Nothing is less or greater than NaN, which stays what it is.
-        np.minimum(steps, float(STEPS), out=steps)
-        np.maximum(steps, 0.0, out=steps)
+        numbers = number_column(batch, self.value)
+        steps, bad = steps_between(numbers, self.lower, self.upper, STEPS)
         known = items < self.items.size
-        known &= steps == steps
-        if absent is not None:
-            known &= ~absent
-        if not known.all():
-            steps[~known] = 0.0
+        if bad is not None:
+            known &= ~bad
+        steps[~known] = 0.0
         return items, steps, known
 
 
@@ -479,8 +443,3 @@ def _products(users: Floats, items: Floats) -> Floats:
 
 def _sums(rows: NDArray[Any], values: Floats, size: int) -> Floats:
     return np.asarray(np.bincount(rows, weights=values, minlength=size), dtype=np.float64)
-
-
-def _demand(holds: bool, words: str, *, field: str) -> None:
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)

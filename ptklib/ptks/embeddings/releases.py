@@ -33,18 +33,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
 
-from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import Cost, GaussianCost
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.sampler import MAX_SCALE
-from ptklib.ptk import count_of
 from ptklib.ptks.embeddings.factorization import RESOLUTION
+from ptklib.ptks.price_first import Budget
 
 __all__ = [
     "COUNT_UNITS",
@@ -130,27 +125,7 @@ def _square_of_tastes(products: bool) -> int:
 
 
 def plan_of(
-    epsilon: Number,
-    delta: Number,
-    records_per_unit: int,
-    *,
-    share: float,
-    rounds: int,
-    always: bool = False,
+    budget: Budget, *, share: float, rounds: int, always: bool = False
 ) -> EmbeddingReleases:
     """The plan for this budget."""
-    chance = delta_exact(delta)
-    level, records = epsilon_exact(epsilon), count_of(records_per_unit)
-    if chance == 0:
-        raise InvalidInput(
-            "DELTA_NEEDED", "embeddings have Gaussian noise, which needs a delta above 0"
-        )
-    return EmbeddingReleases(_base(level, chance), records, share, rounds, always)
-
-
-@lru_cache(maxsize=256)
-def _base(epsilon: Fraction, delta: Fraction) -> float:
-    """Calibration is a search with many digits: remembered, for the same plan is priced many
-    times.
-    """
-    return gaussian_sigma(epsilon=epsilon, delta=delta)
+    return EmbeddingReleases(budget.gaussian_sigma(), budget.records, share, rounds, always)

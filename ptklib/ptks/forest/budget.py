@@ -9,14 +9,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
 from ptklib.privacy.costs import ApproxCost, Composed, Cost
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.mechanisms.selection import NoisyMax
-from ptklib.ptk import count_of
 from ptklib.ptks.binned.noise import Release, gaussian_part
+from ptklib.ptks.price_first import Budget
 
 __all__ = ["ForestMechanisms", "Shape", "plan_of"]
 
@@ -51,25 +49,17 @@ class Shape:
     share: float
 
 
-def plan_of(
-    shape: Shape, epsilon: Number, delta: Number, records_per_unit: int
-) -> ForestMechanisms:
-    """The mechanisms for a budget; refuses what cannot be spent."""
-    level, chance, records = epsilon_exact(epsilon), delta_exact(delta), count_of(records_per_unit)
-    if chance == 0 and (shape.mechanism == "gaussian" or shape.method == "margin"):
-        why = "Gaussian noise" if shape.mechanism == "gaussian" else "the large margin mechanism"
-        raise InvalidInput("DELTA_NEEDED", f"{why} needs a delta above 0")
-    return _plan(shape, level, chance, records)
-
-
-# Remembered: the same plan is priced many times, and Gaussian noise is calibrated by a search with
-# many digits.
+# Remembered: the same plan is priced many times.
 @lru_cache(maxsize=256)
-def _plan(shape: Shape, epsilon: Fraction, delta: Fraction, records: int) -> ForestMechanisms:
+def plan_of(shape: Shape, budget: Budget) -> ForestMechanisms:
+    """The mechanisms for a budget; refuses what cannot be spent."""
+    epsilon, delta, records = budget.epsilon, budget.delta, budget.records
+    if delta == 0 and shape.method == "margin":
+        raise InvalidInput("DELTA_NEEDED", "the large margin mechanism needs a delta above 0")
     part = Fraction(0) if shape.method == "random" else Fraction(repr(shape.share))
     reach = records * shape.weight
     if shape.mechanism == "gaussian":
-        sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
+        sigma = budget.gaussian_sigma(instead="laplace")
         leaves: Release = gaussian_part(sigma, reach, shape.trees, 1 - part)
     else:
         leaves = LaplaceRelease(epsilon=epsilon * (1 - part), sensitivity=reach)

@@ -48,25 +48,25 @@ Reasons: those of `ptk`, `keys`, `fixed_point` and the mechanisms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number as Amount
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
-from ptklib.ptks.binned.checks import check_inputs, check_target, demand, target_of
+from ptklib.ptk import Arrays, Ptk, Tags, Weighted, check_arrays
+from ptklib.ptks.binned.checks import check_counts, check_inputs, check_target
 from ptklib.ptks.binned.codes import Feature, feature_codes
+from ptklib.ptks.binned.learner import BinnedLearner
 from ptklib.ptks.binned.noise import deviation_of
 from ptklib.ptks.binned.records import count_tables, pieces, read
-from ptklib.ptks.binned.target import Steps, Target
+from ptklib.ptks.binned.target import Steps
 from ptklib.ptks.forest.budget import ForestMechanisms, Shape, plan_of
 from ptklib.ptks.forest.estimate import from_ancestors, from_expected
 from ptklib.ptks.forest.guided import Tables, expected_leaves, grow, ranked_bins
@@ -74,6 +74,7 @@ from ptklib.ptks.forest.records import count_leaves, drawn_trees
 from ptklib.ptks.forest.splits import HALF_RANGE_CLASSES, HALF_RANGE_STEPS, grow_privately
 from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
 from ptklib.ptks.forest.working import forest_bytes
+from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables.keys import MAX_CELLS, Categories
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import domain_bytes
@@ -84,12 +85,10 @@ Floats = NDArray[np.float64]
 Wide = NDArray[np.int64]
 
 _MAX_TREES, _MAX_DEPTH, _MAX_COLUMNS, _MAX_INPUTS = 1000, 16, 4096, 1024
-_ROWS_AT_ONCE = 1 << 16
-_ANSWERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forest(Ptk):
+class Forest(BinnedLearner, PriceFirst[ForestMechanisms], Ptk):
     """A random forest with differential privacy.
 
     See the module for what is released and the proof note.
@@ -183,11 +182,7 @@ class Forest(Ptk):
         # Splits that came from a first window may not suit the next ones: only those of the seed
         # make a state of all windows.
         fixed = self.method == "random"
-        object.__setattr__(
-            self,
-            "tags",
-            replace(type(self).tags, needs_delta=needs_delta, mergeable=fixed, combines=fixed),
-        )
+        self._state_tags(needs_delta=needs_delta, mergeable=fixed, combines=fixed)
 
     @property
     def method(self) -> str:
@@ -197,19 +192,9 @@ class Forest(Ptk):
         return "exponential" if self.trees == 1 and self.mechanism == "laplace" else "guided"
 
     @property
-    def _target(self) -> Target:
-        """What is learned."""
-        return target_of(self.label, self.classes, self.lower, self.upper)
-
-    @property
     def _classes_key(self) -> tuple[Categories, ...]:
         """The classes as a domain that is searched."""
         return () if self.classes is None else (Categories(column=self.label, values=self.classes),)
-
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        """Bins of each input, with the unknown one."""
-        return tuple(input_.size + 1 for input_ in self.inputs)
 
     @property
     def _tried(self) -> int:
@@ -218,71 +203,6 @@ class Forest(Ptk):
             return self.features_per_split
         third = max(2, math.ceil(len(self.inputs) / 3))
         return len(self.inputs) if self.trees == 1 else min(third, len(self.inputs))
-
-    def columns(self) -> tuple[str, ...]:
-        """The input columns, then the label."""
-        return (*self.feature_columns(), self.label)
-
-    def feature_columns(self) -> tuple[str, ...]:
-        """The input columns."""
-        return tuple(dict.fromkeys(input_.column for input_ in self.inputs))
-
-    def cost(self, epsilon: Amount, delta: Amount = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the releases that `train_dp` makes."""
-        return self._plan(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Amount,
-        delta: Amount = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Splits and noisy leaf counts; with a previous state its splits and the counts of both.
-
-        See the module.
-        """
-        plan = self._plan(epsilon, delta, records_per_unit)
-        if previous is not None:
-            self.validate(previous)
-        target = self._target
-        codes, label = read(self.inputs, target, batches)
-        tree = (
-            drawn_trees(codes.shape[1], self.trees, noise) if self.mechanism == "laplace" else None
-        )
-        made: dict[str, NDArray[Any]] = {}
-        if plan.tables is not None:
-            counts = count_tables(target, self._sizes, codes, label)
-            noisy = plan.tables.release(counts, source=noise).values
-            made["tables"] = noisy if previous is None else _added(noisy, previous["tables"])
-        if previous is not None:
-            made |= {name: previous[name] for name in ("splits", "order") if name in previous}
-        elif plan.tables is not None:
-            made |= self._guided(made["tables"], deviation_of(plan.tables))
-        elif plan.levels and tree is not None:
-            options: dict[str, Any] = {
-                "trees": self.trees,
-                "count": self._tried,
-                "seed": self.seed,
-                "noise": noise,
-            }
-            made["splits"] = grow_privately(
-                plan.levels, target, codes, label, tree, sizes=np.array(self._sizes), **options
-            )
-        counts = count_leaves(target, self._splits(made), self._ranked(made, codes), label, tree)
-        leaves = plan.leaves.release(counts, source=noise).values
-        deviation = deviation_of(plan.leaves) / self._target.weight
-        made["leaves"] = leaves if previous is None else _added(leaves, previous["leaves"])
-        made["variance"] = np.array([deviation**2]) + (
-            0.0 if previous is None else previous["variance"]
-        )
-        made["windows"] = np.ones(1, dtype=np.int64) + (
-            0 if previous is None else previous["windows"]
-        )
-        return made
 
     def combined(
         self,
@@ -302,18 +222,6 @@ class Forest(Ptk):
             unit=self._target.weight,
             noise=noise,
         )
-
-    def loss(self, arrays: Arrays, batches: Batches) -> Floats:
-        """See the rules in the module."""
-        self.validate(arrays)
-        losses = [np.zeros(0)]
-        shares, target = self._shares(arrays), self._target
-        for piece in pieces(batches, self._rows_at_once):
-            label, bad = target.read(piece)
-            losses.append(
-                np.where(bad, 0.0, target.losses(self._answers(arrays, shares, piece), label))
-            )
-        return np.clip(np.concatenate(losses), 0.0, 1.0)
 
     def working_bytes(self, records: int) -> int:
         """Of a record its codes, a byte or two for each input, three times at most; besides cells,
@@ -379,12 +287,7 @@ class Forest(Ptk):
                 "order": ("int32", (bins,)),
             }
         check_arrays(arrays, wanted, kind=self.kind)
-        counts = [arrays[name] for name in ("leaves", "tables") if name in arrays]
-        fits = all(np.all((count >= -LIMIT) & (count <= LIMIT)) for count in counts)
-        if not fits or arrays["windows"][0] < 1 or not arrays["variance"][0] > 0:
-            raise InvalidInput(
-                "PTK_MISMATCH", "counts must be within 2**60, windows at least 1, variance above 0"
-            )
+        check_counts(arrays, "leaves", "tables")
         if "splits" in arrays:
             feature, threshold = arrays["splits"][..., 0], arrays["splits"][..., 1]
             known = np.all((feature >= 0) & (feature < len(self.inputs)))
@@ -397,28 +300,7 @@ class Forest(Ptk):
                 if not np.array_equal(np.sort(rank), np.arange(len(rank))):
                     raise InvalidInput("PTK_MISMATCH", "order must rank the bins of each input")
 
-    def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
-        """Uniform inputs; the label follows the first one, half of the time."""
-        generator = np.random.default_rng(seed)
-        columns = {input_.column: input_.example(rows, generator) for input_ in self.inputs}
-        first = self.inputs[0]
-        place = np.minimum(first.codes(columns[first.column]) / first.size, 1 - 1e-9)
-        place = np.where(
-            generator.uniform(0, 1, rows) < 1 / 2, place, generator.uniform(0, 1, rows)
-        )
-        if self.classes is None:
-            assert self.lower is not None
-            assert self.upper is not None
-            columns[self.label] = pa.array(
-                self.lower + (self.upper - self.lower) * np.round(place, 1)
-            )
-        else:
-            columns[self.label] = pa.array(
-                [self.classes[int(position * self._target.channels)] for position in place]
-            )
-        return pa.RecordBatch.from_pydict(columns)
-
-    def _plan(self, epsilon: Amount, delta: Amount, records_per_unit: int) -> ForestMechanisms:
+    def _mechanisms(self, budget: Budget) -> ForestMechanisms:
         target = self._target
         shape = Shape(
             self.method,
@@ -430,7 +312,47 @@ class Forest(Ptk):
             depth=self.depth,
             share=self.split_share,
         )
-        return plan_of(shape, epsilon, delta, records_per_unit)
+        return plan_of(shape, budget)
+
+    def _train(self, given: Given[ForestMechanisms]) -> Arrays:
+        """Splits and noisy leaf counts; with a previous state its splits and the counts of both.
+
+        See the module.
+        """
+        plan, previous, noise = given.plan, given.previous, given.noise
+        target = self._target
+        codes, label = read(self.inputs, target, given.batches)
+        tree = (
+            drawn_trees(codes.shape[1], self.trees, noise) if self.mechanism == "laplace" else None
+        )
+        made: dict[str, NDArray[Any]] = {}
+        if plan.tables is not None:
+            counts = count_tables(target, self._sizes, codes, label)
+            noisy = plan.tables.release(counts, source=noise).values
+            made["tables"] = noisy if previous is None else _added(noisy, previous["tables"])
+        if previous is not None:
+            made |= {name: previous[name] for name in ("splits", "order") if name in previous}
+        elif plan.tables is not None:
+            made |= self._guided(made["tables"], deviation_of(plan.tables))
+        elif plan.levels and tree is not None:
+            options: dict[str, Any] = {
+                "trees": self.trees,
+                "count": self._tried,
+                "seed": self.seed,
+                "noise": noise,
+            }
+            made["splits"] = grow_privately(
+                plan.levels, target, codes, label, tree, sizes=np.array(self._sizes), **options
+            )
+        counts = count_leaves(target, self._splits(made), self._ranked(made, codes), label, tree)
+        leaves = plan.leaves.release(counts, source=noise).values
+        deviation = deviation_of(plan.leaves) / self._target.weight
+        made["leaves"] = leaves if previous is None else _added(leaves, previous["leaves"])
+        made["variance"] = np.array([deviation**2]) + (
+            0.0 if previous is None else previous["variance"]
+        )
+        made["windows"] = windows_after(previous)
+        return made
 
     def _guided(self, noisy: Wide, deviation: float) -> dict[str, NDArray[Any]]:
         """Order of bins and splits from noisy tables."""
@@ -480,9 +402,9 @@ class Forest(Ptk):
             counts, deviation, expected_leaves(tables, arrays["splits"], np.array(self._sizes))
         )
 
-    @property
-    def _rows_at_once(self) -> int:
-        return max(1, min(_ROWS_AT_ONCE, _ANSWERS_AT_ONCE // self._target.channels))
+    def _predictor(self, arrays: Arrays) -> Callable[[pa.RecordBatch], Floats]:
+        shares = self._shares(arrays)
+        return lambda piece: self._answers(arrays, shares, piece)
 
     def _answers(self, arrays: Arrays, shares: Floats, piece: pa.RecordBatch | pa.Table) -> Floats:
         """The mean of the trees' shares for each record: [records, classes]."""

@@ -46,31 +46,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, column_of
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, column_of
 from ptklib.ptks.binned.checks import check_target, target_of
 from ptklib.ptks.binned.codes import STEPS
 from ptklib.ptks.binned.target import Labels, Steps, Target
 from ptklib.ptks.counts.samples import smallest_count as smallest_count_of_classes
 from ptklib.ptks.interactions.backoff import Totals, shares_of
 from ptklib.ptks.interactions.tables import KeyTable, key_tables
-from ptklib.ptks.tables.cells import demand, pieces
+from ptklib.ptks.price_first import Given, PriceFirst
+from ptklib.ptks.tables.cells import example_values, pieces
+from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import MAX_CELLS, Codes, Key, TimePart
 from ptklib.ptks.tables.noisy_totals import (
     Release,
     check_totals,
-    merged,
-    release_of,
-    released,
     scale_of,
     variance_of,
 )
 from ptklib.ptks.tables.remembered import remembered
-from ptklib.ptks.tables.samples import smallest_count
+from ptklib.ptks.tables.samples import at_levels, check_min_share, smallest_count
 from ptklib.ptks.tables.weighted import added
 from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
@@ -91,7 +90,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interactions(Ptk):
+class Interactions(Keyed, PriceFirst[Release], Ptk):
     """Means or class probabilities by keys, pairs and triples of keys.
 
     See the module for what is released and the proof note.
@@ -135,16 +134,8 @@ class Interactions(Ptk):
             "keys must have different names: a column may be there once, or once by part",
             field="keys",
         )
-        demand(
-            0 < len(self.statistics) == len(set(self.statistics)),
-            "statistics must be one or more, none of them twice",
-            field="statistics",
-        )
-        demand(
-            self.min_share is None or 0 < self.min_share <= 1,
-            "min_share must be above 0 and at most 1",
-            field="min_share",
-        )
+        demand_distinct(self.statistics, field="statistics")
+        check_min_share(self.min_share)
         numbers = self._target.channels * self.cells
         demand(
             numbers <= MAX_CELLS,
@@ -180,34 +171,6 @@ class Interactions(Ptk):
         """The key columns, then the label."""
         return (*self.feature_columns(), self.label)
 
-    def feature_columns(self) -> tuple[str, ...]:
-        """The key columns."""
-        return tuple(dict.fromkeys(key.column for key in self.keys))
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
-        return self._release(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy totals of all tables, added to the previous ones. Cost and proof: see the module."""
-        release = self._release(epsilon, delta, records_per_unit)
-        arrays: dict[str, NDArray[Any]] = {
-            **released(self.validate, release, lambda: self._totals(batches), previous, noise)
-        }
-        arrays["variance"] = np.array([variance_of(release) / self._target.weight**2])
-        if previous is not None:
-            arrays["variance"] = arrays["variance"] + previous["variance"]
-        return arrays
-
     def combined(
         self,
         parts: Iterable[Weighted],
@@ -226,7 +189,7 @@ class Interactions(Ptk):
 
         Raw: never published.
         """
-        return {**merged(self._totals(batches), None), "variance": np.zeros(1)}
+        return {**super().exact(batches), "variance": np.zeros(1)}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -291,33 +254,23 @@ class Interactions(Ptk):
         from what fewer keys say of it may be served with a larger error. From public numbers alone:
         free.
         """
-        demand(
-            0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
-        )
         share = self.min_share or 1 / max(table.size for table in self._tables)
-        needed: list[int | None] = []
-        for level in levels:
-            try:
-                release = self._release(level, delta, records_per_unit)
-            except InvalidInput as error:
-                if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
-                    raise
-                needed.append(None)
-                continue
-            copies = min(most.copies for most in self._tables if most.order == self.interactions)
-            count = self._needed(target, scale_of(release) / (self._target.weight * copies))
-            needed.append(None if count is None else math.ceil(count / share))
-        return tuple(needed)
+        copies = min(most.copies for most in self._tables if most.order == self.interactions)
+
+        def needed(level: Number) -> int | None:
+            scale = scale_of(self._plan(level, delta, records_per_unit))
+            count = self._needed(target, scale / (self._target.weight * copies))
+            return None if count is None else math.ceil(count / share)
+
+        return at_levels(target, levels, needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; totals, variance and windows are
         in range.
         """
-        plain = {name: arrays[name] for name in arrays if name != "variance"}
-        check_totals(plain, (self.cells, self._target.channels), kind=self.kind)
-        told = {name: arrays[name] for name in arrays if name == "variance"}
-        check_arrays(told, {"variance": ("float64", (1,))}, kind=self.kind)
-        if told["variance"][0] < 0:
+        shape, also = (self.cells, self._target.channels), {"variance": ("float64", (1,))}
+        check_totals(arrays, shape, kind=self.kind, also=also)
+        if arrays["variance"][0] < 0:
             raise InvalidInput("PTK_MISMATCH", "variance must not be negative")
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
@@ -328,23 +281,22 @@ class Interactions(Ptk):
             places = generator.integers(0, len(self.classes), rows)
             columns[self.label] = pa.array([self.classes[place] for place in places])
         elif self.lower is not None and self.upper is not None:
-            values = generator.choice([self.lower, self.upper], rows)
-            inside = generator.uniform(0, 1, rows) < 3 / 4
-            values[inside] = generator.uniform(self.lower, self.upper, rows)[inside]
+            values = example_values(rows, self.lower, self.upper, generator)
             columns[self.label] = pa.array(values)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
-        """The one mechanism of a training, before any data. Sensitivity: see the proof note."""
+    def _reach(self) -> tuple[int, int]:
+        """See the proof note."""
         copies, weight = [table.copies for table in self._tables], self._target.weight
-        return release_of(
-            self.mechanism,
-            epsilon,
-            delta,
-            l1=sum(copies) * weight,
-            l2_squared=sum(count**2 for count in copies) * weight**2,
-            records_per_unit=records_per_unit,
-        )
+        return sum(copies) * weight, sum(count**2 for count in copies) * weight**2
+
+    def _train(self, given: Given[Release]) -> dict[str, NDArray[Any]]:
+        """With the variance of the noise, in records squared."""
+        arrays = super()._train(given)
+        arrays["variance"] = np.array([variance_of(given.plan) / self._target.weight**2])
+        if given.previous is not None:
+            arrays["variance"] = arrays["variance"] + given.previous["variance"]
+        return arrays
 
     def _needed(self, target: float, scale: float) -> int | None:
         """Records of one cell; ``scale`` of the noise is in records."""

@@ -33,8 +33,8 @@ Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Literal
@@ -43,26 +43,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptklib.errors import InvalidInput
+from ptklib.config import demand
 from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
-from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
+from ptklib.ptk import Arrays, Batches, Ptk, Tags
+from ptklib.ptks.price_first import PriceFirst
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
-from ptklib.ptks.tables.cells import ROWS_AT_ONCE, Cells, demand, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import ROWS_AT_ONCE, example_values, number_column, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
+from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
     Release,
     check_totals,
-    merged,
-    release_of,
-    released,
     scale_of,
 )
-from ptklib.ptks.tables.samples import CONFIDENCE, MAX_RECORDS
-from ptklib.ptks.tables.weighted import added
+from ptklib.ptks.tables.samples import CONFIDENCE, MAX_RECORDS, at_levels, check_min_share
 
 __all__ = ["MAX_BINS", "MAX_EDGE", "Quantiles"]
 
@@ -76,7 +72,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantiles(Ptk):
+class Quantiles(Keyed, PriceFirst[Release], Ptk):
     """Quantiles of a value by public keys.
 
     See the module for what is released and the proof note.
@@ -159,19 +155,9 @@ class Quantiles(Ptk):
             "branching must be at least 2",
             field="branching",
         )
-        demand(
-            self.min_share is None or 0 < self.min_share <= 1,
-            "min_share must be above 0 and at most 1",
-            field="min_share",
-        )
+        check_min_share(self.min_share)
         self._cells.check(arrays=self._tree.nodes)
-        object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
-        )
-
-    @property
-    def _cells(self) -> Cells:
-        return Cells(self.keys)
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @cached_property
     def _edges(self) -> Floats:
@@ -193,45 +179,6 @@ class Quantiles(Ptk):
     def columns(self) -> tuple[str, ...]:
         """The key columns, then the value."""
         return tuple(dict.fromkeys([*self.feature_columns(), self.value]))
-
-    def feature_columns(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._cells.columns()
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
-        return self._release(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy counts of all nodes, added to the previous ones. Cost and proof: see the module."""
-        release = self._release(epsilon, delta, records_per_unit)
-        return released(self.validate, release, lambda: self._counts(batches), previous, noise)
-
-    def combined(
-        self,
-        parts: Iterable[Weighted],
-        *,
-        previous: Arrays | None = None,  # noqa: ARG002
-        noise: BitSource | None = None,
-    ) -> Arrays:
-        """Totals times the weights of their states. See `tables.weighted`."""
-        return added(self.validate, parts, totals="totals", noise=noise)
-
-    def exact(self, batches: Batches) -> Arrays:
-        """The counts without noise: their quantiles minimise the mean loss.
-
-        Raw: never published.
-        """
-        return merged(self._counts(batches), None)
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -291,25 +238,20 @@ class Quantiles(Ptk):
         ``count below an edge - q count`` over the edges; `tails` are added up over edges, sides and
         quantiles.
         """
-        demand(
-            0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
-        )
         share = self.min_share or 1 / self._cells.size
-        needed: list[int | None] = []
         near = 1.0
-        for level in levels:
-            try:
-                scale = scale_of(self._release(level, delta, records_per_unit))
-            except InvalidInput as error:
-                if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
-                    raise
-                needed.append(None)
-                continue
+
+        def needed(level: Number) -> int | None:
+            nonlocal near
+            scale = scale_of(self._plan(level, delta, records_per_unit))
             count = self._smallest(scale, target, near * scale)
-            needed.append(None if count is None else math.ceil(count / share))
+            if count is None:
+                return None
             # Laplace noise of twice the scale needs twice the records, and Gaussian noise nearly.
-            near = near if count is None else count / scale
-        return tuple(needed)
+            near = count / scale
+            return math.ceil(count / share)
+
+        return at_levels(target, levels, needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; counts and windows are in
@@ -320,26 +262,16 @@ class Quantiles(Ptk):
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values at an end of the grid."""
         generator = np.random.default_rng(seed)
-        columns = {key.column: key.example(rows, generator) for key in self.keys}
-        ends = (self._edges[0], self._edges[-1])
-        values = generator.choice(ends, rows)
-        inside = generator.uniform(0, 1, rows) < 3 / 4
-        values[inside] = generator.uniform(*ends, rows)[inside]
+        columns = self._cells.example(rows, generator)
+        values = example_values(rows, self._edges[0], self._edges[-1], generator)
         return pa.RecordBatch.from_pydict({**columns, self.value: pa.array(values)})
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
-        """The one mechanism of a training, before any data. Sensitivity: see the proof note."""
+    def _reach(self) -> tuple[int, int]:
+        """L levels, on each of which a record counts once: see the proof note."""
         levels = self._tree.levels
-        return release_of(
-            self.mechanism,
-            epsilon,
-            delta,
-            l1=levels,
-            l2_squared=levels,
-            records_per_unit=records_per_unit,
-        )
+        return levels, levels
 
-    def _counts(self, batches: Batches) -> Integers:
+    def _totals(self, batches: Batches) -> Integers:
         """The exact counts of all nodes of all keys. Raw."""
         bins = self._tree.bins
         counted = np.zeros((self._cells.unknown + 1) * bins, dtype=np.int64)

@@ -33,27 +33,26 @@ Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
-from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
+from ptklib.ptk import Arrays, Batches, Ptk, Tags
+from ptklib.ptks.price_first import PriceFirst
 from ptklib.ptks.ratios.forms import Forms, best_forms
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import number_column, pieces, prefixed, steps_between
+from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
-from ptklib.ptks.tables.noisy_totals import Release, check_totals, merged, release_of, released
-from ptklib.ptks.tables.weighted import added
+from ptklib.ptks.tables.noisy_totals import Release, check_totals
 
 __all__ = ["STEPS", "Ratios"]
 
@@ -66,7 +65,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratios(Ptk):
+class Ratios(Keyed, PriceFirst[Release], Ptk):
     """Ratios of two sums by public keys. See the module for what is released and the proof note."""
 
     kind: ClassVar[str] = "ratios"
@@ -113,19 +112,8 @@ class Ratios(Ptk):
             f"expected must be above 0 and at most ratio_upper, got {self.expected}",
             field="expected",
         )
-        asked = self.statistics
-        demand(
-            0 < len(asked) == len(set(asked)),
-            "statistics must be one or more, none of them twice",
-            field="statistics",
-        )
-        object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
-        )
-
-    @property
-    def _cells(self) -> Cells:
-        return Cells(self.keys)
+        demand_distinct(self.statistics, field="statistics")
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @property
     def _numerator_upper(self) -> float:
@@ -156,47 +144,6 @@ class Ratios(Ptk):
     def columns(self) -> tuple[str, ...]:
         """The key columns, then numerator and denominator."""
         return tuple(dict.fromkeys([*self.feature_columns(), self.numerator, self.denominator]))
-
-    def feature_columns(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._cells.columns()
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
-        return self._release(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy totals of both forms of all keys, added to the previous ones.
-
-        Cost and proof: see the module.
-        """
-        release = self._release(epsilon, delta, records_per_unit)
-        made = released(self.validate, release, lambda: self._totals(batches), previous, noise)
-        return {**made, "forms": self._forms.matrix}
-
-    def combined(
-        self,
-        parts: Iterable[Weighted],
-        *,
-        previous: Arrays | None = None,  # noqa: ARG002
-        noise: BitSource | None = None,
-    ) -> Arrays:
-        """Totals times the weights of their states. See `tables.weighted`."""
-        made = added(self.validate, parts, totals="totals", noise=noise)
-        return {**made, "forms": self._forms.matrix}
-
-    def exact(self, batches: Batches) -> Arrays:
-        """The totals without noise: their ratios minimise the mean loss. Raw: never published."""
-        return {**merged(self._totals(batches), None), "forms": self._forms.matrix}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -250,7 +197,7 @@ class Ratios(Ptk):
         theirs.
         """
         generator = np.random.default_rng(seed)
-        columns = {key.column: key.example(rows, generator) for key in self.keys}
+        columns = self._cells.example(rows, generator)
         below = np.minimum(generator.uniform(0, 1.25, rows), 1.0) * self.denominator_upper
         above = below * np.minimum(generator.uniform(0, 1.25, rows), 1.0) * self.ratio_upper
         return pa.RecordBatch.from_pydict(
@@ -262,17 +209,13 @@ class Ratios(Ptk):
         """The largest ratio that a record can have, the rounded slope included."""
         return float(self._slope) * self._unit
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
-        """The one mechanism of a training, before any data. Sensitivity: see the proof note."""
-        forms = self._forms
-        return release_of(
-            self.mechanism,
-            epsilon,
-            delta,
-            l1=forms.l1,
-            l2_squared=forms.l2_squared,
-            records_per_unit=records_per_unit,
-        )
+    def _reach(self) -> tuple[int, int]:
+        """That of the forms: see the proof note."""
+        return self._forms.l1, self._forms.l2_squared
+
+    def _whole(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """With the forms, which say what the totals are of."""
+        return {**arrays, "forms": self._forms.matrix}
 
     def _totals(self, batches: Batches) -> Integers:
         """The exact totals of both forms of all keys.
@@ -293,11 +236,16 @@ class Ratios(Ptk):
         """
         for piece in pieces(batches, self._cells.size):
             codes = self._cells.codes(piece)
-            u, no_u = _steps(piece, self.numerator, self._numerator_upper)
-            v, no_v = _steps(piece, self.denominator, self.denominator_upper)
-            bad = no_u | no_v
-            u[bad] = 0.0
-            v[bad] = 0.0
+            u, no_u = steps_between(
+                number_column(piece, self.numerator), 0.0, self._numerator_upper, STEPS
+            )
+            v, no_v = steps_between(
+                number_column(piece, self.denominator), 0.0, self.denominator_upper, STEPS
+            )
+            if no_u is not None:
+                v[no_u] = 0.0
+            if no_v is not None:
+                u[no_v] = 0.0
             # Exact: the product is whole, and the quotient is whole or further from a whole number
             # than it is rounded.
             np.minimum(u, np.floor(v * self._slope.numerator / self._slope.denominator), out=u)
@@ -314,13 +262,3 @@ class Ratios(Ptk):
         below = np.maximum(v, 0.0) * (self.denominator_upper / STEPS)
         below[-1] = 0.0
         return {"ratio": ratio, "denominator": below, "numerator": ratio * below}
-
-
-def _steps(piece: pa.RecordBatch, name: str, upper: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Whole steps between 0 and D, and which records have no number."""
-    raw, absent = number_column(piece, name)
-    with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.rint(np.multiply(raw, STEPS / upper, dtype=np.float64))
-    np.clip(steps, 0.0, float(STEPS), out=steps)
-    bad = np.isnan(steps)
-    return steps, bad if absent is None else bad | absent

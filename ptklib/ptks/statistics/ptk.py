@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
@@ -53,30 +53,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
-from ptklib.privacy.costs import Cost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
+from ptklib.ptks.price_first import Given, PriceFirst
 from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import Cells, demand, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import example_values, number_column, pieces, prefixed, steps_between
+from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
     Release,
     check_totals,
-    merged,
-    release_of,
-    released,
     scale_of,
     variance_of,
 )
 from ptklib.ptks.tables.ranking import Ranking, ranks, shares, top_table
 from ptklib.ptks.tables.remembered import remembered
-from ptklib.ptks.tables.samples import smallest_count
+from ptklib.ptks.tables.samples import at_levels, check_min_share, smallest_count
 from ptklib.ptks.tables.weighted import added
 
 __all__ = ["MAX_STEPS", "STEPS", "TARGETS", "Statistics"]
@@ -95,7 +94,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statistics(Ptk):
+class Statistics(Keyed, PriceFirst[Release], Ptk):
     """Statistics of a value by public keys.
 
     See the module for what is released and the proof note.
@@ -120,11 +119,7 @@ class Statistics(Ptk):
     def check(self) -> None:
         """One key or more; statistics asked for once each; bounds exactly when there is a value."""
         self._cells.check()
-        demand(
-            0 < len(self.statistics) == len(set(self.statistics)),
-            "statistics must be one or more, none of them twice",
-            field="statistics",
-        )
+        demand_distinct(self.statistics, field="statistics")
         named = [option is not None for option in (self.value, self.lower, self.upper)]
         if self._degree or any(named):
             demand(
@@ -154,18 +149,8 @@ class Statistics(Ptk):
             "lower must not be negative for a share of a sum",
             field="lower",
         )
-        demand(
-            self.min_share is None or 0 < self.min_share <= 1,
-            "min_share must be above 0 and at most 1",
-            field="min_share",
-        )
-        object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
-        )
-
-    @property
-    def _cells(self) -> Cells:
-        return Cells(self.keys)
+        check_min_share(self.min_share)
+        self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @property
     def cells(self) -> int:
@@ -200,35 +185,6 @@ class Statistics(Ptk):
             dict.fromkeys([*self.feature_columns(), *([self.value] if self.value else [])])
         )
 
-    def feature_columns(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._cells.columns()
-
-    def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
-        return self._release(epsilon, delta, records_per_unit).cost
-
-    def train_dp(
-        self,
-        batches: Batches,
-        *,
-        epsilon: Number,
-        delta: Number = 0,
-        previous: Arrays | None = None,
-        noise: BitSource | None = None,
-        records_per_unit: int = 1,
-    ) -> Arrays:
-        """Noisy totals of all cells, added to the previous ones. Cost and proof: see the module."""
-        release = self._release(epsilon, delta, records_per_unit)
-        arrays: dict[str, NDArray[Any]] = {
-            **released(self.validate, release, lambda: self._totals(batches), previous, noise)
-        }
-        before = {"variance": np.zeros(1)} if previous is None else previous
-        # A state from before variances were kept does not tell its own: nor does the sum.
-        if self._degree and "variance" in before:
-            arrays["variance"] = before["variance"] + variance_of(release) / self._weight**2
-        return arrays
-
     def combined(
         self,
         parts: Iterable[Weighted],
@@ -248,13 +204,6 @@ class Statistics(Ptk):
             unit=float(self._weight),
             noise=noise,
         )
-
-    def exact(self, batches: Batches) -> Arrays:
-        """The totals without noise: their means and shares minimise the mean loss.
-
-        Raw: never published.
-        """
-        return merged(self._totals(batches), None)
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -354,24 +303,15 @@ class Statistics(Ptk):
         one speaks of the mean before it is pulled towards others. With counts only it bounds the
         error of a count as a fraction of all records. From public numbers alone: free.
         """
-        demand(
-            0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
-        )
         share = 1.0 if not self._degree else self.min_share or 1 / self.cells
-        needed: list[int | None] = []
-        for level in levels:
-            try:
-                release = self._release(level, delta, records_per_unit)
-            except InvalidInput as error:
-                if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
-                    raise
-                needed.append(None)
-                continue
+
+        def needed(level: Number) -> int | None:
+            records = scale_of(self._plan(level, delta, records_per_unit)) / self._weight
             allowed = target - (1 / (2 * self.steps) if self._degree else 0.0)
-            records = scale_of(release) / self._weight
             count = smallest_count(self.mechanism, records, 1 / self._weight, allowed, self._degree)
-            needed.append(None if count is None else math.ceil(count / share))
-        return tuple(needed)
+            return None if count is None else math.ceil(count / share)
+
+        return at_levels(target, levels, needed)
 
     def validate(self, arrays: Arrays) -> None:
         """Names, dtypes and shapes follow from the configuration; totals and windows are in
@@ -391,25 +331,24 @@ class Statistics(Ptk):
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values on a bound."""
         generator = np.random.default_rng(seed)
-        columns = {key.column: key.example(rows, generator) for key in self.keys}
+        columns = self._cells.example(rows, generator)
         if self.value is not None and self.lower is not None and self.upper is not None:
-            values = generator.choice([self.lower, self.upper], rows)
-            inside = generator.uniform(0, 1, rows) < 3 / 4
-            values[inside] = generator.uniform(self.lower, self.upper, rows)[inside]
+            values = example_values(rows, self.lower, self.upper, generator)
             columns[self.value] = pa.array(values)
         return pa.RecordBatch.from_pydict(columns)
 
-    def _release(self, epsilon: Number, delta: Number, records_per_unit: int) -> Release:
-        """The one mechanism of a training, before any data. Sensitivity r W: see the proof note."""
-        weight = self._weight
-        return release_of(
-            self.mechanism,
-            epsilon,
-            delta,
-            l1=weight,
-            l2_squared=weight**2,
-            records_per_unit=records_per_unit,
-        )
+    def _reach(self) -> tuple[int, int]:
+        """W: see the proof note."""
+        return self._weight, self._weight**2
+
+    def _train(self, given: Given[Release]) -> dict[str, NDArray[Any]]:
+        """With the variance of the noise, in records squared."""
+        arrays = super()._train(given)
+        before = {"variance": np.zeros(1)} if given.previous is None else given.previous
+        # A state from before variances were kept does not tell its own: nor does the sum.
+        if self._degree and "variance" in before:
+            arrays["variance"] = before["variance"] + variance_of(given.plan) / self._weight**2
+        return arrays
 
     def _totals(self, batches: Batches) -> Integers:
         """The exact totals of the corners of all cells, at most LIMIT. Raw.
@@ -457,20 +396,9 @@ class Statistics(Ptk):
         assert self.value is not None
         assert self.lower is not None
         assert self.upper is not None
-        raw, absent = number_column(piece, self.value)
-        # A value near the end of float64 becomes infinite, and is clipped like one.
-        with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.subtract(raw, self.lower, dtype=np.float64)
-            steps *= self.steps / (self.upper - self.lower)
-        np.rint(steps, out=steps)
-        np.clip(steps, 0.0, float(self.steps), out=steps)
-        bad = np.isnan(steps)
-        if absent is not None:
-            bad |= absent
-        if bad.any():
-            codes = np.where(bad, self._cells.unknown, codes)
-            steps[bad] = 0.0
-        return codes, steps
+        numbers = number_column(piece, self.value)
+        steps, bad = steps_between(numbers, self.lower, self.upper, self.steps)
+        return codes if bad is None else np.where(bad, self._cells.unknown, codes), steps
 
     def _moments(self, arrays: Arrays) -> dict[str, Floats]:
         return corners.moments(arrays["totals"], self.steps)

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Batches, batches_of, column_of
 from ptklib.ptks.tables.keys import (
@@ -35,7 +36,17 @@ from ptklib.ptks.tables.keys import (
 )
 from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES, domain_bytes
 
-__all__ = ["ROWS_AT_ONCE", "Cells", "demand", "number_column", "pieces", "prefixed"]
+__all__ = [
+    "ROWS_AT_ONCE",
+    "Cells",
+    "Numbers",
+    "example_values",
+    "number_column",
+    "numbers_in",
+    "pieces",
+    "prefixed",
+    "steps_between",
+]
 
 ROWS_AT_ONCE = 1 << 16
 _MOST_ROWS_AT_ONCE = 1 << 20
@@ -43,6 +54,10 @@ _MOST_ROWS_AT_ONCE = 1 << 20
 _MAX_PADDED = 8 * MAX_CELLS
 # Of one number in the padded layout: counted, folded, noised and read.
 _CELL_BYTES = 128
+
+
+# Values, and which of them are null (None: none).
+Numbers = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True)
@@ -125,6 +140,10 @@ class Cells:
         )
         return padded.reshape(-1, *rest)
 
+    def example(self, rows: int, generator: np.random.Generator) -> dict[str, pa.Array]:
+        """Invented keys, by column."""
+        return {key.column: key.example(rows, generator) for key in self.keys}
+
     def look_up(self, frame: pa.Table, values: Mapping[str, NDArray[np.float64]]) -> pa.Table:
         """For each row the values of its key, by name; the last entry of each is for unknown
         keys.
@@ -153,13 +172,13 @@ class Cells:
         ]
 
 
-def number_column(
-    frame: pa.RecordBatch | pa.Table, name: str
-) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """The numbers of a column without a copy, and which are null (None: none); a type without
-    numbers is refused.
-    """
-    column = column_of(frame, name)
+def number_column(frame: pa.RecordBatch | pa.Table, name: str) -> Numbers:
+    """The numbers of a column without a copy; a type without numbers is refused."""
+    return numbers_in(column_of(frame, name), name)
+
+
+def numbers_in(column: pa.Array, name: str) -> Numbers:
+    """The same of a column at hand, which the refusal calls by its name."""
     if not any(
         test(column.type)
         for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
@@ -168,6 +187,38 @@ def number_column(
             "COLUMN_TYPE", f"column {name!r} must hold numbers, got {column.type}", column=name
         )
     return numbers_of(column)
+
+
+def steps_between(
+    numbers: Numbers, lower: float, upper: float, steps: int, *, rounding: np.ufunc = np.rint
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """Each number as whole steps, 0 to ``steps``, between the bounds, rounded and clipped by itself
+    (a fresh array, with 0 for those that are null or NaN); and which are those (None: none).
+    """
+    raw, absent = numbers
+    # A value near the end of float64 becomes infinite, and is clipped like one.
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = np.subtract(raw, lower, dtype=np.float64)
+        made *= steps / (upper - lower)
+    rounding(made, out=made)
+    np.clip(made, 0.0, float(steps), out=made)
+    bad = np.isnan(made)
+    if absent is not None:
+        bad |= absent
+    if not bad.any():
+        return made, None
+    made[bad] = 0.0
+    return made, bad
+
+
+def example_values(
+    rows: int, lower: float, upper: float, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Invented numbers between the bounds, uniform, a quarter of them on a bound."""
+    values = generator.choice([lower, upper], rows)
+    inside = generator.uniform(0, 1, rows) < 3 / 4
+    values[inside] = generator.uniform(lower, upper, rows)[inside]
+    return values
 
 
 def pieces(batches: Batches, cells: int = 0) -> Iterator[pa.RecordBatch]:
@@ -186,12 +237,6 @@ def prefixed(prefix: str | None, columns: Sequence[str], names: Sequence[str]) -
     """
     begin = "_".join(columns) if prefix is None else prefix
     return tuple(f"{begin}_{name}" if begin else name for name in names)
-
-
-def demand(holds: bool, words: str, *, field: str) -> None:
-    """Refuse a configuration with these words unless the condition holds."""
-    if not holds:
-        raise InvalidInput("CONFIG_INVALID", words, field=field)
 
 
 def _labels(key: Key, places: NDArray[np.intp]) -> pa.Array:

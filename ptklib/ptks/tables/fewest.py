@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ptklib.privacy.bisection import first_true
+
 __all__ = ["fewest", "smallest_enough"]
 
 _LEAST = 1e-300
@@ -47,13 +49,7 @@ def smallest_enough(enough: Callable[[int], bool], most: int) -> int | None:
 
     What is enough stays so for more.
     """
-    if not enough(most):
-        return None
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return first_true(enough, 0, most) if enough(most) else None
 
 
 def _between(low: int, high: int, above: float, below: float) -> int:

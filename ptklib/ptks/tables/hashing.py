@@ -67,24 +67,21 @@ class Hashed:
     def __post_init__(self) -> None:
         """Two cells or more, a few rows, a salt of at most 63 bits."""
         config.checked(self)
-        if not 2 <= self.width <= MAX_CELLS:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"width of {self.column!r} must be 2 to {MAX_CELLS}, got {self.width}",
-                field="width",
-            )
-        if not 1 <= self.rows <= MAX_ROWS:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"rows of {self.column!r} must be 1 to {MAX_ROWS}, got {self.rows}",
-                field="rows",
-            )
-        if not 0 <= self.salt < 2**63:
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"salt of {self.column!r} must be 0 to 2**63 - 1, got {self.salt}",
-                field="salt",
-            )
+        config.demand(
+            2 <= self.width <= MAX_CELLS,
+            f"width of {self.column!r} must be 2 to {MAX_CELLS}, got {self.width}",
+            field="width",
+        )
+        config.demand(
+            1 <= self.rows <= MAX_ROWS,
+            f"rows of {self.column!r} must be 1 to {MAX_ROWS}, got {self.rows}",
+            field="rows",
+        )
+        config.demand(
+            0 <= self.salt < 2**63,
+            f"salt of {self.column!r} must be 0 to 2**63 - 1, got {self.salt}",
+            field="salt",
+        )
 
     @property
     def size(self) -> int:

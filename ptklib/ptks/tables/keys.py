@@ -63,18 +63,17 @@ class Categories:
     def __post_init__(self) -> None:
         """At least one value, none twice, none outside 64 bits."""
         config.checked(self)
-        if not 1 <= len(self.values) <= MAX_CELLS or len(set(self.values)) < len(self.values):
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"values of {self.column!r} must be 1 to {MAX_CELLS}, none twice",
-                field="values",
-            )
-        if isinstance(self.values[0], int) and not all(
-            -(2**63) <= int(value) < 2**63 for value in self.values
-        ):
-            raise InvalidInput(
-                "CONFIG_INVALID", f"values of {self.column!r} must fit in 64 bits", field="values"
-            )
+        config.demand(
+            1 <= len(self.values) <= MAX_CELLS and len(set(self.values)) == len(self.values),
+            f"values of {self.column!r} must be 1 to {MAX_CELLS}, none twice",
+            field="values",
+        )
+        config.demand(
+            not isinstance(self.values[0], int)
+            or all(-(2**63) <= int(value) < 2**63 for value in self.values),
+            f"values of {self.column!r} must fit in 64 bits",
+            field="values",
+        )
 
     @property
     def size(self) -> int:
@@ -131,16 +130,12 @@ class IntegerRange:
     def __post_init__(self) -> None:
         """Not empty, not too long, inside 64 bits."""
         config.checked(self)
-        if not (
-            self.first <= self.last < self.first + MAX_CELLS and -(2**62) <= self.first <= 2**62
-        ):
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"{self.column!r} must run from first to last with at most {MAX_CELLS} numbers, "
-                f"got {self.first} to "
-                f"{self.last}",
-                field="first",
-            )
+        config.demand(
+            self.first <= self.last < self.first + MAX_CELLS and -(2**62) <= self.first <= 2**62,
+            f"{self.column!r} must run from first to last with at most {MAX_CELLS} numbers, "
+            f"got {self.first} to {self.last}",
+            field="first",
+        )
 
     @property
     def size(self) -> int:
@@ -176,12 +171,11 @@ class Bins:
     def __post_init__(self) -> None:
         """At least two edges, rising."""
         config.checked(self)
-        if not 2 <= len(self.edges) <= MAX_CELLS or any(a >= b for a, b in pairwise(self.edges)):
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"edges of {self.column!r} must be two or more, rising",
-                field="edges",
-            )
+        config.demand(
+            2 <= len(self.edges) <= MAX_CELLS and all(a < b for a, b in pairwise(self.edges)),
+            f"edges of {self.column!r} must be two or more, rising",
+            field="edges",
+        )
 
     @property
     def size(self) -> int:

@@ -10,21 +10,18 @@ Reasons: DELTA_NEEDED, and those of `ptk.count_of`, `amounts` and `mechanisms.re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact
-from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
-from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, check_arrays, count_of
+from ptklib.ptk import Arrays, check_arrays
+from ptklib.ptks.price_first import Budget, windows_after
 
 __all__ = [
     "Mechanism",
@@ -32,7 +29,6 @@ __all__ = [
     "check_totals",
     "merged",
     "release_of",
-    "released",
     "scale_of",
     "variance_of",
 ]
@@ -43,25 +39,13 @@ Release = LaplaceRelease | GaussianRelease
 _ROOT_STEP = 10**6
 
 
-def release_of(
-    mechanism: Mechanism,
-    epsilon: Number,
-    delta: Number,
-    *,
-    l1: int,
-    l2_squared: int,
-    records_per_unit: int,
-) -> Release:
-    """The one mechanism of a training, before any data, at the sensitivity of so many records."""
-    records, chance = count_of(records_per_unit), delta_exact(delta)
+def release_of(mechanism: Mechanism, budget: Budget, *, l1: int, l2_squared: int) -> Release:
+    """The one mechanism of a training, before any data, at the sensitivity of its records."""
     if mechanism == "laplace":
-        return LaplaceRelease(epsilon=epsilon, sensitivity=records * l1)
-    if chance == 0:
-        raise InvalidInput(
-            "DELTA_NEEDED", "Gaussian noise needs a delta above 0; or use mechanism 'laplace'"
-        )
-    reach = records * _root(l2_squared)
-    return GaussianRelease(sigma=_sigma(epsilon_exact(epsilon), chance, reach), sensitivity=reach)
+        return LaplaceRelease(epsilon=budget.epsilon, sensitivity=budget.records * l1)
+    reach = budget.records * _root(l2_squared)
+    sigma = budget.gaussian_sigma(reach, instead="laplace")
+    return GaussianRelease(sigma=sigma, sensitivity=reach)
 
 
 def scale_of(release: Release) -> float:
@@ -81,34 +65,24 @@ def variance_of(release: Release) -> float:
 
 def merged(totals: NDArray[np.int64], previous: Arrays | None) -> dict[str, NDArray[np.int64]]:
     """A state: the totals and how many windows they are of, with those of the last state added."""
-    windows = np.ones(1, dtype=np.int64)
     if previous is not None:
         # Each is at most LIMIT = 2**60, so the sum fits.
         totals = np.clip(totals + previous["totals"], -LIMIT, LIMIT)
-        windows = windows + previous["windows"]
-    return {"totals": totals, "windows": windows}
+    return {"totals": totals, "windows": windows_after(previous)}
 
 
-def released(
-    validate: Callable[[Arrays], None],
-    release: Release,
-    totals: Callable[[], NDArray[np.int64]],
-    previous: Arrays | None,
-    noise: BitSource | None,
-) -> dict[str, NDArray[np.int64]]:
-    """A state: noisy totals, with those of the last state added, which is checked before anything
-    is read.
-    """
-    if previous is not None:
-        validate(previous)
-    return merged(release.release(totals(), source=noise).values, previous)
-
-
-def check_totals(arrays: Arrays, shape: tuple[int, ...], *, kind: str) -> None:
+def check_totals(
+    arrays: Arrays,
+    shape: tuple[int, ...],
+    *,
+    kind: str,
+    also: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
+) -> None:
     """Refuse arrays that `merged` cannot have made: names, dtypes, shapes, ranges
-    (PTK_MISMATCH).
+    (PTK_MISMATCH). ``also`` are arrays that a state has besides (`ptk.check_arrays`).
     """
-    check_arrays(arrays, {"totals": ("int64", shape), "windows": ("int64", (1,))}, kind=kind)
+    wanted = {"totals": ("int64", shape), "windows": ("int64", (1,)), **(also or {})}
+    check_arrays(arrays, wanted, kind=kind)
     totals = arrays["totals"]
     if np.any((totals < -LIMIT) | (totals > LIMIT)) or not 1 <= arrays["windows"][0] <= LIMIT:
         raise InvalidInput("PTK_MISMATCH", "totals must be within 2**60 and windows at least 1")
@@ -120,11 +94,3 @@ def _root(square: int) -> Fraction:
     if root * root == square:
         return Fraction(root)
     return Fraction(math.isqrt(square * _ROOT_STEP**2) + 1, _ROOT_STEP)
-
-
-@lru_cache(maxsize=256)
-def _sigma(epsilon: Fraction, delta: Fraction, sensitivity: Fraction) -> float:
-    """Calibration is a search with many digits: remembered, for the same plan is priced many
-    times.
-    """
-    return gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)

@@ -26,7 +26,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib import config
-from ptklib.errors import InvalidInput
 from ptklib.ptks.tables.cells import Cells
 
 __all__ = ["Ranking", "ranks", "shares", "top_table"]
@@ -45,10 +44,7 @@ class Ranking:
     def __post_init__(self) -> None:
         """At least one is on top."""
         config.checked(self)
-        if self.top < 1:
-            raise InvalidInput(
-                "CONFIG_INVALID", f"top must be at least 1, got {self.top}", field="top"
-            )
+        config.demand(self.top >= 1, f"top must be at least 1, got {self.top}", field="top")
 
 
 def ranks(totals: Floats) -> Floats:

@@ -24,11 +24,23 @@ mean is near a bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from ptklib.config import demand
+from ptklib.errors import InvalidInput
+from ptklib.privacy.amounts import Number
 from ptklib.ptks.tables.fewest import smallest_enough
 
-__all__ = ["CONFIDENCE", "MAX_RECORDS", "failure_bound", "reach", "smallest_count"]
+__all__ = [
+    "CONFIDENCE",
+    "MAX_RECORDS",
+    "at_levels",
+    "check_min_share",
+    "failure_bound",
+    "reach",
+    "smallest_count",
+]
 
 CONFIDENCE = 0.95
 MAX_RECORDS = 10**15
@@ -78,6 +90,33 @@ def smallest_count(
         return failure_bound(mechanism, scale, unit, error, degree, count) <= 1 - CONFIDENCE
 
     return None if error <= 0 else smallest_enough(enough, MAX_RECORDS)
+
+
+def check_min_share(share: float | None) -> None:
+    """Refuse what is no share of the records that a cell may have to hold."""
+    demand(
+        share is None or 0 < share <= 1,
+        "min_share must be above 0 and at most 1",
+        field="min_share",
+    )
+
+
+def at_levels(
+    target: float, levels: Sequence[Number], needed: Callable[[Number], int | None]
+) -> tuple[int | None, ...]:
+    """What is needed at each level, None where the noise would be too large to be drawn; a target
+    is a share.
+    """
+    demand(0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target")
+    told: list[int | None] = []
+    for level in levels:
+        try:
+            told.append(needed(level))
+        except InvalidInput as error:
+            if error.reason not in {"SCALE_TOO_LARGE", "SENSITIVITY_TOO_LARGE"}:
+                raise
+            told.append(None)
+    return tuple(told)
 
 
 def _tail(mechanism: str, distance: float, weights: tuple[float, ...]) -> float:

@@ -8,6 +8,7 @@ from ptklib.ptks.vectors.space import (
     RecordVectors,
     Scaling,
     Space,
+    example_of,
     space_of,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "RecordVectors",
     "Scaling",
     "Space",
+    "example_of",
     "space_of",
 ]

@@ -30,16 +30,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib import config
-from ptklib.errors import InvalidInput
-from ptklib.ptk import Batches, batches_of, column_of
-from ptklib.ptks.tables.keys import numbers_of
+from ptklib.ptk import Batches, batches_of
+from ptklib.ptks.tables.cells import Numbers, number_column
 
 __all__ = [
     "MAX_COLUMNS",
@@ -50,6 +49,7 @@ __all__ = [
     "RecordVectors",
     "Scaling",
     "Space",
+    "example_of",
     "space_of",
 ]
 
@@ -65,8 +65,6 @@ PIECE_RECORDS = _ROWS_AT_ONCE[1]
 
 Floats = NDArray[np.float64]
 Scaling = Literal["range", "common"]
-# Values, and which of them are null.
-Numbers = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,19 +82,16 @@ class Bounded:
         """
         config.checked(self)
         width = self.upper - self.lower
-        if not (self.lower < self.upper and math.isfinite(width) and 1e-300 < width < 1e300):
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"lower must be below upper of {self.column!r}, got {self.lower} and {self.upper}",
-                field="lower",
-            )
-        if width < 2**-30 * max(abs(self.lower), abs(self.upper)):
-            raise InvalidInput(
-                "CONFIG_INVALID",
-                f"bounds of {self.column!r} must not be nearer to each other than 2**-30 of their "
-                "size",
-                field="lower",
-            )
+        config.demand(
+            self.lower < self.upper and math.isfinite(width) and 1e-300 < width < 1e300,
+            f"lower must be below upper of {self.column!r}, got {self.lower} and {self.upper}",
+            field="lower",
+        )
+        config.demand(
+            width >= 2**-30 * max(abs(self.lower), abs(self.upper)),
+            f"bounds of {self.column!r} must not be nearer to each other than 2**-30 of their size",
+            field="lower",
+        )
 
 
 @dataclass(frozen=True)
@@ -174,7 +169,7 @@ class Space:
         rows = min(most, max(least, _ELEMENTS_AT_ONCE // self.size))
         room = np.empty((self.size, 0))
         for batch in batches_of(batches):
-            columns = [_numbers(batch, value) for value in self.values]
+            columns = [number_column(batch, value.column) for value in self.values]
             for start in range(0, batch.num_rows, rows):
                 # A part that is not full needs a room of its own: rows of a wider one are not next
                 # to each other.
@@ -189,7 +184,7 @@ class Space:
         scaled = np.empty((self.size, table.num_rows))
         for place, bounded in enumerate(self.values):
             row = scaled[place]
-            raw, absent = _numbers(table, bounded)
+            raw, absent = number_column(table, bounded.column)
             with np.errstate(over="ignore", invalid="ignore"):
                 np.subtract(raw, self.middles[place], out=row, dtype=np.float64)
                 np.divide(row, self.halves[place], out=row)
@@ -246,29 +241,29 @@ def space_of(
     """The space of these columns, remembered; refuses columns or a norm that make none
     (CONFIG_INVALID).
     """
-    if not 1 <= len(values) <= MAX_COLUMNS or len({value.column for value in values}) < len(values):
-        raise InvalidInput(
-            "CONFIG_INVALID",
-            f"values must be 1 to {MAX_COLUMNS} columns, none twice, got {len(values)}",
-            field="values",
-        )
-    if norm is not None and not 1 / STEPS <= norm <= MAX_COLUMNS:
-        raise InvalidInput(
-            "CONFIG_INVALID",
-            f"norm must be from 1/{STEPS} to {MAX_COLUMNS} scaled units, got {norm}",
-            field="norm",
-        )
+    config.demand(
+        1 <= len(values) <= MAX_COLUMNS and len({value.column for value in values}) == len(values),
+        f"values must be 1 to {MAX_COLUMNS} columns, none twice, got {len(values)}",
+        field="values",
+    )
+    config.demand(
+        norm is None or 1 / STEPS <= norm <= MAX_COLUMNS,
+        f"norm must be from 1/{STEPS} to {MAX_COLUMNS} scaled units, got {norm}",
+        field="norm",
+    )
     return Space(values, scaling, norm)
 
 
-def _numbers(frame: pa.RecordBatch | pa.Table, bounded: Bounded) -> Numbers:
-    """The column without a copy, and which of its values are null (None: none)."""
-    column = column_of(frame, bounded.column)
-    if not any(
-        test(column.type)
-        for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    ):
-        raise InvalidInput(
-            "COLUMN_TYPE", f"column {bounded.column!r} must hold numbers, got {column.type}"
-        )
-    return numbers_of(column)
+def example_of(
+    values: tuple[Bounded, ...], shares: Floats, generator: np.random.Generator
+) -> pa.RecordBatch:
+    """Invented records (`Ptk.example`) of these shares of half a width from the middle, a quarter
+    of them moved to a bound. Overwrites ``shares``.
+    """
+    on_bound = generator.uniform(size=shares.shape) < 1 / 4
+    shares[on_bound] = generator.choice([-1.0, 1.0], int(on_bound.sum()))
+    columns = {}
+    for value, share in zip(values, shares.T, strict=True):
+        middle, half = value.lower / 2 + value.upper / 2, value.upper / 2 - value.lower / 2
+        columns[value.column] = np.clip(middle + share * half, value.lower, value.upper)
+    return pa.RecordBatch.from_pydict(columns)

@@ -144,6 +144,7 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
             line.version,
             line.epsilon,
             line.samples,
+            line.validation,
             line.reason,
         )
         for cycle, begin in zip(cycles, begins, strict=True)
@@ -165,6 +166,7 @@ def run(context: click.Context, session: Invocation, stream: str | None, until: 
                 "version",
                 "epsilon",
                 "samples",
+                "tested",
                 "reason",
             ),
             rows,

@@ -14,6 +14,7 @@ import click
 
 from ptklib.errors import InvalidInput
 from ptkstore.cli.output import Table, moment, show
+from ptkstore.cli.server.config import config_option, settings_file
 from ptkstore.cli.session import STORE_VARIABLE, Invocation, pass_session, shared_options
 
 if TYPE_CHECKING:
@@ -21,18 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["backup", "restore"]
 
-_CONFIG = click.option(
-    "--config",
-    "config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The settings. [default: sage.yaml here, else in the store, else none]",
-)
-
 
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
-@_CONFIG
+@config_option()
 @shared_options
 @pass_session
 def backup(session: Invocation, directory: Path, config: Path | None) -> None:
@@ -76,7 +69,7 @@ def backup(session: Invocation, directory: Path, config: Path | None) -> None:
     metavar="TIME",
     help="Give up what is before TIME; for streams that run ahead of the clock. [default: now]",
 )
-@_CONFIG
+@config_option()
 @shared_options
 @pass_session
 @click.pass_context
@@ -145,9 +138,8 @@ def restore(
 
 def _adapters(session: Invocation, config: Path | None) -> Adapters | None:
     """What the settings put elsewhere; None without settings."""
-    from ptkstore.cli.server.serve import found_settings
 
-    file = config if config is not None else found_settings(session)
+    file = settings_file(session, config)
     if file is None:
         return None
     from ptkstore.server import adapters_of

@@ -12,6 +12,7 @@ import click
 
 from ptklib.errors import SageError
 from ptkstore.cli.output import show
+from ptkstore.cli.server.config import config_option, settings_file
 from ptkstore.cli.session import CA_VARIABLE, Invocation, pass_session, shared_options
 from ptkstore.extras import package_missing
 
@@ -24,13 +25,7 @@ _ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
 
 @click.command()
 @click.argument("address", required=False, metavar="[ADDRESS]")
-@click.option(
-    "--config",
-    "config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The server's settings. [default: sage.yaml here, else in the store, else none]",
-)
+@config_option("The server's settings.")
 @click.option(
     "--live", is_flag=True, help="Ask whether it lives, though it may not be able to write now."
 )
@@ -66,11 +61,7 @@ def health(
     except ModuleNotFoundError as missing:
         raise package_missing(missing.name, "server") from None
     if address is None:
-        from ptkstore.cli.server.serve import found_settings
-
-        host, _, port = Settings.read(config or found_settings(session)).server.address.rpartition(
-            ":"
-        )
+        host, _, port = Settings.read(settings_file(session, config)).server.address.rpartition(":")
         address = f"{'localhost' if host in _ANY_HOST else host}:{port}"
     status = serving_status(
         address,

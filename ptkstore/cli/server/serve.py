@@ -12,22 +12,17 @@ from types import FrameType
 import click
 
 from ptkstore.cli.output import show
+from ptkstore.cli.server.config import config_option, settings_file
 from ptkstore.cli.server.descriptors import allow_many_files
 from ptkstore.cli.server.memory import keep_freed_memory
 from ptkstore.cli.session import Invocation, pass_session, shared_options
 from ptkstore.extras import package_missing
 
-__all__ = ["found_settings", "serve"]
+__all__ = ["serve"]
 
 
 @click.command()
-@click.option(
-    "--config",
-    "config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The settings. [default: sage.yaml here, else in the store, else none]",
-)
+@config_option()
 @click.option(
     "--address", metavar="HOST:PORT", help="Where to listen, before what the settings say."
 )
@@ -52,7 +47,7 @@ def serve(session: Invocation, config: Path | None, address: str | None) -> None
     except ModuleNotFoundError as missing:
         raise package_missing(missing.name, "server") from None
 
-    settings = Settings.read(config if config is not None else found_settings(session))
+    settings = Settings.read(settings_file(session, config))
     if address is not None:
         server = {**settings.server.model_dump(), "address": address}
         settings = Settings.checked({**settings.model_dump(), "server": server}, "--address")
@@ -87,12 +82,6 @@ def serve(session: Invocation, config: Path | None, address: str | None) -> None
         gc.collect()
         gc.freeze()
         over.wait()
-
-
-def found_settings(session: Invocation) -> Path | None:
-    """The sage.yaml of the project or of the store, if there is one."""
-    here, there = Path("sage.yaml"), session.path / "sage.yaml"
-    return next((path for path in (here, there) if path.is_file()), None)
 
 
 def _told_to_stop() -> threading.Event:

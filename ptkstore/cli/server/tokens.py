@@ -13,6 +13,7 @@ import click
 from ptklib.errors import InvalidInput
 from ptkstore.cli.groups import LazyGroup
 from ptkstore.cli.output import Table, moment, show
+from ptkstore.cli.server.config import settings_file
 from ptkstore.cli.session import STORE_VARIABLE, Invocation, pass_session, shared_options
 
 if TYPE_CHECKING:
@@ -142,11 +143,10 @@ def revoke(session: Invocation, name: str) -> None:
 @contextmanager
 def metadata_of(session: Invocation) -> Iterator[Metadata]:
     """The metadata of the store, beside a server that may be running."""
-    from ptkstore.cli.server.serve import found_settings
     from ptkstore.engine.access.beside import has_metadata, open_beside
 
     path: Path = session.path
-    file = found_settings(session)
+    file = settings_file(session)
     url = None
     if file is not None:
         from ptkstore.settings import Settings

@@ -6,16 +6,15 @@ Works without any script, and every view of a list has an address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ptkstore.console.page.page import Visit
 
-__all__ = ["Listing", "listed"]
+__all__ = ["Listing", "every", "listed", "page_number", "sort_of"]
 
 Row = TypeVar("Row")
-_MOST_TEXT = 200
 
 
 @dataclass(frozen=True)
@@ -60,24 +59,17 @@ def listed(
 
     ``text`` is what is searched; the first of ``orders`` is the usual one.
     """
-    find = visit.asked("find")[:_MOST_TEXT].strip()
+    find = visit.searched()
     words = find.lower().split()
     matches = (
         [row for row in rows if all(word in text(row).lower() for word in words)]
         if words
         else list(rows)
     )
-    sort = visit.asked("sort")
-    if sort.removeprefix("-") not in orders:
-        sort = next(iter(orders))
+    sort = sort_of(visit, tuple(orders))
     matches.sort(key=orders[sort.removeprefix("-")], reverse=sort.startswith("-"))
     pages = max(1, -(-len(matches) // size))
-    asked = visit.asked("page", "1")
-    page = (
-        min(pages, max(1, int(asked)))
-        if asked.isascii() and asked.isdigit() and len(asked) < 10
-        else 1
-    )
+    page = min(pages, page_number(visit))
     begin = (page - 1) * size
     query = {name: visit.asked(name) for name in keep if visit.asked(name)}
     part = tuple(matches[begin : begin + size])
@@ -94,3 +86,27 @@ def listed(
         query,
         begin + 1 if part else 0,
     )
+
+
+def sort_of(visit: Visit, orders: Sequence[str]) -> str:
+    """What the URL asks to sort by, or the first of ``orders``; "-" in front for downwards."""
+    sort = visit.asked("sort")
+    return sort if sort.removeprefix("-") in orders else orders[0]
+
+
+def page_number(visit: Visit) -> int:
+    """The page that the URL asks for, from 1 on."""
+    asked = visit.asked("page", "1")
+    return max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 1
+
+
+def every(page_of: Callable[[str], tuple[Sequence[Row], str]]) -> Iterator[Row]:
+    """The rows of all pages, each read when it is its turn. ``page_of`` gives the page of a token,
+    empty for the first, and the next token.
+    """
+    token = ""
+    while True:
+        rows, token = page_of(token)
+        yield from rows
+        if not token:
+            return

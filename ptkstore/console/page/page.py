@@ -23,6 +23,7 @@ __all__ = ["THEMES", "THEME_COOKIE", "Page", "Visit", "safe_way_back", "theme_of
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "sage_theme"
+_MOST_TEXT = 200
 _WAY_BACK = re.compile(r"[a-z][a-z-]*(\?[A-Za-z0-9_.~%&=+-]*)?")
 
 
@@ -65,6 +66,10 @@ class Visit:
     def asked(self, name: str, default: str = "") -> str:
         """A value of the query."""
         return self.request.query_params.get(name, default)
+
+    def searched(self, name: str = "find") -> str:
+        """Words of the query that are searched for."""
+        return self.asked(name)[:_MOST_TEXT].strip()
 
     def may(self, role: str) -> bool:
         """True for a role of the visitor."""

@@ -4,13 +4,15 @@ and as a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from itertools import islice
 
 from starlette.responses import Response
 
 from ptkstore.api.moments import utc_text
 from ptkstore.api.views import AuditView
+from ptkstore.console.page.listing import every
 from ptkstore.console.page.page import Page, Visit
 from ptkstore.console.page.spreadsheet import csv_file
 
@@ -51,7 +53,7 @@ def entry_line(audit_view: AuditView) -> AuditLine:
 
 def audit(visit: Visit) -> Response:
     """The page."""
-    find, changes, token = _asked(visit), visit.asked("changes") == "1", visit.asked("from")
+    find, changes, token = visit.searched(), visit.asked("changes") == "1", visit.asked("from")
     page = visit.store.audit_entries(find=find, changes_only=changes, limit=_ROWS, page_token=token)
     query = {
         name: text for name, text in (("find", find), ("changes", "1" if changes else "")) if text
@@ -70,26 +72,16 @@ def audit(visit: Visit) -> Response:
 def audit_csv(visit: Visit) -> Response:
     """The newest entries that match, up to 10,000."""
     columns = ("number", "time_utc", "who", "what", "subject", "outcome", "times")
-    audits = _all(visit, _asked(visit), changes=visit.asked("changes") == "1")
-    lines = (entry_line(audit_view) for audit_view in audits)
-    return csv_file("audit", columns, (astuple(line) for line in lines))
+    find, changes = visit.searched(), visit.asked("changes") == "1"
 
-
-def _asked(visit: Visit) -> str:
-    return visit.asked("find")[:200].strip()
-
-
-def _all(visit: Visit, find: str, *, changes: bool) -> Iterator[AuditView]:
-    token, left = "", _CSV_ROWS
-    while left > 0:
+    def page_of(token: str) -> tuple[Sequence[AuditView], str]:
         page = visit.store.audit_entries(
-            find=find, changes_only=changes, limit=min(_PAGE, left), page_token=token
+            find=find, changes_only=changes, limit=_PAGE, page_token=token
         )
-        yield from page.entries
-        left -= len(page.entries)
-        token = page.next_page_token
-        if not token:
-            return
+        return page.entries, page.next_page_token
+
+    lines = map(entry_line, islice(every(page_of), _CSV_ROWS))
+    return csv_file("audit", columns, (astuple(line) for line in lines))
 
 
 PAGES = (

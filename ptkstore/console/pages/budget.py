@@ -7,7 +7,7 @@ Reasons: PAGE_INVALID, PAGE_TOKEN_INVALID.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 from starlette.responses import Response
 
 from ptkstore.api.stream_spec import StreamSpec
-from ptkstore.api.views import BudgetSummary, ChargeLine, LedgerMap, PlanView
+from ptkstore.api.views import BlockLine, BudgetSummary, ChargeLine, LedgerMap, PlanView
+from ptkstore.console.page.listing import every
 from ptkstore.console.page.page import Page, Visit
 from ptkstore.console.page.spreadsheet import csv_stream
 from ptkstore.console.page.wording import amount, moment, percent, whole
@@ -26,7 +27,6 @@ __all__ = ["PAGES", "Forecast", "forecasts"]
 
 _FRESH_SECONDS = 3.0
 _ROWS = 15
-_MOST_TEXT = 200
 _TAGS = 1 << 64
 _PAGE = 1000
 _SPANS = (96, 480, 960)
@@ -83,7 +83,7 @@ def budget(visit: Visit) -> Response:
         _FRESH_SECONDS,
         lambda: store.ledger_map(spec.name, begin=begin, count=span),
     )
-    find, blocks = (visit.asked(name)[:_MOST_TEXT].strip() for name in ("find", "blocks"))
+    find, blocks = map(visit.searched, ("find", "blocks"))
     entries = store.charges(
         spec.name,
         limit=_ROWS,
@@ -125,20 +125,18 @@ def budget(visit: Visit) -> Response:
 def ledger_csv(visit: Visit) -> Response:
     """All entries that the search finds, newest first, sent page by page as they are read."""
     stream = visit.store.stream(visit.asked("stream")).name
-    find, blocks = (visit.asked(name)[:_MOST_TEXT].strip() for name in ("find", "blocks"))
+    find, blocks = map(visit.searched, ("find", "blocks"))
+
+    def page_of(token: str) -> tuple[Sequence[ChargeLine], str]:
+        page = visit.store.charges(
+            stream, limit=_PAGE, page_token=token, newest_first=True, find=find, blocks=blocks
+        )
+        return page.charges, page.next_page_token
 
     def rows() -> Iterator[tuple[object, ...]]:
-        token = ""
-        while True:
-            page = visit.store.charges(
-                stream, limit=_PAGE, page_token=token, newest_first=True, find=find, blocks=blocks
-            )
-            for charge in page.charges:
-                line = entry_line(charge)
-                yield line.number, line.kind, charge.key, line.what, line.where, line.at
-            token = page.next_page_token
-            if not token:
-                return
+        for charge in every(page_of):
+            line = entry_line(charge)
+            yield line.number, line.kind, charge.key, line.what, line.where, line.at
 
     return csv_stream(f"ledger-{stream}", ("number", "kind", "key", "cost", "slice", "at"), rows())
 
@@ -147,25 +145,16 @@ def blocks_csv(visit: Visit) -> Response:
     """All blocks with what is left of each, oldest first, sent page by page as they are read."""
     stream = visit.store.stream(visit.asked("stream")).name
 
-    def rows() -> Iterator[tuple[object, ...]]:
-        token = ""
-        while True:
-            page = visit.store.blocks(stream, limit=_PAGE, page_token=token)
-            for block in page.blocks:
-                yield (
-                    block.name,
-                    block.window,
-                    block.status,
-                    block.dp_records,
-                    block.left,
-                    block.retired,
-                )
-            token = page.next_page_token
-            if not token:
-                return
+    def page_of(token: str) -> tuple[Sequence[BlockLine], str]:
+        page = visit.store.blocks(stream, limit=_PAGE, page_token=token)
+        return page.blocks, page.next_page_token
 
+    rows = (
+        (block.name, block.window, block.status, block.dp_records, block.left, block.retired)
+        for block in every(page_of)
+    )
     return csv_stream(
-        f"blocks-{stream}", ("block", "window", "status", "dp_records", "left", "closed"), rows()
+        f"blocks-{stream}", ("block", "window", "status", "dp_records", "left", "closed"), rows
     )
 
 

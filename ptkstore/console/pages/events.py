@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from starlette.responses import Response
 
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import EventView
+from ptkstore.console.page.listing import every
 from ptkstore.console.page.page import Page, Visit
 from ptkstore.console.page.spreadsheet import csv_file
 from ptkstore.console.page.wording import window_begins
@@ -62,7 +64,7 @@ def event_line(event: EventView, spec: StreamSpec | None = None) -> EventLine:
 
 def events(visit: Visit) -> Response:
     """The page."""
-    find, token = visit.asked("find")[:200].strip(), visit.asked("from")
+    find, token = visit.searched(), visit.asked("from")
     page = visit.store.newest_events(find=find, limit=_ROWS, page_token=token)
     query = {
         name: text for name, text in (("stream", visit.asked("stream")), ("find", find)) if text
@@ -80,23 +82,17 @@ def events(visit: Visit) -> Response:
 def events_csv(visit: Visit) -> Response:
     """The newest events that match, up to 10,000."""
     columns = ("number", "time_ms", "kind", "subject", "details")
-    event_views = _all(visit, visit.asked("find")[:200].strip())
+    find = visit.searched()
+
+    def page_of(token: str) -> tuple[Sequence[EventView], str]:
+        page = visit.store.newest_events(find=find, limit=_PAGE, page_token=token)
+        return page.events, page.next_page_token
+
     rows = (
         (event.id, event.at_ms, event.kind, event.subject, event_line(event).details)
-        for event in event_views
+        for event in islice(every(page_of), _CSV_ROWS)
     )
     return csv_file("events", columns, rows)
-
-
-def _all(visit: Visit, find: str) -> Iterator[EventView]:
-    token, left = "", _CSV_ROWS
-    while left > 0:
-        page = visit.store.newest_events(find=find, limit=min(_PAGE, left), page_token=token)
-        yield from page.events
-        left -= len(page.events)
-        token = page.next_page_token
-        if not token:
-            return
 
 
 def _says(body: dict[str, Any], name: str) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from ptkstore.api.views import PtkView
-from ptkstore.console.page.listing import Listing
+from ptkstore.console.page.listing import Listing, page_number, sort_of
 from ptkstore.console.page.page import Page, Visit
 
 __all__ = ["PAGES"]
 
 _FRESH_SECONDS = 3.0
 _ROWS = 25
-_MOST_TEXT = 200
 _STATUSES = ("ACTIVE", "WAITING", "REJECTED", "FAILED", "RETIRED")
 _ORDERS = ("name", "stream", "kind", "status", "target")
 
@@ -38,14 +37,14 @@ def ptks(visit: Visit) -> Response:
 
 
 def _listing(visit: Visit, stream: str, status: str) -> Listing[PtkView]:
-    find = visit.asked("find")[:_MOST_TEXT].strip()
-    sort = visit.asked("sort")
-    if sort.removeprefix("-") not in _ORDERS:
-        sort = "name"
-    asked = visit.asked("page", "1")
-    page = max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 1
+    find, sort = visit.searched(), sort_of(visit, _ORDERS)
     ptk_page = visit.store.search_ptks(
-        stream or None, status=status or None, find=find, sort=sort, page=page, size=_ROWS
+        stream or None,
+        status=status or None,
+        find=find,
+        sort=sort,
+        page=page_number(visit),
+        size=_ROWS,
     )
     return Listing(
         path=visit.page.path,

@@ -89,8 +89,6 @@ def listed(
     parts: Parts, stream: str | None, *, status: str | None, limit: int | None
 ) -> list[PtkView]:
     """The PTKs by id, with that status if given; the first ``limit`` of them."""
-    if limit is not None and limit < 1:
-        raise InvalidInput("PAGE_INVALID", f"limit must be a positive whole number, got {limit}")
     with parts.metadata.read() as tx:
         ptks = tx.ptks.list(stream, status=status, limit=limit)
         newest: dict[int, rows.StateRow] = {}

@@ -34,7 +34,8 @@ from ptkstore.engine.plans.dry_run import fitted
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import (
     active,
-    candidate,
+    altered,
+    altered_candidate,
     fresh_row,
     require_over,
     retire,
@@ -240,29 +241,18 @@ def _is_known(tx: Transaction, stream: str) -> bool:
 def _added(tx: Transaction, new: AddedPtk, number: int) -> rows.PtkRow:
     wanted = _wanted(new, new.config)
     with about(ptk=new.name, field="name"):
-        row = reusable(tx, *wanted)
-    return replace(row or unwritten(*wanted), id=number)
+        row = reusable(tx, wanted)
+    return replace(row or wanted, id=number)
 
 
-def _wanted(
-    new: AddedPtk, config: Mapping[str, object]
-) -> tuple[str, str, str, Mapping[str, object], float, int, str]:
-    return new.name, new.stream, new.kind, config, new.target, new.train_every, new.over
+def _wanted(new: AddedPtk, config: Mapping[str, object]) -> rows.PtkRow:
+    return unwritten(new.name, new.stream, new.kind, config, new.target, new.train_every, new.over)
 
 
 def _changed(tx: Transaction, name: str, changes: Changes) -> Candidate:
     row = tx.ptks.named(name)
-    if row.status == "RETIRED":
-        raise Refused(
-            "PTK_RETIRED", f"PTK {name!r} is retired: register it under another name", ptk=name
-        )
-    wanted = replace(
-        row,
-        config=changes.reconfigure.get(name, row.config),
-        target=float(changes.retarget.get(name, row.target)),
-    )
-    # Another configuration has no profile yet.
-    return candidate(tx, wanted) if wanted.config == row.config else Candidate.of(wanted)
+    wanted = altered(row, changes.reconfigure.get(name), changes.retarget.get(name))
+    return altered_candidate(tx, row, wanted)
 
 
 def _planned(parts: Parts, snapshot: _Snapshot) -> dict[str, Registration]:
@@ -325,7 +315,7 @@ def _written(
             write_change(tx, candidates[name].row, answers[name], now_ms)
         for new in changes.add:
             ptk = registry.make(new.kind, new.config)
-            told(tx, fresh_row(tx, *_wanted(new, ptk.as_json()), now_ms), answers[new.name], now_ms)
+            told(tx, fresh_row(tx, _wanted(new, ptk.as_json()), now_ms), answers[new.name], now_ms)
         changed = write_uses(parts, tx, changes.use)
         within(tx, applied)
     uses_changed(parts, changed)

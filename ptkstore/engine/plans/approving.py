@@ -25,7 +25,7 @@ from ptkstore.api.over import Over
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import PlanView, View, WhatIfView
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.registrations import fresh_row, require_over
+from ptkstore.engine.plans.registrations import fresh_row, require_over, unwritten
 from ptkstore.engine.plans.what_if import what_if
 from ptkstore.engine.streams.changing import uses_changed, write_uses
 from ptkstore.engine.within import Within, nothing
@@ -180,19 +180,9 @@ def _carry_out(
             row = tx.ptks.named(name)
             changed.append(tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms))
         for new, ptk in made:
-            changed.append(
-                fresh_row(
-                    tx,
-                    new.name,
-                    stream,
-                    new.kind,
-                    ptk.as_json(),
-                    new.target,
-                    1,
-                    Over.of(new.over).text,
-                    now_ms,
-                )
-            )
+            over = Over.of(new.over).text
+            wanted = unwritten(new.name, stream, new.kind, ptk.as_json(), new.target, over=over)
+            changed.append(fresh_row(tx, wanted, now_ms))
         for row in changed:
             waits = row.name in unprofiled
             status, reason = (

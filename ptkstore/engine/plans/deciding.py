@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.turns import contended, turn
 from ptkstore.metadata import Metadata
 from ptkstore.metadata.database.store import Transaction
 
-__all__ = ["ACCEPTED", "TRIES", "Standing", "attempted", "decided", "standing"]
+__all__ = ["ACCEPTED", "TRIES", "PtkDecision", "Standing", "attempted", "decided", "standing"]
 
 # Statuses of PTKs that have a place in every plan.
 ACCEPTED = ("ACTIVE", "FAILED")
@@ -30,6 +30,23 @@ TRIES = 5
 Writable = TypeVar("Writable", bound=Transaction)
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class PtkDecision(Generic[Writable, Answer, Result]):
+    """What a decision about one PTK of a stream is made of: ``write`` the ``answer`` to what was
+    ``read``.
+
+    ``writing`` opens the transaction of it: results of windows have one of their own
+    (`StepJournal.writing`).
+    """
+
+    stream: str
+    name: str
+    read: Callable[[Transaction], tuple[Sequence[Candidate], Candidate]]
+    answer: Callable[[Sequence[Candidate], Candidate], Answer]
+    write: Callable[[Writable, Candidate, Answer], Result]
+    writing: Callable[[], AbstractContextManager[Writable]]
 
 
 @dataclass(frozen=True)
@@ -51,45 +68,23 @@ def standing(tx: Transaction, stream: str, name: str) -> Standing:
     return Standing(accepted, tuple(newest.get(ptk) for ptk in accepted), own)
 
 
-def decided(
-    metadata: Metadata,
-    stream: str,
-    name: str,
-    *,
-    read: Callable[[Transaction], tuple[Sequence[Candidate], Candidate]],
-    answer: Callable[[Sequence[Candidate], Candidate], Answer],
-    write: Callable[[Writable, Candidate, Answer], Result],
-    writing: Callable[[], AbstractContextManager[Writable]],
-) -> Result:
+def decided(metadata: Metadata, decision: PtkDecision[Writable, Answer, Result]) -> Result:
     """`attempted`, in turn with others in this process."""
-    with turn(metadata, stream):
-        return attempted(
-            metadata, stream, name, read=read, answer=answer, write=write, writing=writing
-        )
+    with turn(metadata, decision.stream):
+        return attempted(metadata, decision)
 
 
-def attempted(
-    metadata: Metadata,
-    stream: str,
-    name: str,
-    *,
-    read: Callable[[Transaction], tuple[Sequence[Candidate], Candidate]],
-    answer: Callable[[Sequence[Candidate], Candidate], Answer],
-    write: Callable[[Writable, Candidate, Answer], Result],
-    writing: Callable[[], AbstractContextManager[Writable]],
-) -> Result:
-    """``write`` the ``answer`` to what was ``read``, if that is still so. Reason: PLAN_CONTENDED,
-    and those of all three.
-
-    ``writing`` opens the transaction of it: results of windows have one of their own
-    (`StepJournal.writing`).
+def attempted(metadata: Metadata, decision: PtkDecision[Writable, Answer, Result]) -> Result:
+    """Write the answer to what was read, if that is still so. Reason: PLAN_CONTENDED, and those of
+    the decision.
     """
+    stream, name = decision.stream, decision.name
     for _ in range(TRIES):
         with metadata.read() as tx:
-            others, newcomer = read(tx)
+            others, newcomer = decision.read(tx)
             seen = standing(tx, stream, name)
-        answered = answer(others, newcomer)
-        with writing() as writable:
+        answered = decision.answer(others, newcomer)
+        with decision.writing() as writable:
             if standing(writable, stream, name) == seen:
-                return write(writable, newcomer, answered)
+                return decision.write(writable, newcomer, answered)
     raise contended(stream, f"its PTKs changed {TRIES} times while {name!r} was planned")

@@ -60,12 +60,13 @@ _LOOK_SECONDS = 0.2
 @dataclass(frozen=True)
 class Candidate:
     """A PTK that wants to train: its row, its configuration as an object, its target; its measured
-    profile if it has one.
+    profile if it has one, and whether that puts it on trial (`engine.profiles.on_trial`).
     """
 
     row: rows.PtkRow
     ptk: Ptk
     measured: Profile | None = None
+    on_trial: bool = False
 
     @classmethod
     def of(cls, row: rows.PtkRow) -> Candidate:

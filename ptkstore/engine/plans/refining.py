@@ -22,9 +22,9 @@ from ptkstore.api.views import Registration
 from ptkstore.engine.asking import Ask, here
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import REFINED, AnswerEffort, answer_of
-from ptkstore.engine.plans.deciding import attempted
+from ptkstore.engine.plans.deciding import PtkDecision, attempted
 from ptkstore.engine.plans.planning import Candidate
-from ptkstore.engine.plans.registrations import active, candidate, suggested, told
+from ptkstore.engine.plans.registrations import candidate, others_than, suggested, told
 from ptkstore.engine.turns import PlanContended
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
@@ -80,8 +80,10 @@ def _refined(
         fresh = tx.ptks.get(row.id)
         if fresh.status != "REJECTED" or not (fresh.suggestion or {}).get(_KEY):
             raise _Settled
-        others = [other for other in active(tx, row.stream) if other.row.id != row.id]
-        return others, candidate(tx, fresh)
+        return others_than(tx, fresh), candidate(tx, fresh)
+
+    def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration:
+        return ask(answer_of, spec, privacy_filter, others, newcomer, work)
 
     def write(tx: Transaction, newcomer: Candidate, answer: Registration) -> bool:
         parts.lead.fence(tx)
@@ -106,14 +108,7 @@ def _refined(
         # In no turn: whoever registers meanwhile does not wait, and this is done once more.
         return attempted(
             parts.metadata,
-            row.stream,
-            row.name,
-            read=read,
-            answer=lambda others, newcomer: ask(
-                answer_of, spec, privacy_filter, others, newcomer, work
-            ),
-            write=write,
-            writing=parts.metadata.write,
+            PtkDecision(row.stream, row.name, read, answer, write, parts.metadata.write),
         )
     except _Settled:
         return False

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from profiler.analytic import Profile
+from profiler.profiles import MEASURED_SOURCE, ON_TRIAL
 from ptklib import registry
 from ptklib.encoding.error_fields import inside
 from ptklib.errors import InvalidInput, Refused, SageError
@@ -30,7 +31,7 @@ from ptkstore.api.views import Registration
 from ptkstore.engine.asking import Ask, here
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answer_of, within_memory
-from ptkstore.engine.plans.deciding import ACCEPTED, decided
+from ptkstore.engine.plans.deciding import ACCEPTED, PtkDecision, decided
 from ptkstore.engine.plans.dry_run import fitted
 from ptkstore.engine.plans.planning import Candidate, closed_form, has_closed_form, ptk_of
 from ptkstore.engine.plans.window_size import last_windows, told_of_size
@@ -41,11 +42,14 @@ from ptkstore.metadata.database.store import Transaction
 
 __all__ = [
     "active",
+    "altered",
+    "altered_candidate",
     "candidate",
     "change",
     "deregister",
     "fresh_row",
     "has_closed_form",
+    "others_than",
     "register",
     "require_over",
     "retire",
@@ -71,12 +75,18 @@ def candidate(tx: Transaction, row: rows.PtkRow, ptk: Ptk | None = None) -> Cand
     if closed_form(made.ptk, row.target, (Fraction(1),), delta, 1):
         return made
     profile = tx.profiles.latest(row.id, row.config_version, row.target)
-    measured = (
-        Profile.from_json(profile.samples["profile"])
-        if profile is not None and profile.source == "measured"
-        else None
+    if profile is None or profile.source != MEASURED_SOURCE:
+        return made
+    return replace(
+        made,
+        measured=Profile.from_json(profile.samples["profile"]),
+        on_trial=profile.samples.get("certifies") == ON_TRIAL,
     )
-    return replace(made, measured=measured)
+
+
+def others_than(tx: Transaction, row: rows.PtkRow) -> list[Candidate]:
+    """The accepted PTKs of its stream besides this one, by id."""
+    return [other for other in active(tx, row.stream) if other.row.id != row.id]
 
 
 def register(
@@ -107,36 +117,26 @@ def register(
     told_over = Over.of(over)
     kept = ask(fitted, spec, kind, config)
     require_over(kind, kept, told_over)
-    wanted = (name, spec.name, kind, kept, target, train_every, told_over.text)
-
+    wanted = unwritten(name, spec.name, kind, kept, target, train_every, told_over.text)
     windows: tuple[int, ...] = ()
 
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
         nonlocal windows
         windows = last_windows(tx, spec.name)
-        row = reusable(tx, *wanted) or unwritten(*wanted)
+        row = reusable(tx, wanted) or wanted
         # Another configuration has no profile yet, and what is asked again counts as another.
-        others = [other for other in active(tx, spec.name) if other.row.id != row.id]
-        return others, Candidate.of(row)
+        return others_than(tx, row), Candidate.of(row)
 
     def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration:
         registration = _answered(spec, privacy_filter, ask, memory_bytes, others, newcomer)
         return told_of_size(spec, newcomer, registration, windows)
 
     def write(tx: Transaction, _newcomer: Candidate, registration: Registration) -> Registration:
-        told(tx, fresh_row(tx, *wanted, now_ms), registration, now_ms)
+        told(tx, fresh_row(tx, wanted, now_ms), registration, now_ms)
         within(tx, registration)
         return registration
 
-    return decided(
-        metadata,
-        spec.name,
-        name,
-        read=read,
-        answer=answer,
-        write=write,
-        writing=metadata.write,
-    )
+    return decided(metadata, PtkDecision(spec.name, name, read, answer, write, metadata.write))
 
 
 def _answered(
@@ -180,27 +180,14 @@ def change(
             raise Refused(
                 "ETAG_STALE", f"PTK {name!r} was changed by somebody else: read it again", ptk=name
             )
-        if row.status == "RETIRED":
-            raise Refused(
-                "PTK_RETIRED", f"PTK {name!r} is retired: register it under another name", ptk=name
-            )
-        return replace(
-            row,
-            config=row.config if made is None else made,
-            target=row.target if target is None else float(target),
-        )
+        return altered(row, made, target)
 
     ask(fitted, spec, first.kind, asked(first).config)
     require_over(first.kind, asked(first).config, Over.of(first.over))
 
     def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
         row = tx.ptks.get(first.id)
-        wanted = asked(row)
-        others = [other for other in active(tx, spec.name) if other.row.id != row.id]
-        # Another configuration has no profile yet.
-        return others, candidate(tx, wanted) if wanted.config == row.config else Candidate.of(
-            wanted
-        )
+        return others_than(tx, row), altered_candidate(tx, row, asked(row))
 
     def write(tx: Transaction, newcomer: Candidate, registration: Registration) -> Registration:
         if registration.status == "REJECTED":
@@ -211,15 +198,30 @@ def change(
         within(tx, registration)
         return registration
 
-    return decided(
-        metadata,
-        spec.name,
-        name,
-        read=read,
-        answer=partial(_answered, spec, privacy_filter, ask, memory_bytes),
-        write=write,
-        writing=metadata.write,
+    answer = partial(_answered, spec, privacy_filter, ask, memory_bytes)
+    return decided(metadata, PtkDecision(spec.name, name, read, answer, write, metadata.write))
+
+
+def altered(row: rows.PtkRow, config: Any | None, target: float | None) -> rows.PtkRow:
+    """A PTK as it would be with another configuration or target, where they are given. Refused:
+    PTK_RETIRED.
+    """
+    if row.status == "RETIRED":
+        raise Refused(
+            "PTK_RETIRED",
+            f"PTK {row.name!r} is retired: register it under another name",
+            ptk=row.name,
+        )
+    return replace(
+        row,
+        config=row.config if config is None else config,
+        target=row.target if target is None else float(target),
     )
+
+
+def altered_candidate(tx: Transaction, row: rows.PtkRow, wanted: rows.PtkRow) -> Candidate:
+    """To plan with what is `altered`. Another configuration has no profile yet."""
+    return candidate(tx, wanted) if wanted.config == row.config else Candidate.of(wanted)
 
 
 def require_over(kind: str, config: Mapping[str, Any], over: Over) -> None:
@@ -262,58 +264,48 @@ def retire(tx: Transaction, name: str, now_ms: int) -> None:
         tx.events.add("ptk.retired", name, {"ptk": name}, at_ms=now_ms)
 
 
-def fresh_row(
-    tx: Transaction,
-    name: str,
-    stream: str,
-    kind: str,
-    config: object,
-    target: float,
-    train_every: int,
-    over: str,
-    now_ms: int,
-) -> rows.PtkRow:
-    """The row of a new PTK, or that of one that was REJECTED before. Reason: PTK_EXISTS."""
-    row = reusable(tx, name, stream, kind, config, target, train_every, over)
+def fresh_row(tx: Transaction, wanted: rows.PtkRow, now_ms: int) -> rows.PtkRow:
+    """Write what was `unwritten`: a new row, or that of one that was REJECTED before. Reason:
+    PTK_EXISTS.
+    """
+    row = reusable(tx, wanted)
     if row is None:
         return tx.ptks.create(
-            name, stream, kind, config, target, train_every, at_ms=now_ms, over=over
+            wanted.name,
+            wanted.stream,
+            wanted.kind,
+            wanted.config,
+            wanted.target,
+            wanted.train_every,
+            at_ms=now_ms,
+            over=wanted.over,
         )
-    row = tx.ptks.update_config(row.id, config, etag=row.etag, at_ms=now_ms)
-    return tx.ptks.update_target(row.id, target, etag=row.etag, at_ms=now_ms)
+    row = tx.ptks.update_config(row.id, wanted.config, etag=row.etag, at_ms=now_ms)
+    return tx.ptks.update_target(row.id, wanted.target, etag=row.etag, at_ms=now_ms)
 
 
-def reusable(
-    tx: Transaction,
-    name: str,
-    stream: str,
-    kind: str,
-    config: object,
-    target: float,
-    train_every: int,
-    over: str,
-) -> rows.PtkRow | None:
+def reusable(tx: Transaction, wanted: rows.PtkRow) -> rows.PtkRow | None:
     """The row of a PTK of that name that was REJECTED, as it would be; None where the name is free.
 
     Reason: PTK_EXISTS.
     """
     try:
-        row = tx.ptks.named(name)
+        row = tx.ptks.named(wanted.name)
     except SageError:
         return None
     if (
         row.status != "REJECTED"
-        or row.stream != stream
-        or row.kind != kind
-        or row.train_every != train_every
-        or row.over != over
+        or row.stream != wanted.stream
+        or row.kind != wanted.kind
+        or row.train_every != wanted.train_every
+        or row.over != wanted.over
     ):
         raise Refused(
             "PTK_EXISTS",
-            f"there is a PTK {name!r} already, {row.status} on stream {row.stream!r}",
-            ptk=name,
+            f"there is a PTK {row.name!r} already, {row.status} on stream {row.stream!r}",
+            ptk=row.name,
         )
-    return replace(row, config=config, target=float(target))
+    return replace(row, config=wanted.config, target=wanted.target)
 
 
 def unwritten(

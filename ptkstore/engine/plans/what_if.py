@@ -158,8 +158,9 @@ def _taken(tx: Transaction, name: str) -> bool:
 
 
 def _row(new: AddedPtk, stream: str, number: int) -> rows.PtkRow:
-    row = unwritten(new.name, stream, new.kind, dict(new.config), new.target)
-    return replace(row, id=number, over=Over.of(new.over).text)
+    over = Over.of(new.over).text
+    row = unwritten(new.name, stream, new.kind, dict(new.config), new.target, over=over)
+    return replace(row, id=number)
 
 
 def _spec(spec: StreamSpec, changes: Changes) -> StreamSpec:

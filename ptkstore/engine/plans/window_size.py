@@ -13,7 +13,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from profiler.levels import privacy_levels
-from profiler.measuring.terms import Prices, ProfileTerms
+from profiler.measuring.terms import FLOOR, Prices, ProfileTerms
+from profiler.on_trial import SHARE, least_test
 from profiler.sizing import least_records
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
@@ -23,6 +24,8 @@ from ptkstore.metadata.database.store import Transaction
 __all__ = ["last_windows", "terms_of", "told_of_size"]
 
 _WINDOWS = 3
+# What a test may cost, as a share of the stream's epsilon.
+_TEST = Fraction(9, 10)
 
 
 def terms_of(spec: StreamSpec, candidate: Candidate) -> ProfileTerms:
@@ -74,5 +77,11 @@ def _needed(spec: StreamSpec, newcomer: Candidate, answer: Registration) -> int:
         return math.ceil((answer.planned_samples or 0) / (1 - share)) if share < 1 else 0
     if answer.status != "WAITING" or share == 0:
         return 0
-    levels = privacy_levels(spec.policy.epsilon)
-    return math.ceil(least_records(newcomer.ptk, terms_of(spec, newcomer), levels) / share)
+    levels, terms = privacy_levels(spec.policy.epsilon), terms_of(spec, newcomer)
+    profiled = math.ceil(least_records(newcomer.ptk, terms, levels) / share)
+    tested = least_test(terms, Fraction(spec.policy.epsilon) * _TEST)
+    if tested is None or share == 1:
+        return profiled
+    # What cannot be profiled is tried: on so many records, with so many for the test of a state.
+    trained = math.ceil(FLOOR / SHARE / (1 - share))
+    return min(profiled, max(math.ceil(tested / share), trained))

@@ -32,7 +32,14 @@ import numpy as np
 from profiler.fitting import fitted_schedule
 from profiler.grid import MEASURED
 from profiler.levels import privacy_levels
-from profiler.measuring.results import FAILED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET, LevelResult
+from profiler.measuring.results import (
+    FAILED,
+    NOT_REACHED,
+    REACHED,
+    RISK_ABOVE_TARGET,
+    TRIED,
+    LevelResult,
+)
 from profiler.measuring.retraining import lifted
 from profiler.measuring.schedule import Schedule
 from profiler.measuring.tasks import Noise, SystemNoise, lower_release
@@ -45,13 +52,14 @@ from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views import Registration
 from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.answering import answer_of
-from ptkstore.engine.plans.deciding import decided
+from ptkstore.engine.plans.deciding import PtkDecision, decided
 from ptkstore.engine.plans.planning import Candidate, fresh_loss
-from ptkstore.engine.plans.registrations import active, candidate, told
+from ptkstore.engine.plans.registrations import candidate, others_than, told
 from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.engine.profiles.bench import LedgerBench, ProfilePlace
+from ptkstore.engine.profiles.on_trial import any_on_trial, put_on_trial, trainable
 from ptkstore.engine.profiles.reuse import Earlier, due, earlier, identity, look_again
-from ptkstore.engine.profiles.terms import OLDER, certified, vain
+from ptkstore.engine.profiles.terms import OLDER, certified, told_of_trial, vain
 from ptkstore.engine.retry import patiently
 from ptkstore.engine.steps.of_ptks import LISTED, ProfiledLevel, ProfiledPtk, ProfileList
 from ptkstore.engine.steps.of_window import Planned, Profiled, Sealed
@@ -91,8 +99,10 @@ def profile_due(
         look_again(parts, spec, sealed.dp_records)
     with parts.metadata.read() as tx:
         wanted = due(parts, tx, spec, sealed.dp_records)
+    # The part of the slice that is kept for the tests of PTKs on trial is nobody's to profile on.
+    places = len(wanted) + (1 if wanted and any_on_trial(parts, spec) else 0)
     listed = parts.journal.write(
-        cycle, ProfileList(tuple(wanted), tuple(wanted.values())), part=LISTED
+        cycle, ProfileList(tuple(wanted), tuple(wanted.values()), places), part=LISTED
     )
     ptks: dict[str, ProfiledPtk] = {}
     for number, ptk in enumerate(listed.ptks):
@@ -100,9 +110,7 @@ def profile_due(
             subject = candidate(tx, tx.ptks.get(ptk))
         profiled = parts.journal.find(cycle, ProfiledPtk, str(ptk))
         if profiled is None:
-            place = ProfilePlace(
-                parts, spec, cycle, sealed.blocks, subject, number, len(listed.ptks)
-            )
+            place = ProfilePlace(parts, spec, cycle, sealed.blocks, subject, number, listed.places)
             progress(f"{spec.name}, window {window}: profile {subject.row.name}")
             profiled = _Part(place, window, sealed.dp_records).profile(progress)
         ptks[subject.row.name] = profiled
@@ -147,13 +155,8 @@ class _Part:
             cancelled=self._cancelled,
             progress=lambda text: progress(f"{self.candidate.row.name}: {text}"),
         )
+        measured = put_on_trial(self.parts, self.spec, measured, terms, self.dp_records)
         return self._write(measured, terms, before)
-
-    @property
-    def _trainable(self) -> int:
-        """The records of this window that a plan may use, and the stream allows."""
-        rest = int(self.dp_records * (1 - Fraction(self.spec.profile_share)))
-        return min(rest, self.spec.n_max)
 
     def _affordable(self, levels: Sequence[Fraction], terms: ProfileTerms) -> list[Fraction]:
         """Levels whose training and lower test fit beside the window's count."""
@@ -257,8 +260,9 @@ class _Part:
 
         def read(tx: Transaction) -> tuple[Sequence[Candidate], Candidate]:
             fresh = tx.ptks.get(row.id)
-            others = [other for other in active(tx, self.spec.name) if other.row.id != row.id]
-            return others, Candidate(fresh, self.candidate.ptk, measured.profile)
+            trial = measured.status == TRIED
+            newcomer = Candidate(fresh, self.candidate.ptk, measured.profile, trial)
+            return others_than(tx, fresh), newcomer
 
         def answer(others: Sequence[Candidate], newcomer: Candidate) -> Registration | None:
             if newcomer.row.status != "WAITING" or not self._same(newcomer.row):
@@ -276,15 +280,10 @@ class _Part:
             )
 
         try:
-            return decided(
-                self.parts.metadata,
-                self.spec.name,
-                row.name,
-                read=read,
-                answer=answer,
-                write=write,
-                writing=self.parts.journal.writing,
+            decision = PtkDecision(
+                self.spec.name, row.name, read, answer, write, self.parts.journal.writing
             )
+            return decided(self.parts.metadata, decision)
         except PlanContended as busy:
             # The profile is paid for and kept; what becomes of the PTK is settled in the
             # background.
@@ -321,7 +320,7 @@ class _Part:
     ) -> ProfiledPtk:
         row, now_ms = self.candidate.row, self.parts.public_ms()
         # Something was found out, if only that no level is enough.
-        known = measured.status in (REACHED, NOT_REACHED, RISK_ABOVE_TARGET)
+        known = measured.status in (REACHED, TRIED, NOT_REACHED, RISK_ABOVE_TARGET)
         if known and self._same(fresh) and fresh.status in _LIVING:
             levels = [show(level) for level in measured.profile.levels]
             tx.profiles.put(
@@ -329,7 +328,7 @@ class _Part:
             )
         if answered is None and not known and fresh.status in ("ACTIVE", "FAILED"):
             self._distrust(tx, fresh, measured, now_ms)
-        if answered is not None and measured.status == REACHED:
+        if answered is not None and measured.status in (REACHED, TRIED):
             told(tx, fresh, answered, now_ms)
         elif answered is not None:
             self._unreached(tx, answered, now_ms)
@@ -348,13 +347,17 @@ class _Part:
             answer = planned()
             warned = measured.vain and answer.status == "ACTIVE"
             return replace(answer, reason=vain(measured.as_json())) if warned else answer
+        if measured.status == TRIED:
+            answer = planned()
+            trial = told_of_trial(measured.profile)
+            return replace(answer, reason=trial) if answer.status == "ACTIVE" else answer
         reason = f"profile: {measured.status}, {measured.results[-1].reason}"[:1000]
         if measured.status in (NOT_REACHED, RISK_ABOVE_TARGET):
             return Registration(
                 self.candidate.row.name,
                 "REJECTED",
                 reason=reason,
-                nearest_target=_nearest(measured, self._trainable),
+                nearest_target=_nearest(measured, trainable(self.spec, self.dp_records)),
             )
         if measured.status == FAILED and measured.results[-1].reason not in _UNLUCKY:
             return Registration(self.candidate.row.name, "REJECTED", reason=reason)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from profiler.cache import cache_key, reused
-from profiler.measuring.results import NOT_REACHED, LevelResult
+from profiler.measuring.results import NOT_REACHED, TRIED, LevelResult
 from profiler.measuring.terms import ProfileTerms
 from profiler.profiles import MEASURED_SOURCE
 from profiler.staleness import Made, stale
@@ -112,7 +112,13 @@ def _rejected_again(
         before = int(last.samples.get("expected_records", 0))
         status = last.samples.get("status")
         older = not certified(last.samples)
-        if status == NOT_REACHED and (older or expected >= _MORE * before):
+        # On trial it had all that a window trains on, whatever its part of the slice.
+        larger = (
+            dp_records >= _MORE * last.samples["dp_records"]
+            if status == TRIED
+            else expected >= _MORE * before
+        )
+        if status in (NOT_REACHED, TRIED) and (older or larger):
             rejected.append(row)
     return rejected
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from profiler.analytic import ANALYTIC
+from profiler.analytic import ANALYTIC, Profile
 from profiler.analytic import profile as closed_form
 from profiler.levels import privacy_levels
-from profiler.profiles import CERTIFIES
+from profiler.profiles import CERTIFIES, ON_TRIAL
 from profiler.sizing import needed_records
 from ptklib.errors import Refused
 from ptklib.privacy.amounts import epsilon_exact, show
@@ -24,7 +24,15 @@ from ptkstore.engine.plans.window_size import terms_of
 from ptkstore.metadata import rows
 from ptkstore.metadata.database.store import Transaction
 
-__all__ = ["OLDER", "certified", "profile_view", "renew", "vain", "witness"]
+__all__ = [
+    "OLDER",
+    "certified",
+    "profile_view",
+    "renew",
+    "told_of_trial",
+    "vain",
+    "witness",
+]
 
 RENEWING = "to be measured again when the next window closes"
 # Of a profile that was measured by the rule before: for one witness, not for the state that trains.
@@ -88,9 +96,27 @@ def profile_view(
             for result in body["results"]
         ),
         made_ms=body.get("made_ms", stored.created_ms),
-        reason=RENEWING if "renew_ms" in body else vain(body) if certified(body) else OLDER,
+        reason=_said(body, subject.measured),
         **told,
     )
+
+
+def told_of_trial(profile: Profile) -> str:
+    """What to say of a PTK that is on trial."""
+    samples = min(known for known in profile.samples if known is not None)
+    return (
+        "on trial: the profile slice is too small to certify the target, so it is planned with "
+        f"{samples:,} samples by an estimate, and a state is published only when its own test shows "
+        "that it keeps the target"
+    )
+
+
+def _said(body: Mapping[str, Any], measured: Profile) -> str:
+    if "renew_ms" in body:
+        return RENEWING
+    if not certified(body):
+        return OLDER
+    return told_of_trial(measured) if body["certifies"] == ON_TRIAL else vain(body)
 
 
 def vain(body: Mapping[str, Any]) -> str:
@@ -107,7 +133,7 @@ def vain(body: Mapping[str, Any]) -> str:
 
 def certified(body: Mapping[str, Any]) -> bool:
     """Whether a stored profile is evidence for the state that trains, by the rule of today."""
-    return body.get("certifies") == CERTIFIES
+    return body.get("certifies") in (CERTIFIES, ON_TRIAL)
 
 
 def renew(tx: Transaction, spec: StreamSpec, row: rows.PtkRow, *, now_ms: int) -> ProfileView:

@@ -36,15 +36,19 @@ class Assigned:
     # The windows that its state will be over; the newest that the one before speaks of; and what
     # that one was put together of (`ptkstore.engine.window.continuing`).
     over: str = ALL
+    # Published only if its own test accepts (`ptkstore.engine.profiles.on_trial`).
+    on_trial: bool = False
     previous_newest: str | None = None
     parts: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; tags as texts, for they do not fit doubles."""
         body = asdict(self) | {"ranges": [[str(start), str(stop)] for start, stop in self.ranges]}
+        # As it is in cycles from before there were such fields.
         if self.minimum is None:
-            # As it is in cycles from before there was one.
             del body["minimum"]
+        if not self.on_trial:
+            del body["on_trial"]
         body["parts"] = [list(part) for part in self.parts]
         if self.over == ALL:
             for name in ("over", "previous_newest", "parts"):

@@ -37,22 +37,25 @@ _LINE = ("ptk", "outcome", "version", "epsilon", "samples", "reason")
 @dataclass(frozen=True)
 class ProfileList:
     """The ids of the PTKs that a window profiles, in the order of their parts of the slice, and why
-    each.
+    each; into how many parts the slice is cut: one more where tests need one.
     """
 
     STEP: ClassVar[str] = "profiled"
 
     ptks: tuple[int, ...]
     why: tuple[str, ...]
+    places: int
 
     def as_json(self) -> dict[str, Any]:
         """The body."""
-        return {"ptks": list(self.ptks), "why": list(self.why)}
+        body: dict[str, Any] = {"ptks": list(self.ptks), "why": list(self.why)}
+        return body if self.places == len(self.ptks) else body | {"places": self.places}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> ProfileList:
-        """Read `as_json` back."""
-        return cls(tuple(body["ptks"]), tuple(body.get("why", ())))
+        """Read `as_json` back; the slice is cut for profiles alone unless it says more."""
+        ptks = tuple(body["ptks"])
+        return cls(ptks, tuple(body.get("why", ())), body.get("places", len(ptks)))
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import ProfiledPtk, TrainedPtk, ValidatedPtk
+from ptkstore.engine.steps.step import Step
 from ptkstore.metadata import rows
 
 __all__ = [
@@ -28,6 +29,27 @@ __all__ = [
     "Trained",
     "Validated",
 ]
+
+Part = TypeVar("Part", bound=Step)
+
+
+@dataclass(frozen=True)
+class _ByName(Generic[Part]):
+    """What became of PTKs, by name. The body has that of each; without one there was none."""
+
+    STEP: ClassVar[str]
+    PART: ClassVar[type[Any]]
+
+    ptks: Mapping[str, Part] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The body."""
+        return {name: ptk.as_json() for name, ptk in self.ptks.items()}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any] | None) -> Self:
+        """Read `as_json` back."""
+        return cls({name: cls.PART.from_json(ptk) for name, ptk in (body or {}).items()})
 
 
 @dataclass(frozen=True)
@@ -57,21 +79,11 @@ class Sealed:
 
 
 @dataclass(frozen=True)
-class Profiled:
+class Profiled(_ByName[ProfiledPtk]):
     """What became of the PTKs that were profiled, by name."""
 
     STEP: ClassVar[str] = "profiled"
-
-    ptks: Mapping[str, ProfiledPtk] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """The body."""
-        return {name: ptk.as_json() for name, ptk in self.ptks.items()}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any] | None) -> Profiled:
-        """Read `as_json` back. Nobody was profiled where there is no body."""
-        return cls({name: ProfiledPtk.from_json(ptk) for name, ptk in (body or {}).items()})
+    PART: ClassVar[type[ProfiledPtk]] = ProfiledPtk
 
 
 @dataclass(frozen=True)
@@ -140,39 +152,19 @@ class Reserved:
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(_ByName[TrainedPtk]):
     """What became of the PTKs that were due, by name."""
 
     STEP: ClassVar[str] = "trained"
-
-    ptks: Mapping[str, TrainedPtk] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """The body."""
-        return {name: ptk.as_json() for name, ptk in self.ptks.items()}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any] | None) -> Trained:
-        """Read `as_json` back."""
-        return cls({name: TrainedPtk.from_json(ptk) for name, ptk in (body or {}).items()})
+    PART: ClassVar[type[TrainedPtk]] = TrainedPtk
 
 
 @dataclass(frozen=True)
-class Validated:
+class Validated(_ByName[ValidatedPtk]):
     """What became of the tests of new states, by name. Who is not there needed none."""
 
     STEP: ClassVar[str] = "validated"
-
-    ptks: Mapping[str, ValidatedPtk] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """The body."""
-        return {name: ptk.as_json() for name, ptk in self.ptks.items()}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any] | None) -> Validated:
-        """Read `as_json` back."""
-        return cls({name: ValidatedPtk.from_json(ptk) for name, ptk in (body or {}).items()})
+    PART: ClassVar[type[ValidatedPtk]] = ValidatedPtk
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,10 @@ from ptkstore.engine.parts import Parts
 from ptkstore.engine.plans.planning import Candidate
 from ptkstore.engine.plans.registrations import active
 from ptkstore.engine.plans.surplus import Held
+from ptkstore.engine.profiles.on_trial import Outcome, trial_outcome, write_outcome
 from ptkstore.engine.profiles.profiling import profile_due, train_peak
 from ptkstore.engine.retry import patiently
+from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import TrainedPtk
 from ptkstore.engine.steps.of_window import (
     STEPS as STEP_TYPES,
@@ -50,6 +52,7 @@ from ptkstore.engine.window.counting import count_blocks
 from ptkstore.engine.window.plans import ADOPTED, Line, plan_window
 from ptkstore.engine.window.shortfall import DONE, EVENT, PUBLISHED, SHORT, Shortfall, shortfall_of
 from ptkstore.engine.window.training import assign, requests_of, too_large, train
+from ptkstore.engine.window.trials import testable
 from ptkstore.engine.window.validating import validate_new
 from ptkstore.engine.window.views import cycle_view
 from ptkstore.metadata import ResultsTransaction, Transaction
@@ -104,7 +107,7 @@ class Cycle:
             reserved = self._step(Reserved, lambda: self._reserve(sealed, planned))
             trained = self._step(Trained, lambda: self._train(sealed, planned, reserved))
             validated = self._step(Validated, lambda: self._validate(sealed, planned, trained))
-            self._step(Published, lambda: self._publish(trained, validated))
+            self._step(Published, lambda: self._publish(sealed, planned, trained, validated))
             self._step(Notified, self._notify)
             self._step(Expired, lambda: self._expire(sealed))
             with self.parts.journal.writing() as tx:
@@ -160,6 +163,8 @@ class Cycle:
             due = [ptk for ptk in accepted if self.window % ptk.row.train_every == 0]
             old = tx.plans.latest(self.spec.name, status=ADOPTED)
             line = _line(tx, self.spec.name, accepted)
+        # Without a test there is no version of a PTK on trial.
+        due = testable(self.parts, self.spec, sealed.blocks, sealed.dp_records, due)
         # What a stream uses of its windows may have changed since the cycle began.
         self.spec = self.parts.specs.current(self.spec.name)
         privacy_filter = self.parts.privacy_filter(self.spec.name)
@@ -263,7 +268,9 @@ class Cycle:
         )
         return _Result(validated)
 
-    def _publish(self, trained: Trained, validated: Validated) -> _Result[Published]:
+    def _publish(
+        self, sealed: Sealed, planned: Planned, trained: Trained, validated: Validated
+    ) -> _Result[Published]:
         # A state that was tested is the one whose certificate says so.
         new = {
             name: replace(ptk, digest=validated.ptks[name].digest)
@@ -278,9 +285,29 @@ class Cycle:
         }
         versions = {name: ptk.line.version or 0 for name, ptk in new.items()}
         known = Trained({**trained.ptks, **new})
-        return _Result(
-            Published(versions), lambda tx: self._release(tx, known, validated, manifests)
-        )
+        outcomes = self._outcomes(sealed, planned, manifests)
+
+        def also(tx: ResultsTransaction) -> None:
+            self._release(tx, known, validated, manifests)
+            for state, outcome in outcomes:
+                write_outcome(tx, state, outcome, now_ms=self.parts.public_ms())
+
+        return _Result(Published(versions), also)
+
+    def _outcomes(
+        self, sealed: Sealed, planned: Planned, manifests: Mapping[str, Any]
+    ) -> list[tuple[Assigned, Outcome]]:
+        """What tests change of PTKs on trial."""
+        outcomes = []
+        for state in planned.assigned:
+            validation = manifests.get(state.name, {}).get("validation")
+            if not state.on_trial or not validation:
+                continue
+            with self.parts.metadata.read() as tx:
+                outcome = trial_outcome(tx, self.spec, state, validation, sealed.dp_records)
+            if outcome is not None:
+                outcomes.append((state, outcome))
+        return outcomes
 
     def _release(
         self,

@@ -15,7 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from profiler.measuring.results import CANCELLED, NOT_REACHED, REACHED, RISK_ABOVE_TARGET
+from profiler.measuring.results import (
+    CANCELLED,
+    NOT_REACHED,
+    REACHED,
+    RISK_ABOVE_TARGET,
+    TRIED,
+)
 from ptkstore.api.views import TrainedLine
 from ptkstore.engine.steps.of_window import Done
 
@@ -36,7 +42,7 @@ EVENT = "window.short"
 PUBLISHED = "PUBLISHED"
 NOT_PROFILED = "NOT_PROFILED"
 # Something was found out, or nobody wants to know any more.
-_ANSWERS = (REACHED, NOT_REACHED, RISK_ABOVE_TARGET, CANCELLED)
+_ANSWERS = (REACHED, TRIED, NOT_REACHED, RISK_ABOVE_TARGET, CANCELLED)
 _NAMED = 5
 # In an event.
 _LISTED = 100

@@ -113,6 +113,7 @@ def assign(
                 previous_oldest=before.oldest,
                 previous_newest=before.newest,
                 over=row.over,
+                on_trial=by_name[assignment.id].on_trial,
                 parts=before.parts,
                 version=latest.version + 1 if latest is not None else 1,
                 minimum=_minimum(needed_by.get(assignment.id)),

@@ -3,8 +3,11 @@
 A test is fresh where nothing that made the state had touched its records. So it lies in the part of
 the profile slice (which no plan trains on) where nothing was charged in this window but the count:
 what a profile used decided levels and numbers of samples. What is left of the slice is cut into
-equal parts, one for each state whose test fits its part; a state gets the lowest of `PRICES` at which
-its part has enough records to accept, in nine of ten cases, a loss of `LIKELY` times its target.
+equal parts, one for each state whose test fits its part: that has, at some price, enough records to
+accept in nine of ten cases a loss of `LIKELY` times its target. The price is the highest there is room
+for, as nothing else will ever be charged to these records and more epsilon is more power; streams
+that take the minimum pay the least that is enough. The test of a PTK on trial is always made, at the
+highest price: without it there is no version.
 
 A test that would most likely fail for want of records is not made: nothing is charged, and the
 state is told as NOT_TESTED, with the reason:
@@ -22,16 +25,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
+from profiler.on_trial import ETA, likely_loss
 from ptklib.errors import Refused
 from ptklib.ledger.slices import TAG_SPACE, TagRange
 from ptklib.validators.betting import LossTest
 from ptklib.validators.power import planned_test, samples_needed
 from ptklib.validators.verdict import eta_of_attempt
-from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.stream_spec import SURPLUS, StreamSpec
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.planning import fresh_loss, ptk_of, records_per_unit
+from ptkstore.engine.plans.planning import (
+    Candidate,
+    fresh_loss,
+    ptk_of,
+    records_per_unit,
+)
+from ptkstore.engine.plans.window_size import terms_of
+from ptkstore.engine.profiles.on_trial import trial_price, trial_prices
 from ptkstore.engine.room.memory import (
     MEMORY_TOO_SMALL,
     most_in_slice,
@@ -42,12 +51,8 @@ from ptkstore.engine.room.memory import (
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import ValidationList
 
-__all__ = ["ETA", "LIKELY", "PRICES", "Trial", "plan_trials"]
+__all__ = ["LIKELY", "Trial", "plan_trials", "testable"]
 
-# How often a state that is VALIDATED may break its promise, over all attempts of its PTK.
-ETA = Fraction(1, 20)
-# As shares of the stream's epsilon.
-PRICES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
 # What the loss of a good state is taken to be, as a share of its target.
 LIKELY = Fraction(4, 5)
 _CELLS = 64
@@ -97,7 +102,7 @@ def plan_trials(
         return ValidationList({}, {state.name: "TEST_SLICE_USED" for state in states})
     with parts.metadata.read() as tx:
         attempts = {state.name: tx.states.attempt(state.ptk) for state in states}
-    prices, untested = _prices(parts, spec), {}
+    prices, untested = trial_prices(spec, parts.privacy_filter(spec.name)), {}
     wanted = []
     for state in states:
         if state.target >= 1:
@@ -127,6 +132,30 @@ def plan_trials(
     return ValidationList(trials, untested)
 
 
+def testable(
+    parts: Parts,
+    spec: StreamSpec,
+    blocks: Sequence[str],
+    dp_records: int,
+    due: Sequence[Candidate],
+) -> list[Candidate]:
+    """Those that are due, without PTKs on trial for whose test this window has too few fresh records:
+    they would train for nothing.
+    """
+    if not any(candidate.on_trial for candidate in due):
+        return list(due)
+    free, price = _free(parts, spec, blocks), trial_price(spec, parts.privacy_filter(spec.name))
+    sharing = sum(candidate.measured is not None for candidate in due)
+    width = sum(stop - start for start, stop in free)
+    records = int(Fraction(width, TAG_SPACE * sharing) * dp_records)
+
+    def has_test(candidate: Candidate) -> bool:
+        terms = terms_of(spec, candidate)
+        return price is not None and likely_loss(terms, records=records, epsilon=price) is not None
+
+    return [candidate for candidate in due if not candidate.on_trial or has_test(candidate)]
+
+
 class _Wanted:
     """A state that wants a test, and how many records it needs at each price."""
 
@@ -142,6 +171,7 @@ class _Wanted:
         loss = Fraction(repr(state.target)) * LIKELY
         needed = {price: samples_needed(epsilon=price, loss=loss, **self.terms) for price in prices}
         self.needed = {price: count for price, count in needed.items() if count is not None}
+        self.highest = max(prices, default=None) if state.on_trial or spec.use == SURPLUS else None
 
     @property
     def least(self) -> int:
@@ -149,8 +179,11 @@ class _Wanted:
         return min(self.needed.values(), default=1 << 62)
 
     def price(self, records: int) -> Fraction | None:
-        """The lowest one at which so many records are enough."""
-        return next((price for price, count in self.needed.items() if count <= records), None)
+        """The one to take where so many records are enough at some price, or on trial."""
+        if self.state.on_trial:
+            return self.highest
+        least = next((price for price, count in self.needed.items() if count <= records), None)
+        return least if least is None or self.highest is None else self.highest
 
     def trial(self, ranges: Ranges, records: int) -> Trial:
         price = self.price(records)
@@ -183,21 +216,6 @@ def _free(parts: Parts, spec: StreamSpec, blocks: Sequence[str]) -> Ranges:
         else:
             free.append((cell.start, cell.stop))
     return tuple(free)
-
-
-def _prices(parts: Parts, spec: StreamSpec) -> list[Fraction]:
-    """Those of `PRICES` that fit beside the count."""
-    privacy_filter = parts.privacy_filter(spec.name)
-    fresh = np.array([fresh_loss(spec, privacy_filter)], dtype=np.int64)
-    prices = []
-    for share in PRICES:
-        price = Fraction(spec.policy.epsilon) * share
-        # The price of a test is its epsilon, whatever its target and stake.
-        cost = LossTest(target="0.5", epsilon=price, eta=ETA, stake=1).cost
-        demand = np.array(privacy_filter.demand(cost), dtype=np.int64)
-        if privacy_filter.admits(fresh, demand).all():
-            prices.append(price)
-    return prices
 
 
 def _part(ranges: Ranges, start: int, stop: int) -> Ranges:

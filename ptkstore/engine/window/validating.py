@@ -8,8 +8,9 @@ with it, and is written. A test of which the charge was spent and nothing is wri
 published as NOT_TESTED. So is one whose test failed: the failure says nothing of the state.
 
 =============  ==================================================================================
-VALIDATED      the mean loss is at most the target, but for a chance of `trials.ETA`
-NOT_SHOWN      the test did not accept: the version is there, and nobody gets it without asking
+VALIDATED      the mean loss is at most the target, but for a chance of `profiler.on_trial.ETA`
+NOT_SHOWN      the test did not accept: the version is there, and nobody gets it without asking;
+               of a PTK on trial also where there was no test, and why
 NOT_TESTED     no test, and why: the promise is that of the profile
 =============  ==================================================================================
 """
@@ -23,6 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from profiler.levels import privacy_levels
+from profiler.on_trial import ETA
 from ptklib.errors import GrantRefused, Refused
 from ptklib.ledger.commands import Reserve
 from ptklib.ledger.grants import Grant
@@ -36,7 +38,7 @@ from ptkstore.engine.retry import patiently
 from ptkstore.engine.steps.assigned import Assigned
 from ptkstore.engine.steps.of_ptks import LISTED, TrainedPtk, ValidatedPtk, ValidationList
 from ptkstore.engine.steps.of_window import Published, Validated
-from ptkstore.engine.window.trials import ETA, Trial, plan_trials
+from ptkstore.engine.window.trials import Trial, plan_trials
 from ptkstore.metadata.catalogue.states import NOT_SHOWN, VALIDATED
 from ptkstore.streams.reading.opened import GRANT_SECONDS, spend_and_open
 from ptkstore.workers.protocol import KEEP_BYTES, ValidateJob, ValidateOutcome
@@ -131,7 +133,8 @@ class _Tests:
         if self._known(state):
             return
         verdict = outcome.verdict if outcome is not None else None
-        name = NOT_TESTED
+        # On trial there is no promise but that of the test.
+        name = NOT_SHOWN if state.on_trial else NOT_TESTED
         if verdict is not None:
             name = VALIDATED if verdict.outcome == ACCEPT else NOT_SHOWN
         body: dict[str, Any] = {"verdict": name} | ({"reason": reason} if reason else {})

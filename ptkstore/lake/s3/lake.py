@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ptklib.encoding.state_digest import digest_of
 from ptklib.errors import InvalidInput
+from ptkstore.api.paging import check_limit
 from ptkstore.lake.protocol import (
     ARRAYS,
     GRACE_SECONDS,
@@ -29,7 +30,9 @@ from ptkstore.lake.protocol import (
     StateDamaged,
     StateMissing,
     check_digest,
+    checked_state,
     state_key,
+    state_missing,
 )
 from ptkstore.lake.s3.bucket import Bucket, StoredObject
 
@@ -63,32 +66,6 @@ class S3Lake:
         """Make the bucket."""
         self._bucket = bucket
         bucket.make()
-
-    @classmethod
-    def open(
-        cls,
-        endpoint: str,
-        bucket: str,
-        *,
-        access_key: str | None = None,
-        secret_key: str | None = None,
-        region: str = "us-east-1",
-        prefix: str = "",
-    ) -> S3Lake:
-        """The lake below ``prefix`` of a bucket.
-
-        Without keys the credentials come from the environment.
-        """
-        return cls(
-            Bucket(
-                endpoint,
-                bucket,
-                access_key=access_key,
-                secret_key=secret_key,
-                region=region,
-                prefix=prefix,
-            )
-        )
 
     def put(self, arrays: bytes, manifest: bytes) -> str:
         """See `Lake.put`."""
@@ -125,12 +102,7 @@ class S3Lake:
 
     def list(self, *, limit: int | None = None, after: str | None = None) -> tuple[str, ...]:
         """See `Lake.list`."""
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
-        ):
-            raise InvalidInput(
-                "PAGE_INVALID", f"limit must be a positive whole number or None, got {limit!r:.60}"
-            )
+        check_limit(limit)
         digests: list[str] = []
         for digest, parts in self._states(None if after is None else check_digest(after)):
             if len(parts) == 2:
@@ -169,7 +141,7 @@ class S3Lake:
                 f"a URL lives 1 to {_LONGEST_URL_SECONDS} seconds, got {seconds!r:.60}",
             )
         if not self.exists(digest):
-            raise _missing(digest)
+            raise state_missing(digest)
         return Presigned(
             *(self._bucket.url(state_key(digest, suffix), seconds) for suffix in (ARRAYS, MANIFEST))
         )
@@ -204,15 +176,7 @@ class S3Lake:
         return True
 
     def _read(self, digest: str) -> tuple[bytes, bytes]:
-        manifest = self._bucket.get(state_key(digest, MANIFEST))
-        if manifest is None:
-            raise _missing(digest)
-        arrays = self._bucket.get(state_key(digest, ARRAYS))
-        if arrays is None:
-            raise _damaged(digest, "its arrays are gone")
-        if digest_of(arrays, manifest) != digest:
-            raise _damaged(digest, "its bytes were changed")
-        return arrays, manifest
+        return checked_state(digest, lambda suffix: self._bucket.get(state_key(digest, suffix)))
 
     def _states(self, after: str | None) -> Iterator[tuple[str, dict[str, StoredObject]]]:
         """Every digest with the objects there are of it, in order."""
@@ -287,13 +251,3 @@ class S3Lake:
         if stored_object is None:
             raise LakeUnavailable("LAKE_UNAVAILABLE", "the lake lost what it just took")
         return stored_object.modified
-
-
-def _missing(digest: str) -> StateMissing:
-    return StateMissing("STATE_MISSING", f"the lake has no state {digest}", digest=digest)
-
-
-def _damaged(digest: str, what: str) -> StateDamaged:
-    return StateDamaged(
-        "STATE_DAMAGED", f"state {digest} in the lake is damaged: {what}", digest=digest
-    )

@@ -12,13 +12,11 @@ JOURNAL_DAMAGED, CHAIN_BROKEN, HISTORY_CUT, SNAPSHOT_INVALID, JOURNAL_UNAVAILABL
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ptklib.encoding.canonical import canonical_entries
 from ptklib.errors import JournalDamaged, JournalUnavailable
 from ptklib.ledger.state import Entry
 from ptkstore.ledger.journals.chain import (
@@ -26,13 +24,10 @@ from ptkstore.ledger.journals.chain import (
     Head,
     checked,
     commit_mac,
-    follows,
-    genesis_of,
     head_gone,
-    is_snapshot_of,
-    not_a_snapshot,
     snapshot_mac,
 )
+from ptkstore.ledger.journals.chained import ChainedJournal
 from ptkstore.private_files import make_private
 
 __all__ = ["BUSY_MS", "Head", "Journal", "connect"]
@@ -72,8 +67,14 @@ def connect(path: Path) -> sqlite3.Connection:
     )
 
 
-class Journal:
+class Journal(ChainedJournal):
     """One open journal. Not thread-safe: its owner holds a lock."""
+
+    _SNAPSHOTS = "SELECT seq, body FROM snapshots"
+    _NEWEST_SNAPSHOT = (
+        "SELECT s.seq, s.body, s.mac, c.mac FROM snapshots s"
+        " LEFT JOIN commits c ON c.seq = s.seq ORDER BY s.seq DESC LIMIT 1"
+    )
 
     def __init__(
         self,
@@ -87,8 +88,7 @@ class Journal:
         self._db = connection
         self._key = key
         self._errors = database_errors
-        self.genesis = genesis_of(key)
-        self.head = self.genesis
+        self._start()
         self._prepare()
 
     def begin(self) -> None:
@@ -108,30 +108,6 @@ class Journal:
             # Closed or broken: what was not committed is gone all the same.
             return
 
-    def read(self) -> Iterator[list[Entry]]:
-        """The commits after `head`, oldest first, each checked against the chain; `head` moves
-        along.
-        """
-        for seq, body, mac in self._each(
-            "SELECT seq, body, mac FROM commits WHERE seq > ? ORDER BY seq", self.head.seq
-        ):
-            if not follows(self._key, self.head, seq, body, mac):
-                raise JournalDamaged(
-                    "CHAIN_BROKEN", f"commit {seq} does not follow commit {self.head.seq}", seq=seq
-                )
-            self.head = Head(seq, mac)
-            yield json.loads(body)
-
-    def replay(self) -> Generator[list[Entry], None, None]:
-        """Every commit from the first, checked; `head` moves along and is where it was
-        afterwards.
-        """
-        head, self.head = self.head, self.genesis
-        try:
-            yield from self.read()
-        finally:
-            self.head = head
-
     def pick(self, numbers: Sequence[int]) -> list[Commit]:
         """Some commits by number, in order, each checked against the one before it; `head` stays
         where it is.
@@ -146,11 +122,6 @@ class Journal:
     def is_current(self) -> bool:
         """True when `head` is the newest commit."""
         return not self._rows("SELECT 1 FROM commits WHERE seq > ? LIMIT 1", self.head.seq)
-
-    def append(self, entries: list[Entry]) -> None:
-        """Add one commit after `head`, inside `begin` and `commit`."""
-        if not self.append_next(canonical_entries(entries)):
-            raise head_gone(self.head)
 
     def append_last(self, body: bytes) -> None:
         """Add one commit after `head` and end the turn; ``body`` is the canonical form of its
@@ -195,34 +166,9 @@ class Journal:
             _SNAPSHOTS_KEPT,
         )
 
-    def newest_snapshot(self) -> bytes | None:
-        """The newest snapshot, checked; `head` moves to its commit. None when there is none."""
-        rows = self._rows("SELECT seq, body, mac FROM snapshots ORDER BY seq DESC LIMIT 1")
-        if not rows:
-            return None
-        seq, body, mac = rows[0]
-        self._check_snapshot(seq, body, mac)
-        checked: bytes = body
-        return checked
-
-    def snapshots(self) -> dict[int, bytes]:
-        """All snapshots by commit number, unchecked."""
-        return dict(self._rows("SELECT seq, body FROM snapshots"))
-
-    def rewind(self) -> None:
-        """Start reading from the first commit again."""
-        self.head = self.genesis
-
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
-
-    def _check_snapshot(self, seq: int, body: bytes, mac: bytes) -> None:
-        row = self._rows("SELECT mac FROM commits WHERE seq = ?", seq)
-        head = Head(seq, row[0][0]) if row else None
-        if head is None or not is_snapshot_of(self._key, head, body, mac):
-            raise not_a_snapshot(seq)
-        self.head = head
 
     def _prepare(self) -> None:
         self._run(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -273,6 +219,13 @@ class Journal:
         except BaseException:
             self.rollback()
             raise
+
+    def _to(self, _last: Head | None) -> Iterator[list[Entry]]:
+        yield from self._followed(
+            self._each(
+                "SELECT seq, body, mac FROM commits WHERE seq > ? ORDER BY seq", self.head.seq
+            )
+        )
 
     def _each(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """The rows one by one: a journal may be longer than memory."""

@@ -16,12 +16,10 @@ SCHEMA_ALTERED, KEY_INVALID, CHAIN_BROKEN, HISTORY_CUT, SNAPSHOT_INVALID, LEDGER
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptklib.encoding.canonical import canonical_entries
 from ptklib.errors import InvalidInput, JournalDamaged, JournalUnavailable
 from ptklib.ledger.state import Entry
 from ptkstore.ledger.journals.chain import (
@@ -29,13 +27,10 @@ from ptkstore.ledger.journals.chain import (
     Head,
     checked,
     commit_mac,
-    follows,
-    genesis_of,
     head_gone,
-    is_snapshot_of,
-    not_a_snapshot,
     snapshot_mac,
 )
+from ptkstore.ledger.journals.chained import ChainedJournal
 from ptkstore.ledger.postgres.schema import has_ledger, prepare
 from ptkstore.ledger.postgres.turns import NEXT, PAGE, Turns
 
@@ -135,8 +130,14 @@ def _shown(connection: psycopg.Connection[tuple[Any, ...]], name: str) -> str:
     return str(row[0]) if row else ""
 
 
-class PostgresJournal:
+class PostgresJournal(ChainedJournal):
     """One open journal. Not thread-safe: its owner holds a lock."""
+
+    _SNAPSHOTS = "SELECT seq, body FROM sage_ledger.snapshots"
+    _NEWEST_SNAPSHOT = (
+        "SELECT s.seq, s.body, s.mac, c.mac FROM sage_ledger.snapshots s"
+        " LEFT JOIN sage_ledger.commits c ON c.seq = s.seq ORDER BY s.seq DESC LIMIT 1"
+    )
 
     def __init__(self, connect: Connect, key_of: Callable[[bool], bytes]) -> None:
         """Connect, migrate, and start at commit 0.
@@ -158,8 +159,7 @@ class PostgresJournal:
         try:
             connection = self._connection()
             self._key = key_of(not has_ledger(connection))
-            self.genesis = genesis_of(self._key)
-            self.head = self.genesis
+            self._start()
             prepare(connection, self.genesis.mac)
         except self._errors as error:
             self._drop()
@@ -201,22 +201,6 @@ class PostgresJournal:
             # Broken: what was not committed is gone all the same.
             self._drop()
 
-    def read(self) -> Iterator[list[Entry]]:
-        """The commits after `head`, oldest first, each checked against the chain; `head` moves
-        along.
-        """
-        return self._read(None)
-
-    def replay(self) -> Generator[list[Entry], None, None]:
-        """Every commit from the first up to `head`, checked; `head` moves along and is where it was
-        afterwards.
-        """
-        head, self.head = self.head, self.genesis
-        try:
-            yield from self._read(head.seq)
-        finally:
-            self.head = head
-
     def pick(self, numbers: Sequence[int]) -> list[Commit]:
         """Some commits by number, in order, each checked against the one before it; `head` stays
         where it is.
@@ -236,11 +220,6 @@ class PostgresJournal:
         return not self._rows(
             "SELECT 1 FROM sage_ledger.commits WHERE seq > %s LIMIT 1", self.head.seq
         )
-
-    def append(self, entries: list[Entry]) -> None:
-        """Add one commit after `head`, inside `begin` and `commit`."""
-        if not self.append_next(canonical_entries(entries)):
-            raise head_gone(self.head)
 
     def append_last(self, body: bytes) -> None:
         """Add one commit after `head` and end the turn, without waiting in between."""
@@ -285,52 +264,20 @@ class PostgresJournal:
             (_SNAPSHOTS_KEPT,),
         )
 
-    def newest_snapshot(self) -> bytes | None:
-        """The newest snapshot, checked; `head` moves to its commit. None when there is none."""
-        rows = self._rows(
-            "SELECT s.seq, s.body, s.mac, c.mac FROM sage_ledger.snapshots s"
-            " LEFT JOIN sage_ledger.commits c ON c.seq = s.seq ORDER BY s.seq DESC LIMIT 1"
-        )
-        if not rows:
-            return None
-        seq, body, mac, commit = rows[0]
-        head = Head(seq, commit)
-        if not is_snapshot_of(self._key, head, body, mac):
-            raise not_a_snapshot(seq)
-        self.head = head
-        checked: bytes = body
-        return checked
-
-    def snapshots(self) -> dict[int, bytes]:
-        """All snapshots by commit number, unchecked."""
-        return dict(self._rows("SELECT seq, body FROM sage_ledger.snapshots"))
-
-    def rewind(self) -> None:
-        """Start reading from the first commit again."""
-        self.head = self.genesis
-
     def close(self) -> None:
         """Close the connection."""
         self._closed = True
         self._drop()
 
-    def _read(self, last: int | None) -> Generator[list[Entry], None, None]:
-        bound = "" if last is None else f" AND seq <= {last:d}"
+    def _to(self, last: Head | None) -> Iterator[list[Entry]]:
+        bound = "" if last is None else f" AND seq <= {last.seq:d}"
         statement = f"SELECT seq, body, mac FROM sage_ledger.commits WHERE seq > %s{bound} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
         page, self._found = self._found, None
         ahead = page[1] if page is not None and page[0] == self.head.seq and last is None else None
         while rows := self._rows(statement, self.head.seq) if ahead is None else ahead:
             # In a turn nobody else adds anything: a page that is not full is the last.
             ahead = [] if ahead is not None and len(ahead) < PAGE else None
-            for seq, body, mac in rows:
-                if not follows(self._key, self.head, seq, body, mac):
-                    raise JournalDamaged(
-                        "CHAIN_BROKEN",
-                        f"commit {seq} does not follow commit {self.head.seq}",
-                        seq=seq,
-                    )
-                self.head = Head(seq, mac)
-                yield json.loads(body)
+            yield from self._followed(rows)
 
     def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         """The connection, or a new one where it is broken; never inside a turn."""

@@ -89,10 +89,8 @@ class Cycles:
         """The cycles of a stream in the order they were started; ``after`` is the last id of the
         page before.
         """
-        query = _of(stream).order_by(cycles.c.id)
-        if after is not None:
-            query = query.where(cycles.c.id > after)
-        return tuple(CycleRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(_of(stream), cycles.c.id, after, limit)
+        return tuple(CycleRow(**row) for row in page)
 
     def of_windows(self, stream: str, windows: Iterable[int]) -> tuple[CycleRow, ...]:
         """The cycles of these windows, as far as there are any, oldest window first."""

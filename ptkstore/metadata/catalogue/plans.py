@@ -45,10 +45,10 @@ class Plans:
         self, stream: str, *, limit: int | None = None, after: int | None = None
     ) -> tuple[PlanRow, ...]:
         """The plans of a stream, oldest first; ``after`` is the last id of the page before."""
-        query = sa.select(plans).where(plans.c.stream == stream).order_by(plans.c.id)
-        if after is not None:
-            query = query.where(plans.c.id > after)
-        return tuple(PlanRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(
+            sa.select(plans).where(plans.c.stream == stream), plans.c.id, after, limit
+        )
+        return tuple(PlanRow(**row) for row in page)
 
 
 class PlanResults(Plans):

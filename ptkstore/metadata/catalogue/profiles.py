@@ -58,10 +58,8 @@ class Profiles:
         self, ptk: int, *, limit: int | None = None, after: int | None = None
     ) -> tuple[ProfileRow, ...]:
         """Every profile of a PTK, oldest first; ``after`` is the last id of the page before."""
-        query = _of(ptk).order_by(profiles.c.id)
-        if after is not None:
-            query = query.where(profiles.c.id > after)
-        return tuple(ProfileRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(_of(ptk), profiles.c.id, after, limit)
+        return tuple(ProfileRow(**row) for row in page)
 
     def ask_again(self, ptk: int, config_version: int, target: float, *, at_ms: int) -> None:
         """Mark the newest profile of that key, if there is one, as one to be measured again: what
@@ -85,7 +83,9 @@ class Profiles:
         *,
         at_ms: int | None = None,
     ) -> ProfileRow:
-        """See `ProfileResults.put`."""
+        """Add a profile; what the newest of its key says already is not added again. ``levels`` and
+        ``samples`` are JSON values, ``source`` a word for where they come from.
+        """
         check_whole(config_version, "config_version")
         check_real(target, "target")
         values = {
@@ -116,21 +116,7 @@ class Profiles:
 class ProfileResults(Profiles):
     """The same, and what windows measure: only in a transaction for results."""
 
-    def put(
-        self,
-        ptk: int,
-        config_version: int,
-        target: float,
-        levels: object,
-        samples: object,
-        source: str,
-        *,
-        at_ms: int | None = None,
-    ) -> ProfileRow:
-        """Add a profile; what the newest of its key says already is not added again. ``levels`` and
-        ``samples`` are JSON values, ``source`` a word for where they come from.
-        """
-        return self._put(ptk, config_version, target, levels, samples, source, at_ms=at_ms)
+    put = Profiles._put
 
 
 def _of(ptk: int) -> sa.Select[tuple[object, ...]]:

@@ -115,16 +115,15 @@ class Ptks:
         """PTKs by id, of one stream and status, or some statuses, if given; ``after`` is the last
         id of the page before.
         """
-        query = _SELECT.order_by(ptks.c.id)
+        query = _SELECT
         if stream is not None:
             query = query.where(ptks.c.stream == stream)
         if status is not None:
             query = query.where(ptks.c.status == check_choice(status, "status", STATUSES))
         if statuses:
             query = query.where(ptks.c.status.in_(statuses))
-        if after is not None:
-            query = query.where(ptks.c.id > after)
-        return tuple(PtkRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(query, ptks.c.id, after, limit)
+        return tuple(PtkRow(**row) for row in page)
 
     def outlines(self, stream: str | None = None) -> Sequence[Outline]:
         """What PTKs are searched and sorted by, without their configurations: a hundredth of the

@@ -112,19 +112,15 @@ class States:
         self, ptk: int, *, limit: int | None = None, after: int | None = None
     ) -> tuple[StateRow, ...]:
         """The versions of a PTK, oldest first; ``after`` is the last version of the page before."""
-        query = _of(ptk).order_by(states.c.version)
-        if after is not None:
-            query = query.where(states.c.version > after)
-        return tuple(StateRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(_of(ptk), states.c.version, after, limit)
+        return tuple(StateRow(**row) for row in page)
 
     def standing(
         self, ptk: int, *, limit: int | None = None, after: int | None = None
     ) -> tuple[StateRow, ...]:
         """The versions of a PTK that stand, oldest first: what followers are handed."""
-        query = _standing(ptk).order_by(states.c.version)
-        if after is not None:
-            query = query.where(states.c.version > after)
-        return tuple(StateRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(_standing(ptk), states.c.version, after, limit)
+        return tuple(StateRow(**row) for row in page)
 
     def not_shown(self, stream: str) -> int:
         """The versions of all PTKs of a stream that do not stand."""

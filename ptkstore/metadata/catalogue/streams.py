@@ -53,10 +53,8 @@ class Streams:
 
     def list(self, *, limit: int | None = None, after: str | None = None) -> tuple[StreamRow, ...]:
         """Streams by name; ``after`` is the last name of the page before."""
-        query = sa.select(streams).order_by(streams.c.name)
-        if after is not None:
-            query = query.where(streams.c.name > after)
-        return tuple(StreamRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(sa.select(streams), streams.c.name, after, limit)
+        return tuple(StreamRow(**row) for row in page)
 
     def _find(self, name: str) -> StreamRow | None:
         row = self._session.one(sa.select(streams).where(streams.c.name == name))

@@ -126,10 +126,8 @@ class Events:
         self, *, limit: int | None = None, after: str | None = None
     ) -> tuple[Delivery, ...]:
         """How far every subscriber is, by name; ``after`` is the last name of the page before."""
-        query = sa.select(deliveries).order_by(deliveries.c.subscriber)
-        if after is not None:
-            query = query.where(deliveries.c.subscriber > after)
-        return tuple(Delivery(**row) for row in self._session.all(query, limit))
+        page = self._session.page(sa.select(deliveries), deliveries.c.subscriber, after, limit)
+        return tuple(Delivery(**row) for row in page)
 
     def newest(self) -> int:
         """The id of the newest event; 0 when there is none."""

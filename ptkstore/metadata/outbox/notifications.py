@@ -128,14 +128,13 @@ class Notifications:
         after: int | None = None,
     ) -> tuple[Notification, ...]:
         """Late and dead notifications by id; ``after`` is the last id of the page before."""
-        query = sa.select(notifications).order_by(notifications.c.id)
+        query = sa.select(notifications)
         if subscription is not None:
             query = query.where(notifications.c.subscription == subscription)
         if status is not None:
             query = query.where(notifications.c.status == check_choice(status, "status", STATUSES))
-        if after is not None:
-            query = query.where(notifications.c.id > after)
-        return tuple(Notification(**row) for row in self._session.all(query, limit))
+        page = self._session.page(query, notifications.c.id, after, limit)
+        return tuple(Notification(**row) for row in page)
 
 
 def _is(subscription: int, version: int) -> sa.ColumnElement[bool]:

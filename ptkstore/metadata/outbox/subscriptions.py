@@ -50,9 +50,8 @@ class Subscriptions:
         self, ptk: int | None = None, *, limit: int | None = None, after: int | None = None
     ) -> tuple[Subscription, ...]:
         """Subscriptions by id, of one PTK if given; ``after`` is the last id of the page before."""
-        query = sa.select(subscriptions).order_by(subscriptions.c.id)
+        query = sa.select(subscriptions)
         if ptk is not None:
             query = query.where(subscriptions.c.ptk == ptk)
-        if after is not None:
-            query = query.where(subscriptions.c.id > after)
-        return tuple(Subscription(**row) for row in self._session.all(query, limit))
+        page = self._session.page(query, subscriptions.c.id, after, limit)
+        return tuple(Subscription(**row) for row in page)

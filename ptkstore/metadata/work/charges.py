@@ -200,10 +200,10 @@ class Charges:
         """The entries of a stream, oldest first; ``after`` is the last number of the page
         before.
         """
-        query = sa.select(charges).where(charges.c.stream == stream).order_by(charges.c.number)
-        if after is not None:
-            query = query.where(charges.c.number > after)
-        return tuple(ChargeRow(**row) for row in self._session.all(query, limit))
+        page = self._session.page(
+            sa.select(charges).where(charges.c.stream == stream), charges.c.number, after, limit
+        )
+        return tuple(ChargeRow(**row) for row in page)
 
 
 def _key(row: SpentRow) -> tuple[str, str, str, int]:

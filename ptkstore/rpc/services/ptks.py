@@ -162,13 +162,10 @@ class PtkService:
 
     def list_ptks(self, request: ptk_pb2.ListPtksRequest, call: Call) -> ptk_pb2.ListPtksResponse:
         """See the contract."""
-        status = status_word(request.status)
-        if request.status and not status:
-            raise InvalidInput("VALUE_INVALID", "status must be one that a PTK can have")
         page = ptks.page_of(
             self._parts,
             request.stream,
-            status,
+            _status(request.status),
             limit=request.page_size,
             page_token=request.page_token,
             sees=call.caller.sees_ptk,
@@ -194,13 +191,10 @@ class PtkService:
         self, request: ptk_pb2.SearchPtksRequest, call: Call
     ) -> ptk_pb2.SearchPtksResponse:
         """See the contract."""
-        status = status_word(request.status)
-        if request.status and not status:
-            raise InvalidInput("VALUE_INVALID", "status must be one that a PTK can have")
         search = ptks.search(
             self._parts,
             request.stream or None,
-            status=status or None,
+            status=_status(request.status) or None,
             find=request.find,
             sort=request.sort or "name",
             page=request.page or 1,
@@ -383,6 +377,14 @@ def _subscription_message(view: SubscriptionView) -> ptk_pb2.Subscription:
         rpc_endpoint=view.endpoint,
         delivered_version=view.delivered_version,
     )
+
+
+def _status(number: int) -> str:
+    """The status that is asked for; empty for every one. Reason: VALUE_INVALID."""
+    word = status_word(number)
+    if number and not word:
+        raise InvalidInput("VALUE_INVALID", "status must be one that a PTK can have")
+    return word
 
 
 def _etag(text: str) -> int | None:

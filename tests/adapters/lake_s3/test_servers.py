@@ -74,7 +74,7 @@ def test_wrong_credentials_are_told_at_once_and_not_repeated(
 def test_credentials_come_from_the_environment(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.access_key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.secret_key)
-    lake = S3Lake.open(s3.endpoint, s3.new_bucket_name())
+    lake = S3Lake(Bucket(s3.endpoint, s3.new_bucket_name()))
     assert lake.get(lake.put(b"a", b"{}")) == (b"a", b"{}")
 
 

@@ -99,9 +99,9 @@ def test_announcements_of_the_dead_hold_up_a_put_for_a_moment_only(
 
 def test_processes_put_while_another_sweeps(s3: S3, lake: S3Lake, bucket: Bucket) -> None:
     code = (
-        "import sys; from ptkstore.lake import LakeUnavailable, S3Lake\n"
-        "lake = S3Lake.open(sys.argv[1], sys.argv[2], access_key=sys.argv[3], "
-        "secret_key=sys.stdin.readline())\n"
+        "import sys; from ptkstore.lake import Bucket, LakeUnavailable, S3Lake\n"
+        "lake = S3Lake(Bucket(sys.argv[1], sys.argv[2], access_key=sys.argv[3], "
+        "secret_key=sys.stdin.readline()))\n"
         "for n in range(20):\n"
         "    try:\n"
         "        lake.put(bytes([n % 5]) * 100_000, b'{}')\n"
