@@ -21,7 +21,9 @@ mean may be below zero by up to 3 standard errors.
 
 The gap at epsilon 1 to the exact method without privacy is shown, not judged.
 
-Embeddings, which diffprivlib has none of, are beside plain biases (`benchmarks._accuracy.embeddings`).
+Embeddings, which diffprivlib has none of, are beside plain biases (`benchmarks._accuracy.embeddings`),
+and target encoding with interactions beside tables of one key and of all keys
+(`benchmarks._accuracy.encodings`).
 
 Means by group, which are pulled together (`ptklib.ptks.tables.shrinkage`), are compared with the
 same noisy means before that and with the mean of all records: on each table of groups, at the worst
@@ -45,7 +47,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._accuracy import embeddings, environment, ours, pulling
+from benchmarks._accuracy import embeddings, encodings, environment, ours, pulling
 from benchmarks._accuracy.groups import groups
 from benchmarks._accuracy.scores import WORDS, Scale
 from benchmarks._accuracy.tasks import METHODS, Task, tasks
@@ -119,6 +121,9 @@ def run(say: Say, data: Path | None = None) -> Report:
     beside_biases = embeddings.report(say, data)
     report.bars += beside_biases.bars
     report.figures |= beside_biases.figures
+    with_interactions = encodings.report(say, data)
+    report.bars += with_interactions.bars
+    report.figures |= with_interactions.figures
     return report
 
 

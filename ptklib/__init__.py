@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ptklib.ptks.covariance import Covariance
     from ptklib.ptks.embeddings import Embeddings
     from ptklib.ptks.forest import Forest
+    from ptklib.ptks.interactions import Interactions
     from ptklib.ptks.quantiles import Quantiles
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
@@ -46,6 +47,7 @@ _HOMES = {
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
     "IntegerRange": "ptklib.ptks.tables.keys",
+    "Interactions": "ptklib.ptks.interactions",
     "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
     "PtkTransformer": "ptklib.sklearn",
@@ -70,6 +72,7 @@ __all__ = [
     "Forest",
     "Hashed",
     "IntegerRange",
+    "Interactions",
     "Number",
     "Ptk",
     "PtkTransformer",

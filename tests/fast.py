@@ -41,6 +41,7 @@ SLOW = (
     "ptks/test_embeddings.py",
     "ptks/test_forest_privacy.py",
     "ptks/test_hpf.py",
+    "ptks/test_interactions.py",
     "ptks/test_quantiles.py",
     "ptks/test_ranking.py",
     "ptks/test_ratios.py",

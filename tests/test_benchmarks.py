@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import accuracy, additive, ptks, servers
-from benchmarks._accuracy import embeddings, environment, groups, pulling, tasks
+from benchmarks._accuracy import embeddings, encodings, environment, groups, pulling, tasks
 from benchmarks._accuracy.binary import BinaryTask, binary_tasks
 from benchmarks._accuracy.scores import Scale
 from benchmarks.bars import Bar, Report, at_most, broken
@@ -206,6 +206,7 @@ class TestAccuracy:
 
         monkeypatch.setattr(environment, "python", not_ready)
         monkeypatch.setattr(embeddings, "report", lambda *_: Report())
+        monkeypatch.setattr(encodings, "report", lambda *_: Report())
         monkeypatch.setattr(accuracy, "groups", lambda _: [])
         (bar,) = accuracy.run(quiet).bars
         assert not bar.holds
@@ -311,7 +312,7 @@ class TestEmbeddings:
         self, ours: list[list[float]], held: list[bool]
     ) -> None:
         errors, plain = [np.array(one) for one in ours], [np.ones(3), np.ones(3)]
-        assert [bar.holds for bar in embeddings.bars_of("d", errors, plain)] == held
+        assert [bar.holds for bar in embeddings.bars_of("d", errors, plain, plain)] == held
 
     def test_biases_learn_offsets_and_noise_hides_them(self) -> None:
         pairs = next(iter(embeddings._invented()))

@@ -288,6 +288,27 @@ def _quantiles() -> Case:
     )
 
 
+def _interactions() -> Case:
+    from ptklib.ptks.interactions import Interactions
+
+    keys = tuple(
+        IntegerRange(column=name, first=0, last=size - 1)
+        for name, size in (("zone", 30), ("hour", 24))
+    )
+    ptk = Interactions(keys=keys, label="speed", lower=0.0, upper=80.0)
+    world = np.random.default_rng(104)
+    zones, hours, both = (
+        world.normal(0, deviation, size) for deviation, size in ((8, 30), (4, 24), (3, (30, 24)))
+    )
+
+    def rows(count: int, rng: np.random.Generator) -> pa.Table:
+        zone, hour = np.minimum(rng.geometric(0.1, count) - 1, 29), rng.integers(0, 24, count)
+        speed = 35 + zones[zone] + hours[hour] + both[zone, hour] + rng.normal(0, 6, count)
+        return pa.table({"zone": zone, "hour": hour, "speed": np.clip(speed, 0, 80)})
+
+    return Case(ptk=ptk, rows=rows, words="The speed by 30 zones, 24 hours, and both together.")
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "additive": _additive,
     "clusters": _clusters,
@@ -295,6 +316,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "covariance": _covariance,
     "embeddings": _embeddings,
     "forest": _forest,
+    "interactions": _interactions,
     "quantiles": _quantiles,
     "statistics": _statistics,
 }

@@ -14,6 +14,7 @@ from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
+from ptklib.ptks.interactions import Interactions
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
@@ -79,6 +80,12 @@ def example_ptks() -> dict[str, Ptk]:
             depth=1,
             splits="margin",
             split_share=0.25,
+        ),
+        "interactions, laplace": Interactions(
+            keys=inputs, label="c", classes=("no", "yes"), statistics=("count",)
+        ),
+        "interactions, gaussian": Interactions(
+            keys=inputs, label="c", lower=0.0, upper=1.0, mechanism="gaussian"
         ),
         "additive, laplace": Additive(
             inputs=inputs[:1], label="c", classes=("no", "yes"), rounds=1

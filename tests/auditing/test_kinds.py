@@ -29,7 +29,15 @@ from tests.ptks.broken import Average, LowestBit
 KINDS = list(example_ptks())
 STEPS = ["profiler look", "profiler reading", "profiler training and lower test"]
 # One release whose runs are drawn at once; whole trainings take longer.
-CHEAP = ("statistics", "quantiles", "ratios", "counts", "covariance", "clusters, grid")
+CHEAP = (
+    "statistics",
+    "quantiles",
+    "ratios",
+    "counts",
+    "covariance",
+    "clusters, grid",
+    "interactions",
+)
 
 
 def subject_of(name: str) -> Subject:

@@ -124,6 +124,28 @@ OF_MODELS: list[Mutation] = [
         ),
     ),
     *within(
+        "ptklib/ptks/interactions/ptk.py",
+        "tests/ptks/test_interactions.py",
+        (
+            "interactions: all tables for the price of one",
+            "return sum(copies) * weight,",
+            "return max(copies) * weight,",
+            "test_a_record_moves_every_table_by_its_weight_or_none",
+        ),
+        (
+            "interactions: gaussian tables for the price of one",
+            "sum(count**2 for count in copies) * weight**2",
+            "max(copies) ** 2 * weight**2",
+            "test_a_record_moves_every_table_by_its_weight_or_none",
+        ),
+        (
+            "interactions: half of the variance told",
+            "variance_of(given.plan) / self._target.weight**2",
+            "variance_of(given.plan) / self._target.weight**2 / 2",
+            "test_totals_have_the_noise_that_the_state_tells",
+        ),
+    ),
+    *within(
         "ptklib/ptks/embeddings/releases.py",
         "tests/ptks/test_hpf.py",
         (
@@ -198,7 +220,7 @@ OF_MODELS: list[Mutation] = [
         "tests/ptks/test_embeddings.py",
         (
             "embeddings: pairs counted often",
-            "of if plan.records == 1 else Interactions.pairs",
+            "of if plan.records == 1 else EventTable.pairs",
             "of",
             "test_repeated_events_of_a_user_with_an_item_count_once_at_user_level",
         ),

@@ -13,7 +13,7 @@ import pytest
 from ptklib.errors import InvalidInput
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.embeddings import factorization as hpf
-from ptklib.ptks.embeddings.events import Interactions
+from ptklib.ptks.embeddings.events import EventTable
 from ptklib.ptks.embeddings.releases import STEPS
 from ptklib.ptks.tables.keys import IntegerRange
 
@@ -45,7 +45,7 @@ def rows(*records: tuple[int, int, float]) -> list[pa.RecordBatch]:
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e308])
 def test_residuals_and_features_are_bounded_whatever_is_expected(wrong: float) -> None:
-    events = Interactions.of([(np.array([0, 1]), np.array([0, 1]), np.array([7.0, 9.0]))], 2, 2)
+    events = EventTable.of([(np.array([0, 1]), np.array([0, 1]), np.array([7.0, 9.0]))], 2, 2)
     for items, users in (
         ([wrong, 0.5], [1.0, 1.0]),
         ([0.5, 0.5], [1.0, wrong]),
@@ -106,10 +106,10 @@ def test_the_user_level_proof_needs_the_users_of_the_unit() -> None:
     assert make(publish="items").unit_column() == "user"
     # One unit whose records name different users counts many times in one item; those of one user
     # count once.
-    many = Interactions.pairs(
+    many = EventTable.pairs(
         [(np.arange(4), np.zeros(4, np.int64), np.full(4, float(STEPS)))], 5, 2
     ).item_totals()
-    once = Interactions.pairs(
+    once = EventTable.pairs(
         [(np.zeros(4, np.int64), np.zeros(4, np.int64), np.full(4, float(STEPS)))], 5, 2
     ).item_totals()
     assert np.array_equal(many, 4 * once)

@@ -13,7 +13,7 @@ from ptklib.errors import InvalidInput
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.embeddings import factorization as hpf
 from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, checked, items_first, shares_of
-from ptklib.ptks.embeddings.events import Interactions
+from ptklib.ptks.embeddings.events import EventTable
 from ptklib.ptks.embeddings.grams import evened_by, products_of
 from ptklib.ptks.embeddings.releases import GRAM_SCALE, PARTS, STEPS, plan_of
 from ptklib.ptks.embeddings.trust import evidence, held_out, sums_of, trust_in
@@ -45,7 +45,8 @@ def test_whatever_is_decided_the_shares_are_no_more_than_there_is(
     plan = plan_of(Budget.of(epsilon, "1e-6", 1), share=share, rounds=rounds)
     found = shares_of(plan, Prospect(records, older, sizes, left), 0.4, tastes)
     parts = found.items + found.users + found.items_again + found.updates * found.update
-    assert PARTS - found.updates - 2 <= LEVEL + parts + found.trust <= PARTS
+    parts += found.trust + found.interplay
+    assert PARTS - found.updates - 2 <= LEVEL + parts <= PARTS
     assert found.items == items_first(plan) >= 1
     # Without tastes, both sides have the same; with them, updates are measured and tested.
     assert found.updates == 0 or (found.update > 0 and found.trust > 0)
@@ -99,7 +100,7 @@ def test_a_pair_is_held_out_by_itself_and_tastes_are_not_learned_from_it() -> No
     for axis in (0, 1):
         shares = held.reshape(300, 200).mean(axis=axis)
         assert abs(shares - 1 / 16).max() < 0.1
-    data = Interactions.of([(users, items, np.full(len(users), 4096.0))], 300, 200)
+    data = EventTable.of([(users, items, np.full(len(users), 4096.0))], 300, 200)
     residuals = data.residuals(np.zeros(200), np.ones(300), 0.0, 0.4)
     matrix, met = data.learned_from(residuals, data.held_out())
     assert np.array_equal(met.toarray().ravel() == 0, held)

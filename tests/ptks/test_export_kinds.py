@@ -24,6 +24,7 @@ from ptklib.ptks.counts import Counts
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
+from ptklib.ptks.interactions import Interactions
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
@@ -92,6 +93,17 @@ PTKS: dict[str, Ptk] = {
     ),
     "forest, one-hot": Forest(
         inputs=INPUTS, label="label", classes=(0, 1), trees=2, depth=2, output="one_hot"
+    ),
+    "interactions": Interactions(
+        keys=(CITY, ZONE, TimePart(column="time", part="hour")),
+        label="fare",
+        lower=-3,
+        upper=70,
+        interactions=3,
+        statistics=("count", "estimate"),
+    ),
+    "interactions, classes": Interactions(
+        keys=(SPEED, CITY), label="label", classes=("no", "yes", "maybe"), prefix="p"
     ),
     "quantiles": Quantiles(
         keys=(ZONE, CITY), value="fare", quantiles=(0.1, 0.5, 0.9), lower=-2, upper=9, bins=32

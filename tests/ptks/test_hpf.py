@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ptklib.ptks.embeddings import budget
 from ptklib.ptks.embeddings import factorization as hpf
-from ptklib.ptks.embeddings.events import Interactions
+from ptklib.ptks.embeddings.events import EventTable
 from ptklib.ptks.embeddings.releases import (
     COUNT_UNITS,
     PARTS,
@@ -39,9 +39,9 @@ USERS, ITEMS = 3, 4
 START = 5
 
 
-def events(records: Records, *, pairs: bool = False) -> Interactions:
+def events(records: Records, *, pairs: bool = False) -> EventTable:
     columns = np.array(records, dtype=np.int64).reshape(-1, 3).T
-    make = Interactions.pairs if pairs else Interactions.of
+    make = EventTable.pairs if pairs else EventTable.of
     return make([(columns[0], columns[1], columns[2].astype(np.float64))], USERS, ITEMS)
 
 
@@ -129,9 +129,7 @@ def test_events_are_sorted_by_user_and_none_is_lost() -> None:
     assert sorted(
         zip(users.tolist(), found.items.tolist(), found.steps.tolist(), strict=True)
     ) == sorted(records)
-    many = Interactions.of(
-        [(np.array([1]), np.array([2**18 + 5]), np.array([4096.0]))], 2, 2**18 + 9
-    )
+    many = EventTable.of([(np.array([1]), np.array([2**18 + 5]), np.array([4096.0]))], 2, 2**18 + 9)
     assert (many.items.tolist(), many.steps.tolist()) == ([2**18 + 5], [4096])
     assert events([]).starts.tolist() == [0, 0, 0, 0]
 
@@ -244,7 +242,7 @@ class Noted:
 
 
 def run(
-    data: Interactions,
+    data: EventTable,
     plan: EmbeddingReleases,
     noise: SeededSource,
     *,
@@ -318,7 +316,7 @@ def test_a_user_moves_no_release_by_more_than_its_sensitivity(
         assert int(np.square(one - other).sum()) <= release.sensitivity**2
 
 
-def ratios(sides: tuple[Interactions, Interactions], plan: EmbeddingReleases, wrong: float) -> Any:
+def ratios(sides: tuple[EventTable, EventTable], plan: EmbeddingReleases, wrong: float) -> Any:
     """The log-likelihood ratio of all outputs of a run: nothing tells the two sides apart
     better.
     """

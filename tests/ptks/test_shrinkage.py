@@ -88,11 +88,11 @@ def test_pulled_means_are_as_good_as_the_better_simple_way_on_every_family() -> 
 
 @pytest.mark.parametrize("windows", [1.0, 7.0])
 def test_the_mixture_has_the_variance_and_the_tails_of_the_noise(windows: float) -> None:
-    mixture = shrinkage._tails(windows)
+    mixture = shrinkage.tails_of(windows)
     variance = sum(share * square for square, share in mixture)
     fourth = 3 * sum(share * square**2 for square, share in mixture)
     assert (variance, fourth) == pytest.approx((1.0, 3 + 3 / windows))
-    assert shrinkage._tails(np.inf) == ((1.0, 1.0),)
+    assert shrinkage.tails_of(np.inf) == ((1.0, 1.0),)
 
 
 def test_nothing_is_pulled_without_noise_and_everything_without_a_spread() -> None:

@@ -38,6 +38,8 @@ __all__ = [
 # The number of records and the sums of their values and squares, of all rows together: little noise.
 LEVEL = 200
 _TRUST = 300
+# How activities work together, where that is all that is left to ask.
+_INTERPLAY = 200
 # The least part of a sum on features that is data: from a hundredth on, turns between users and items
 # find what is common to all rows.
 _WORTH = 0.01
@@ -60,13 +62,14 @@ class Shares:
     updates: int = 0
     update: int = 0  # of each of them
     products: bool = False  # whether updates release products of features, too
-    trust: int = 0  # of the test of tastes, or without them of how activities work together
+    trust: int = 0  # of the test of tastes
+    interplay: int = 0  # of how activities work together
 
     def __post_init__(self) -> None:
         """Never more than there is."""
-        parts = (self.items, self.users, self.items_again, self.updates, self.update, self.trust)
-        whole = LEVEL + self.items + self.users + self.items_again
-        if min(parts) < 0 or whole + self.updates * self.update + self.trust > PARTS:
+        parts = (self.items, self.users, self.items_again, self.trust, self.interplay)
+        turns = (self.updates, self.update)
+        if min(*parts, *turns) < 0 or LEVEL + sum(parts) + self.updates * self.update > PARTS:
             raise AssertionError(f"shares {self} are not within {PARTS}")
 
 
@@ -93,20 +96,20 @@ def items_first(plan: EmbeddingReleases) -> int:
 def shares_of(plan: EmbeddingReleases, known: Prospect, clip: float, tastes: int) -> Shares:
     """All shares, that of `items_first` among them."""
     items, whole = items_first(plan), PARTS - LEVEL
-    for_tastes, updates = _for_tastes(plan)
+    for_tastes, updates, interplay = _for_tastes(plan)
     worth = _worth(plan, known, clip, tastes, for_tastes // updates)
     bought = worth >= _WORTH and _harm(plan, known, items) <= _HARM
     if not _possible(plan) or not (bought or plan.always):
-        users = (whole - _TRUST) // 2
-        again = whole - _TRUST - users - items
-        return Shares(items=items, users=users, items_again=again, trust=_TRUST)
+        users = (whole - _INTERPLAY) // 2
+        again = whole - _INTERPLAY - users - items
+        return Shares(items=items, users=users, items_again=again, interplay=_INTERPLAY)
     more = max(updates, 2 * _MORE_ROUNDS + 1)
     if worth >= _PLENTY and plan.draws_tastes(for_tastes // more, products=False):
         updates = more
     update = for_tastes // updates
     products = worth >= _PRODUCTS_WORTH and tastes <= MOST_PRODUCTS
     products = products and plan.draws_tastes(update, products=True)
-    return Shares(items, items, 0, updates, update, products, _TRUST)
+    return Shares(items, items, 0, updates, update, products, _TRUST, interplay)
 
 
 def of_users(plan: EmbeddingReleases) -> tuple[int, int]:
@@ -126,20 +129,23 @@ def checked(plan: EmbeddingReleases) -> EmbeddingReleases:
         return plan
     plan.activity(min(LEVEL, items_first(plan)))
     plan.trust(_TRUST)
-    for_tastes, updates = _for_tastes(plan)
+    for_tastes, updates, _ = _for_tastes(plan)
     if plan.always and for_tastes >= updates:
         plan.tastes(for_tastes // updates, products=False)
     return plan
 
 
-def _for_tastes(plan: EmbeddingReleases) -> tuple[int, int]:
-    """What there would be for tastes, and for how many updates at least."""
-    return PARTS - LEVEL - _TRUST - 2 * items_first(plan), 2 * plan.rounds + 1
+def _for_tastes(plan: EmbeddingReleases) -> tuple[int, int, int]:
+    """What there would be for tastes, for how many updates at least, and for how activities work
+    together: a tenth, which can be drawn wherever tastes can.
+    """
+    left = PARTS - LEVEL - _TRUST - 2 * items_first(plan)
+    return left - left // 10, 2 * plan.rounds + 1, left // 10
 
 
 def _possible(plan: EmbeddingReleases) -> bool:
     """Whether there is a share for each update, with noise that can be drawn."""
-    for_tastes, updates = _for_tastes(plan)
+    for_tastes, updates, _ = _for_tastes(plan)
     return for_tastes >= updates and plan.draws_tastes(for_tastes // updates, products=False)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptklib.ptks.embeddings.releases import COUNT_UNITS, SQUARE_UNITS, STEPS
 from ptklib.ptks.embeddings.trust import held_out
 
-__all__ = ["Columns", "Integers", "Interactions"]
+__all__ = ["Columns", "EventTable", "Integers"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -33,7 +33,7 @@ _ROWS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
-class Interactions:
+class EventTable:
     """Records with a known user, item and value, sorted by user."""
 
     items: NDArray[np.int32]
@@ -42,7 +42,7 @@ class Interactions:
     item_count: int
 
     @classmethod
-    def of(cls, columns: Iterable[Columns], user_count: int, item_count: int) -> Interactions:
+    def of(cls, columns: Iterable[Columns], user_count: int, item_count: int) -> EventTable:
         """Every record for itself."""
         from scipy import sparse
 
@@ -67,7 +67,7 @@ class Interactions:
         )
 
     @classmethod
-    def pairs(cls, columns: Iterable[Columns], user_count: int, item_count: int) -> Interactions:
+    def pairs(cls, columns: Iterable[Columns], user_count: int, item_count: int) -> EventTable:
         """One record for each user and item that have any, with the mean of their values."""
         from scipy import sparse
 
@@ -86,6 +86,12 @@ class Interactions:
         counts = np.bincount(self.items, minlength=self.item_count)
         sums = np.bincount(self.items, weights=self.steps, minlength=self.item_count)
         return _totals(counts, np.asarray(2 * sums - STEPS * counts, dtype=np.float64))
+
+    def item_residuals(self, residuals: Any) -> Integers:
+        """(count, sum of residuals) of each item, in units: one row per item."""
+        counts = np.bincount(self.items, minlength=self.item_count)
+        sums = np.bincount(self.items, weights=residuals.data, minlength=self.item_count)
+        return _totals(counts, np.asarray(sums, dtype=np.float64))
 
     def level_totals(self) -> Integers:
         """(count, sum of 2 value - 1) of all records, in units, and in a second row the sum of its

@@ -53,7 +53,7 @@ from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.ptk import UNITS, Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
 from ptklib.ptks.embeddings.budget import MOST_PRODUCTS, checked
-from ptklib.ptks.embeddings.events import Columns, Interactions
+from ptklib.ptks.embeddings.events import Columns, EventTable
 from ptklib.ptks.embeddings.reading import (
     activity_of,
     best_guess,
@@ -287,8 +287,10 @@ class Embeddings(PriceFirst[EmbeddingReleases], Ptk):
         in range.
         """
         shapes = self._shapes()
-        if "trust" not in arrays:  # A state from before they were measured.
-            del shapes["trust"], shapes["interplay"]
+        # States from before these were measured.
+        for added in (("trust", "interplay"), ("values",)):
+            if added[0] not in arrays:
+                shapes = {name: shapes[name] for name in shapes if name not in added}
         wanted = {
             name: ("int64" if name == "windows" else "float64", shape)
             for name, shape in shapes.items()
@@ -340,7 +342,7 @@ class Embeddings(PriceFirst[EmbeddingReleases], Ptk):
                 "history",
                 field="publish",
             )
-        make = Interactions.of if plan.records == 1 else Interactions.pairs
+        make = EventTable.of if plan.records == 1 else EventTable.pairs
         events = make(self._known(given.batches), self.users.size, self.items.size)
         training = Training(events, plan, self.clip, self.factors - 1, self._floor, given.noise)
         state = training.run(given.previous)
@@ -354,6 +356,7 @@ class Embeddings(PriceFirst[EmbeddingReleases], Ptk):
             "level": (2,),
             "spread": (2,),
             "trust": (3,),
+            "values": (2,),
             "windows": (1,),
         }
         sides = (

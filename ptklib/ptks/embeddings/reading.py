@@ -16,12 +16,15 @@ from ptklib.ptks.embeddings.factorization import (
     variance_of,
     vectors_of,
 )
+from ptklib.ptks.embeddings.rows import guessed
 from ptklib.ptks.embeddings.trust import interplay_in, trust_in
+from ptklib.ptks.tables.remembered import remembered
 
 __all__ = [
     "SPREAD_RECORDS",
     "activity_of",
     "best_guess",
+    "free_place",
     "item_vectors",
     "level_of",
     "own_activity",
@@ -29,6 +32,7 @@ __all__ = [
     "own_tastes",
     "spread_of",
     "user_vectors",
+    "value_spread",
 ]
 
 # Of the level before any data: uniform over the range.
@@ -39,6 +43,8 @@ _LEAST_LEVEL = 1e-3
 _OWN_RECORDS = 5.0
 # Of the tastes of a user whose history is projected.
 _OWN_VARIANCE = 0.01
+# Of the variance of all values: what is left within a user or an item.
+_OF_ALL = 0.8
 # Squares and records behind the spread are kept in units of so many records.
 SPREAD_RECORDS = 200.0
 
@@ -53,10 +59,30 @@ def level_of(state: Arrays, floor: float) -> float:
 
 
 def activity_of(state: Arrays, side: str, floor: float) -> Floats:
-    """How far the mean of each user or item is above the level, in ranges."""
-    told, weights = state[f"{side}_activity"].T
-    above = told - (level_of(state, floor) - floor - 0.5) * weights
-    return best_guess(above[:, None], weights, SPREAD)[:, 0]
+    """How far the mean of each user or item is above the level, in ranges.
+
+    States from before `rows` are read as they were.
+    """
+    activity = state[f"{side}_activity"]
+    told, weights = activity.T
+    middle = level_of(state, floor) - floor - 0.5
+    above = told - middle * weights
+    if "values" not in state:
+        return best_guess(above[:, None], weights, SPREAD)[:, 0]
+    squares, records = (SPREAD_RECORDS * float(number) for number in state["values"])
+    spread = value_spread(squares, records, middle)
+    return remembered(activity, (middle, spread), lambda: guessed(above, weights, spread))
+
+
+def value_spread(squares: float, records: float, middle: float) -> float:
+    """The variance of the values of a row, in squared ranges: a little less than that of all.
+
+    ``squares`` is the sum of those of values from the middle of the range, ``middle`` their mean.
+    """
+    if records < 1:
+        return SPREAD
+    every = squares / records - middle * middle
+    return _OF_ALL * min(max(every, SPREAD / 50), 0.25)
 
 
 def spread_of(state: Arrays) -> float:
@@ -105,32 +131,32 @@ def user_vectors(state: Arrays, activity: Floats, tastes: Floats) -> Floats:
     """From activities and tastes of users, in levels. States from before `trust` are read as they
     were.
 
-    Where no tastes are known, the place of the first says what activities have in common beyond
+    Where a place is free of tastes (`free_place`), it says what activities have in common beyond
     their sum: (1 + a) (1 + b) - (1 - c) a b is 1 + a + b + c a b.
     """
     if "trust" not in state:
         return scaled_vectors_of(activity, tastes)
-    if _without_tastes(state):
-        return vectors_of(
-            activity, _in_first_place((interplay_in(state["interplay"]) - 1.0) * activity, tastes)
-        )
-    return vectors_of(activity, trust_in(state["trust"]) * tastes)
+    place, tastes = free_place(state), trust_in(state["trust"]) * tastes
+    if place is not None:
+        tastes[:, place] = (interplay_in(state["interplay"]) - 1.0) * activity
+    return vectors_of(activity, tastes)
 
 
 def item_vectors(state: Arrays, activity: Floats, tastes: Floats) -> Floats:
     """The same of items."""
     if "trust" not in state:
         return scaled_vectors_of(activity, tastes)
-    if _without_tastes(state):
-        return vectors_of(activity, _in_first_place(activity, tastes))
+    place, tastes = free_place(state), np.array(tastes)
+    if place is not None:
+        tastes[:, place] = activity
     return vectors_of(activity, tastes)
 
 
-def _without_tastes(state: Arrays) -> bool:
-    return not np.any(state["item_tastes"])
-
-
-def _in_first_place(numbers: Floats, tastes: Floats) -> Floats:
-    padded = np.zeros_like(tastes)
-    padded[:, 0] = numbers
-    return padded
+def free_place(state: Arrays) -> int | None:
+    """Where vectors have no taste: the first place where they have none at all, the last one if
+    that is left free.
+    """
+    tastes = state["item_tastes"]
+    if not np.any(tastes):
+        return 0
+    return None if np.any(tastes[:, -1]) else tastes.shape[1] - 1

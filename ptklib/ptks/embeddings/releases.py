@@ -19,7 +19,7 @@ that number, by at most sqrt(STEPS^2 + (STEPS/2)^2 + (STEPS/8)^2). Of *tastes*, 
 RESOLUTION; the products of each pair once are sum_{k<=l} (f_k f_l)^2 <= |f|^4 together, so with them
 by sqrt((STEPS * RESOLUTION)^2 + (GRAM_SCALE * RESOLUTION^2)^2). Of *trust*, by STEPS * sqrt(2). All
 are rounded up. At user level only rows of items are released and several records of a user with one
-item count as one (`Interactions.pairs`), so r records move at most r rows, each by no more than
+item count as one (`EventTable.pairs`), so r records move at most r rows, each by no more than
 that: sqrt(r) times as much. (*Trust* and the level, whose records share a row, are released at event
 level alone.) Entries are whole numbers, summed exactly, so this holds to the last bit. *Cost:* the
 release j has the share c_j of mu^2 and sigma_j = sensitivity_j base / sqrt(c_j), rounded up: it is

@@ -1,10 +1,11 @@
 """Training embeddings: the level first, then activities, then tastes by turns, each from noisy sums
 alone.
 
-1. *The level* (event level only): the number of records and the sum of their values. They say how
-   the rest of the budget is divided (`budget`), and whether tastes are bought at all.
-2. *Items*: count and sum of each item, for its activity.
-3. *Users*: count and sum of residuals of each user, for her activity (event level only).
+1. *The level* (event level only): the number of records, the sum of their values and of squares.
+   They say how the rest of the budget is divided (`budget`), and whether tastes are bought at all.
+2. *Items*: count and sum of each item, for its activity (`activities`, `rows`).
+3. *Users*: count and sum of residuals of each user, for her activity (event level only); then how
+   activities work together (`trust`).
 4. *Tastes*, by turns. Residuals are clipped once; what users and items add up is residual times the
    features of the partner. Event level: users on the features of items (random ones to begin with),
    items on those of users, and so on, users last; with the sums go the products of the features, so
@@ -30,7 +31,7 @@ the plan, as whole numbers, before they are summed. Start features need variety,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,11 @@ from numpy.typing import NDArray
 
 from ptklib.privacy.noise.source import BitSource, require_secure
 from ptklib.ptk import Arrays
+from ptklib.ptks.embeddings.activities import Level, Reading, both, keep, left_by
 from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, items_first, of_users, shares_of
-from ptklib.ptks.embeddings.events import Integers, Interactions
+from ptklib.ptks.embeddings.events import EventTable, Integers
 from ptklib.ptks.embeddings.factorization import (
     RESOLUTION,
-    SPREAD,
     balance,
     information,
     moment_of,
@@ -69,14 +70,16 @@ from ptklib.ptks.embeddings.releases import (
     EmbeddingReleases,
 )
 from ptklib.ptks.embeddings.side import Side
-from ptklib.ptks.embeddings.trust import evidence, sums_of
+from ptklib.ptks.embeddings.trust import evidence, interplay_in, sums_of
 
 __all__ = ["Training"]
 
 Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
-# Noisy counts and sums, and the standard deviation of the noise of a sum.
-Reading = tuple[Floats, Floats, float]
+
+_OF_TASTES = ("item_tastes", "item_sums", "user_sums")
+# Below this part activities are as good as added up.
+_LEAST_TOGETHER = 0.01
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Training:
     + z, in ranges.
     """
 
-    events: Interactions
+    events: EventTable
     plan: EmbeddingReleases
     clip: float
     tastes: int
@@ -98,28 +101,45 @@ class Training:
         """The arrays of the state; with those of users at event level. Cost: that of the plan."""
         before = {} if previous is None else dict(previous)
         state: State = {name: before.get(name, np.zeros(3)) for name in ("interplay", "trust")}
+        state["values"] = np.array(before.get("values", np.zeros(2)))
         if self.plan.records > 1:
             return self._of_users(state, before)
-        totals = self.events.item_totals()
         counts, sums, noise = self._counted(self.events.level_totals(), 1 / (2 * STEPS), LEVEL)
         level = self._level(state, before, counts[:1], sums[:1], noise)
         sizes = len(self.events.starts) - 1, self.events.item_count
-        parts = items_first(self.plan)
-        items = self._counted(totals, 1 / (2 * STEPS), parts)
         squares = float(sums[1]) * STEPS / (2 * SQUARE_UNITS)
-        left = _left(float(counts[0]), float(sums[0]), squares, items, level)
+        state["values"] += np.array([squares, counts[0]]) / SPREAD_RECORDS
+        known = Level(level - self.floor, float(counts[0]), squares, self.clip)
+        parts = items_first(self.plan)
+        reach = known.reach(self.plan, sizes[1], parts)
+        flat = self.events.residuals(
+            np.full(sizes[1], level), np.ones(sizes[0]), -self.floor, reach
+        )
+        totals = self.events.item_residuals(flat)
+        items = self._counted(totals, reach / STEPS, parts)
+        left = left_by(items, known.spread, level)
         older = float(before["item_counts"].sum()) if before else 0.0
-        known = Prospect(max(float(counts[0]), 1.0), max(older, 0.0), sizes, left)
-        shares = shares_of(self.plan, known, self.clip, self.tastes)
+        prospect = Prospect(max(float(counts[0]), 1.0), max(older, 0.0), sizes, left)
+        learned = _learned(before, self.tastes)
+        shares = shares_of(self.plan, prospect, self.clip, learned)
         if shares.items_again:
-            again = self._counted(totals, 1 / (2 * STEPS), shares.items_again)
-            items = _both(items, again)
-        self._item_activity(state, before, items, level)
-        users = self._user_activity(state, before, level, shares.users)
+            again = self._counted(totals, reach / STEPS, shares.items_again)
+            items = both(items, again)
+        keep(state, before, "item", items, known, items[2] * STEPS / reach)
+        reach = known.reach(self.plan, sizes[0], shares.users)
+        users = self._user_activity(state, before, known, reach, shares.users)
+        self._interplay(state, level, shares)
         if shares.updates:
-            self._by_turns(state, before, (users, items[0]), level, shares)
+            together = interplay_in(state["interplay"]) if learned < self.tastes else 1.0
+            flat = self._residuals(
+                state, level, activity_of(state, "user", self.floor), together=together
+            )
+            turns = replace(self, tastes=learned)
+            turns._by_turns(state, _cut(before, learned), (users, items[0]), flat, shares)
+            for name in _OF_TASTES:
+                state[name] = np.pad(state[name], ((0, 0), (0, self.tastes - learned)))
         else:
-            self._without(state, before, sizes, level, shares)
+            self._without(state, before, sizes)
         return state
 
     def _of_users(self, state: State, before: State) -> State:
@@ -128,7 +148,12 @@ class Training:
         counts, sums, noise = self._counted(self.events.item_totals(), 1 / (2 * STEPS), parts)
         everything = np.array([counts.sum()]), np.array([sums.sum()])
         level = self._level(state, before, *everything, noise * float(np.sqrt(len(counts))))
-        self._item_activity(state, before, (counts, sums, noise), level)
+        # Sums above the level, so the noise of the count enters as well.
+        middle, sigma = level - self.floor - 0.5, noise * 2 * STEPS
+        noise = float(np.hypot(noise, middle * sigma / COUNT_UNITS))
+        told = counts, sums - middle * counts, noise
+        known = Level(level - self.floor, 0.0, 0.0, self.clip)
+        keep(state, before, "item", told, known, sigma)
         self._items_alone(state, before, counts, level, update)
         return state
 
@@ -144,41 +169,20 @@ class Training:
             {"level": fresh + old * min(1.0, 0.5 / max(float(old[1]), 0.5))}, self.floor
         )
 
-    def _item_activity(
-        self,
-        state: State,
-        before: State,
-        told: Reading,
-        level: float,
-    ) -> None:
-        """What is known of each item's activity."""
-        counts, sums, noise = told
-        middle = level - self.floor - 0.5
-        # Read later as sums above the level, so the noise of the count enters as well.
-        noise = float(np.hypot(noise, middle * noise * 2 * STEPS / COUNT_UNITS))
-        state["item_counts"] = _added(counts, before.get("item_counts"))
-        state["item_activity"] = _added(
-            _pair(information(sums[:, None], counts, noise)), before.get("item_activity")
-        )
-
-    def _user_activity(self, state: State, before: State, level: float, parts: int) -> Floats:
+    def _user_activity(
+        self, state: State, before: State, known: Level, reach: float, parts: int
+    ) -> Floats:
         """What is known of each user's activity; and the counts of this window alone."""
-        residuals = self._residuals(state, level, np.zeros(len(self.events.starts) - 1))
-        every, told, noise = self._counted(
-            self.events.user_totals(residuals), self.clip / STEPS, parts
-        )
+        users = np.zeros(len(self.events.starts) - 1)
+        residuals = self._residuals(state, known.share + self.floor, users, reach=reach)
+        every, told, noise = self._counted(self.events.user_totals(residuals), reach / STEPS, parts)
         counts, sums = every[:-1], told[:-1]
         above = information(sums[:, None], counts, noise)
-        # From above the level to above the middle of the range: the level of the next window may be
-        # another.
-        sums = sums + (level - self.floor - 0.5) * np.maximum(counts, 0.0)
-        state["user_counts"] = _added(counts, before.get("user_counts"))
-        known = information(sums[:, None], counts, noise)
-        state["user_activity"] = _added(_pair(known), before.get("user_activity"))
+        keep(state, before, "user", (counts, sums, noise), known, noise * STEPS / reach)
         # What the activity of users will explain of the squares is not chance.
         explained = float(variance_of(above[0], above[1])[0])
         records = max(float(counts.sum()), 0.0)
-        squares = float(told[-1]) * self.clip * STEPS / SQUARE_UNITS - records * explained
+        squares = float(told[-1]) * reach * STEPS / SQUARE_UNITS - records * explained
         state["spread"] = _added(
             np.array([squares, records]) / SPREAD_RECORDS, before.get("spread")
         )
@@ -189,11 +193,10 @@ class Training:
         state: State,
         before: State,
         counts: tuple[Floats, Floats],
-        level: float,
+        residuals: Any,
         shares: Shares,
     ) -> None:
         """Users on items, items on users, ..., users last; then how far that is true."""
-        residuals = self._residuals(state, level, activity_of(state, "user", self.floor))
         held = self.events.held_out()
         matrix, met = self.events.learned_from(residuals, held)
         users = self._side("user", counts[0], state, before)
@@ -255,20 +258,19 @@ class Training:
         predicted = self.events.products(tastes, state["item_tastes"], held)
         return self._tested(state, residuals.data[held], predicted, parts)
 
-    def _without(
-        self, state: State, before: State, sizes: tuple[int, int], level: float, shares: Shares
-    ) -> None:
-        """No tastes in this window: those from before, where there are any; and how activities work
-        together. Cost: one `trust` release.
-        """
+    def _interplay(self, state: State, level: float, shares: Shares) -> None:
+        """How activities of users and items work together. Cost: one `trust` release."""
         users, items = (activity_of(state, side, self.floor) for side in ("user", "item"))
         residuals = self._residuals(state, level, users)
-        both = self.events.products(
+        product = self.events.products(
             users[:, None], items[:, None] / level, np.ones(len(residuals.data), dtype=np.bool_)
         )
         state["interplay"] = state["interplay"] + self._tested(
-            state, residuals.data, both, shares.trust
+            state, residuals.data, product, shares.interplay
         )
+
+    def _without(self, state: State, before: State, sizes: tuple[int, int]) -> None:
+        """No tastes in this window: those from before, where there are any."""
         for side, size in zip(("user", "item"), sizes, strict=True):
             state[f"{side}_sums"] = before.get(f"{side}_sums", np.zeros((size, self.tastes)))
             state[f"{side}_weights"] = before.get(f"{side}_weights", np.zeros(size))
@@ -316,12 +318,25 @@ class Training:
         old = before.get(f"{name}_sums"), before.get(f"{name}_weights")
         return Side(counts, state[f"{name}_counts"], *old, spread_of(state))
 
-    def _residuals(self, state: State, level: float, users: Floats) -> Any:
+    def _residuals(
+        self,
+        state: State,
+        level: float,
+        users: Floats,
+        *,
+        reach: float | None = None,
+        together: float = 1.0,
+    ) -> Any:
         """The matrix of whole residuals: each depends on its record, on releases, and on ``users``
-        of its own user.
+        of its own user. They are cut at ``reach``, or else at the clip.
+
+        ``together`` is how much of the product of activities counts: with c of it they make
+        level + a + b + c a b / level, which is (level/c + b) (1 + a c/level) + level - level/c.
         """
-        items = level + activity_of(state, "item", self.floor)
-        return self.events.residuals(items, 1.0 + users / level, -self.floor, self.clip)
+        part = max(together, _LEAST_TOGETHER)
+        items = level / part + activity_of(state, "item", self.floor)
+        zero = level - level / part - self.floor
+        return self.events.residuals(items, 1.0 + users * (part / level), zero, reach or self.clip)
 
     def _start(self, before: State, items: int) -> Floats:
         """The last features, or random ones."""
@@ -353,31 +368,18 @@ class Training:
         return measured, float(release.sigma) * unit
 
 
-def _left(records: float, total: float, squares: float, items: Reading, level: float) -> float:
-    """The variance that activities will leave, in squared ranges: users are taken to explain as much
-    as items do.
-
-    ``total`` and ``squares`` are of values from the middle of the range, in ranges; those of a
-    release of `level_totals`.
+def _learned(before: State, places: int) -> int:
+    """How many tastes to learn: one less than there are places for, which says how activities work
+    together; unless there is one place, or the state before has tastes in all of them.
     """
-    known = max(records, 1.0)
-    mean = min(max(total / known, -0.5), 0.5)
-    every = min(max(squares / known - mean * mean, SPREAD / 50), 0.25)
-    counts, sums, noise = items
-    told, weights = information((sums - mean * counts)[:, None], counts, noise, every)
-    explained = float(variance_of(told, weights, every)[0])
-    # Activities multiply: (1 + v) (1 + v) - 1 for two of variance v over the squared level.
-    both = 2 * explained + (explained / level) ** 2
-    return max(every - both, every / 10)
+    full = "item_tastes" in before and np.any(before["item_tastes"][:, -1])
+    return places if places == 1 or full else places - 1
 
 
-def _both(first: Reading, second: Reading) -> Reading:
-    """Two noisy readings of the same, each weighed by how precise it is."""
-    part = second[2] ** 2 / (first[2] ** 2 + second[2] ** 2)
-    counts, sums = (
-        part * left + (1 - part) * right for left, right in zip(first[:2], second[:2], strict=True)
-    )
-    return counts, sums, first[2] * float(np.sqrt(part))
+def _cut(before: State, learned: int) -> State:
+    """The state with so many tastes."""
+    cut = {name: before[name][:, :learned] for name in _OF_TASTES if name in before}
+    return before | cut
 
 
 def _added(new: Floats, old: Floats | None) -> Floats:

@@ -14,7 +14,7 @@ What is computed ---------------- For each of a few spreads s, from half the ran
   pulled, and they may differ from large ones;
 * the *likelihood* of all deviations from it. Means of groups are taken as a mixture of normals,
   most of them near and a few far (`_FAR`): real groups have outliers. Laplace noise is taken as a
-  mixture of two normals with its variance and fourth moment (`_tails`): rare large noise is not
+  mixture of two normals with its variance and fourth moment (`tails_of`): rare large noise is not
   mistaken for a spread. Sums over windows are nearer to normal;
 * the *posterior mean* of each group, which is linear in d for each pair of these normals.
 
@@ -42,7 +42,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TableNoise", "pulled_means"]
+__all__ = ["TableNoise", "pulled_means", "tails_of"]
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def pulled_means(counts: Floats, totals: Floats, noise: TableNoise) -> Floats | 
         return None
     middle = float(np.clip(totals.sum() / whole, 0.0, 1.0))
     variance, windows = noise.along(middle)
-    mixture = _tails(windows)
+    mixture = tails_of(windows)
     # Negative counts are those of groups with hardly a record.
     records, away = np.maximum(counts, 0.0), totals - middle * counts
     shifts = _centres(records, away, variance, middle)
@@ -100,7 +100,7 @@ def pulled_means(counts: Floats, totals: Floats, noise: TableNoise) -> Floats | 
     return np.clip(np.rint((middle + made) / _GRID) * _GRID, 0.0, 1.0)
 
 
-def _tails(windows: float) -> tuple[tuple[float, float], ...]:
+def tails_of(windows: float) -> tuple[tuple[float, float], ...]:
     """Variances and weights of two normals that are as heavy-tailed as the sum of so many Laplace
     draws: the two-point rule of a Gamma distribution of this shape and mean 1.
     """
