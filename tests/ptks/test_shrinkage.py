@@ -20,6 +20,7 @@ from ptklib.ptks.statistics import TARGETS, Statistics
 from ptklib.ptks.statistics.served import NoisyTable
 from ptklib.ptks.tables import remembered
 from ptklib.ptks.tables.keys import IntegerRange
+from ptklib.ptks.tables.samples import reach, reaches
 from ptklib.ptks.tables.shrinkage import TableNoise, pulled_means
 from ptklib.ptks.tables.shrinkage.few_records import FewRecords, _hats
 from ptklib.ptks.tables.shrinkage.models import FAR, Model, prior
@@ -257,8 +258,9 @@ def test_a_large_table_is_pulled_like_a_small_one() -> None:
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("target", [0.02, TARGETS])
+@pytest.mark.parametrize("others", [0.1, 0.45])
 def test_a_promised_error_holds_for_the_one_key_that_is_far_from_all_others(
-    mechanism: Any, target: float
+    mechanism: Any, target: float, others: float
 ) -> None:
     """All other keys are alike, so the table says that a far one is noise; its mean is one at
     which a pull does most harm.
@@ -279,9 +281,9 @@ def test_a_promised_error_holds_for_the_one_key_that_is_far_from_all_others(
         windows=1.0,
         share=0.01,
     )
-    draws, count = 400, np.full(100, needed / 100)
+    draws, count = 300, np.full(100, needed / 100)
     for far in (1.05, 1.5, 2.0, 3.0):
-        means = np.full(100, 0.1)
+        means = np.full(100, others)
         means[0] += far * target
         missed = free = 0
         for _ in range(draws):
@@ -297,6 +299,22 @@ def test_a_promised_error_holds_for_the_one_key_that_is_far_from_all_others(
         assert missed / draws <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / draws)
         if far == 1.05:
             assert free / draws > 0.15  # without room the promise would be broken
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_noise_reaches_less_far_along_a_mean_inside_the_range(mechanism: str) -> None:
+    """At the ends as far as a promise says; in between as far as draws do."""
+    generator = np.random.default_rng(6)
+    draw = generator.laplace if mechanism == "laplace" else generator.normal
+    noise = draw(0, 1, (2, 400_000))
+    far = reaches(mechanism, 1)
+    assert far[-1] == reach(mechanism, 1)
+    assert np.all(np.diff(far) > 0)
+    for place in (0, 100, 200, 256):
+        weight = 0.5 + place / 512
+        beyond = np.abs(weight * noise[0] - (1 - weight) * noise[1]) > far[place]
+        assert beyond.mean() == pytest.approx(0.05, abs=0.002)
+    assert np.all(reaches(mechanism, 2) == reach(mechanism, 2))
 
 
 def test_features_and_losses_speak_of_the_served_mean_and_sums_of_the_plain_one() -> None:
@@ -320,7 +338,12 @@ def test_who_needs_no_promise_of_single_keys_says_so_with_the_share() -> None:
         mechanism="laplace", degree=1, unit=1e-3, variance=200.0, windows=1.0, share=1 / 40
     )
     plain = plain_means(counts, totals)
-    assert np.abs(table.means(plain, counts, totals) - plain).max() < 0.003
+    promised = 400 + 4 * np.sqrt(200 * 2 * 40) / 40
+    room = (table.reach - table.along(plain, np.full(40, promised))) / promised
+    assert 0.01 < room.min() < room.max() < 0.026
+    moved = np.abs(table.means(plain, counts, totals) - plain)
+    assert np.all(moved <= room + 1e-9)
+    assert np.any(moved > 0.9 * room)
     free = replace(table, share=1.0).means(plain, counts, totals)
     assert np.ptp(free) < np.ptp(plain) / 2
 
