@@ -9,12 +9,17 @@ distribution; and the quantiles are read off it, values being uniform within a b
 least error of what was tried on taxi fares, before isotonic regression and its midpoint form;
 making counts positive first is far worse, as it moves mass into empty bins.
 
+With ``mechanism="exponential"`` no counts are released but a bin for each key and quantile, chosen
+by the exponential mechanism (`choosing`): several times as accurate for one quantile of a key with
+few records, worse for many, and not to be added up over windows.
+
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records.
 *Neighbours:* add or remove one. *Sensitivity:* a record is in one key or none, and counts once on
 each of L levels: it moves the vector of all counts by L in L1 and sqrt(L) in L2, r records by at
 most r times that. Counts are exact whole numbers. *Cost:* that of one `LaplaceRelease` or
-`GaussianRelease` of the whole vector at that sensitivity. *Windows:* counts of the last state are
-added, which is post-processing; their records are others.
+`GaussianRelease` of the whole vector at that sensitivity; `choosing` has the proof of the other
+way. *Windows:* counts of the last state are added, which is post-processing; their records are
+others. Bins that were chosen are not: such a state speaks of its own window.
 
 Rules -----
 * A record whose key is null or not in the domain, or whose value is null or NaN, contributes
@@ -24,8 +29,11 @@ Rules -----
   higher quantile. Where the noisy count is not positive, or the key is unknown, they are those of
   all records together; if that count is not positive either, those of the grid, each bin counted
   once.
+* With chosen bins a quantile is the middle of its bin, an unknown key has the averages of all keys,
+  and a key without records has any bin.
 * Loss: the pinball loss over the range, averaged over the quantiles and over the bin of the record.
-  Exact counts minimise its mean.
+  Exact counts minimise its mean; the
+  bins that hold the exact ranks nearly do.
 
 Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 """
@@ -44,11 +52,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.amounts import Number
+from ptklib.privacy.amounts import Number, delta_exact
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
-from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
+from ptklib.ptks.quantiles.choosing import Choice, scores
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
 from ptklib.ptks.tables.cells import ROWS_AT_ONCE, Cells, demand, number_column, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
@@ -93,7 +102,7 @@ class Quantiles(Ptk):
     bins: int = 256  # of equal width between the bounds
     edges: tuple[float, ...] | None = None  # instead of bounds and bins
     branching: int | None = None  # of the tree; the best for the bins and the mechanism when None
-    mechanism: Literal["laplace", "gaussian"] = "laplace"
+    mechanism: Literal["laplace", "gaussian", "exponential"] = "laplace"
     min_share: float | None = (
         None  # the target holds for keys with this share of the records; 1/cells when None
     )
@@ -155,6 +164,11 @@ class Quantiles(Ptk):
             field="edges",
         )
         demand(
+            self.branching is None or not self._is_chosen,
+            "branching must be left out where bins are chosen: there is no tree",
+            field="branching",
+        )
+        demand(
             self.branching is None or self.branching >= 2,
             "branching must be at least 2",
             field="branching",
@@ -165,9 +179,10 @@ class Quantiles(Ptk):
             field="min_share",
         )
         self._cells.check(arrays=self._tree.nodes)
-        object.__setattr__(
-            self, "tags", replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
-        )
+        tags = replace(type(self).tags, needs_delta=self.mechanism == "gaussian")
+        if self._is_chosen:
+            tags = replace(tags, mergeable=False, combines=False, exact_minimiser=False)
+        object.__setattr__(self, "tags", tags)
 
     @property
     def _cells(self) -> Cells:
@@ -184,7 +199,14 @@ class Quantiles(Ptk):
     @cached_property
     def _tree(self) -> Tree:
         bins = len(self._edges) - 1
+        if self._is_chosen:
+            return Tree(bins, bins)
         return Tree(bins, self.branching or default_branching(self.mechanism, bins))
+
+    @property
+    def _is_chosen(self) -> bool:
+        """True where a bin is chosen for each quantile."""
+        return self.mechanism == "exponential"
 
     @property
     def _names(self) -> list[str]:
@@ -199,7 +221,9 @@ class Quantiles(Ptk):
         return self._cells.columns()
 
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        """That of the one release that `train_dp` makes."""
+        """That of the one release that `train_dp` makes, or of all its choices together."""
+        if self._is_chosen:
+            return self._choice(epsilon, delta, records_per_unit).cost
         return self._release(epsilon, delta, records_per_unit).cost
 
     def train_dp(
@@ -212,7 +236,15 @@ class Quantiles(Ptk):
         noise: BitSource | None = None,
         records_per_unit: int = 1,
     ) -> Arrays:
-        """Noisy counts of all nodes, added to the previous ones. Cost and proof: see the module."""
+        """Noisy counts of all nodes, added to the previous ones; or a bin for each key and quantile.
+
+        Cost and proof: see the module.
+        """
+        if self._is_chosen:
+            choice = self._choice(epsilon, delta, records_per_unit)
+            if previous is not None:
+                self.validate(previous)
+            return {"chosen": choice.release(self._counts(batches), noise)}
         release = self._release(epsilon, delta, records_per_unit)
         return released(self.validate, release, lambda: self._counts(batches), previous, noise)
 
@@ -220,17 +252,24 @@ class Quantiles(Ptk):
         self,
         parts: Iterable[Weighted],
         *,
-        previous: Arrays | None = None,  # noqa: ARG002
+        previous: Arrays | None = None,
         noise: BitSource | None = None,
     ) -> Arrays:
         """Totals times the weights of their states. See `tables.weighted`."""
+        if self._is_chosen:
+            return super().combined(parts, previous=previous, noise=noise)
         return added(self.validate, parts, totals="totals", noise=noise)
 
     def exact(self, batches: Batches) -> Arrays:
-        """The counts without noise: their quantiles minimise the mean loss.
+        """The counts without noise, whose quantiles minimise the mean loss, or the first bins that
+        hold the exact ranks.
 
         Raw: never published.
         """
+        if self._is_chosen:
+            counts, shares = self._counts(batches), self._choice(1, 0, 1).shares
+            found = [scores(counts, share).argmax(axis=1) for share in shares]
+            return {"chosen": np.stack(found, axis=1).astype(np.int64)}
         return merged(self._counts(batches), None)
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
@@ -284,7 +323,8 @@ class Quantiles(Ptk):
 
         The target bounds how far the share of a key's records below each of its quantiles is from
         the share asked for, for a key that holds ``min_share`` of the records, values being uniform
-        within a bin. From public numbers alone: free.
+        within a bin. From public numbers alone: free. Where bins are chosen, it bounds how far the
+        rank asked for is from those of the records in the bin: what they are within it is not told.
 
         Sorted sums are as near to the true ones, less than ``q noisy count`` with it, as unsorted
         ones are (see the module). So the error at a quantile is at most the largest noise of
@@ -295,6 +335,12 @@ class Quantiles(Ptk):
             0 < target < 1, f"target must be between 0 and 1, got {target!r:.40}", field="target"
         )
         share = self.min_share or 1 / self._cells.size
+        if self._is_chosen:
+            counts = [
+                self._choice(level, delta, records_per_unit).smallest(target, self._tree.bins)
+                for level in levels
+            ]
+            return tuple(None if count is None else math.ceil(count / share) for count in counts)
         needed: list[int | None] = []
         near = 1.0
         for level in levels:
@@ -312,10 +358,16 @@ class Quantiles(Ptk):
         return tuple(needed)
 
     def validate(self, arrays: Arrays) -> None:
-        """Names, dtypes and shapes follow from the configuration; counts and windows are in
+        """Names, dtypes and shapes follow from the configuration; counts, windows and bins are in
         range.
         """
-        check_totals(arrays, (self._cells.size, self._tree.nodes), kind=self.kind)
+        if not self._is_chosen:
+            check_totals(arrays, (self._cells.size, self._tree.nodes), kind=self.kind)
+            return
+        shape = (self._cells.size, len(self.quantiles))
+        check_arrays(arrays, {"chosen": ("int64", shape)}, kind=self.kind)
+        if np.any((arrays["chosen"] < 0) | (arrays["chosen"] >= self._tree.bins)):
+            raise InvalidInput("PTK_MISMATCH", f"chosen must be bins, 0 to {self._tree.bins - 1}")
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values at an end of the grid."""
@@ -331,13 +383,18 @@ class Quantiles(Ptk):
         """The one mechanism of a training, before any data. Sensitivity: see the proof note."""
         levels = self._tree.levels
         return release_of(
-            self.mechanism,
+            "gaussian" if self.mechanism == "gaussian" else "laplace",
             epsilon,
             delta,
             l1=levels,
             l2_squared=levels,
             records_per_unit=records_per_unit,
         )
+
+    def _choice(self, epsilon: Number, delta: Number, records_per_unit: int) -> Choice:
+        """The draws of a training, before any data, which need no delta. Proof: see `choosing`."""
+        delta_exact(delta)
+        return Choice(self.quantiles, epsilon=epsilon, records_per_unit=records_per_unit)
 
     def _counts(self, batches: Batches) -> Integers:
         """The exact counts of all nodes of all keys. Raw."""
@@ -384,6 +441,10 @@ class Quantiles(Ptk):
 
     def _quantiles(self, arrays: Arrays) -> Floats:
         """One row for each cell and, last, one for all together."""
+        if self._is_chosen:
+            read = ((self._edges[:-1] + self._edges[1:]) / 2)[arrays["chosen"]]
+            read = np.vstack([read, np.add.reduce(read) / len(read)])
+            return np.asarray(np.maximum.accumulate(read, axis=1))
         fitted = self._tree.fitted(arrays["totals"])
         below = np.zeros((len(fitted) + 1, self._tree.bins + 1))
         np.cumsum(fitted, axis=1, out=below[:-1, 1:])
