@@ -141,22 +141,54 @@ def held(one: accuracy.Compared) -> list[bool]:
 
 class TestPulling:
     def test_a_table_is_judged_by_its_worst_epsilon_and_can_fail(self) -> None:
-        def made(name: str, epsilon: float, served: float) -> pulling.Pulled:
-            by_group = {"served": served, "plain": 2.0, "all": 1.0}
-            return pulling.Pulled(name=name, epsilon=epsilon, by_group=by_group, by_record=by_group)
+        def made(name: str, epsilon: float, served: float, spread: float = 0.0) -> pulling.Pulled:
+            noise = np.array([1.0, -1.0] * 50)
+            squares = {
+                "served": served**2 + spread * noise,
+                "plain": np.full(100, 4.0),
+                "all": np.ones(100),
+            }
+            return pulling.Pulled(name=name, epsilon=epsilon, by_group=squares, by_record=squares)
 
         told = [made("a", 0.1, 1.0), made("a", 1.0, 1.05), made("b", 0.1, 1.01)]
         assert [bar.holds for bar in pulling.bars(told, "means")] == [False, True]
-        assert [line["ratio"] for line in pulling.figures(told)] == [1.0, 1.05, 1.01]
+        assert [line["best other"] for line in pulling.figures(told)] == ["all"] * 3
+        assert [one.verdict for one in told] == ["within", "above", "within"]
+        # The limit is one standard error below: more trainings are asked for.
+        noisy = made("c", 0.1, 1.04, spread=0.4)
+        assert noisy.ratio_error == pytest.approx(0.4 / np.sqrt(99) / (2 * 1.04))
+        assert (noisy.verdict, noisy.is_settled) == ("unclear", False)
+        (told_all,) = pulling.summary([*told, noisy], "means")
+        assert [told_all[name] for name in ("cases", "within", "unclear", "above")] == [4, 2, 1, 1]
+        assert told_all["not within"] == "a at 1.0: 1.050±0.000; c at 0.1: 1.040±0.019"
 
-    def test_errors_are_those_of_the_features_that_a_ptk_serves(self) -> None:
+    def test_noise_that_both_ways_share_does_not_widen_the_interval_of_a_ratio(self) -> None:
+        luck = np.random.default_rng(1).exponential(1, 200)
+        squares = {"served": 0.9 * luck, "plain": luck, "all": np.full(200, 9.0)}
+        one = pulling.Pulled(name="a", epsilon=1, by_group=squares, by_record=squares)
+        assert one.ratio == pytest.approx(np.sqrt(0.9))
+        assert one.ratio_error == pytest.approx(0, abs=1e-12)
+
+    def test_errors_are_those_of_the_features_that_a_ptk_serves(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pulling, "_SEEDS", 4)
+        monkeypatch.setattr(pulling, "_MOST", 4)
         table = groups.groups(None)[0]
-        found = {one.epsilon: one.by_group for one in pulling.means(table, seeds=4)}
+        told = pulling.means(table)
+        assert [one.served for one in told[:2]] == ["served", "no promise"]
+        found = {
+            one.epsilon: {way: np.sqrt(some.mean()) for way, some in one.by_group.items()}
+            for one in told
+        }
         assert list(found) == list(pulling.EPSILONS)
         # Of 250 records a group, noise of two corners: 1.4 / (epsilon n), and half of that in the middle.
         assert 0.7 * 0.04 < found[0.1]["plain"] < 1.5 * 0.04
         assert found[3.0]["plain"] < found[0.1]["plain"] / 15
         assert found[0.1]["served"] < found[0.1]["plain"]
+        # A sum and a count at half of epsilon each: about twice the noise, and no bias.
+        assert 1.5 < found[1.0]["OpenDP"] / found[1.0]["plain"] < 4
+        assert "OpenDP" not in pulling._SERVED
 
 
 class TestAccuracy:

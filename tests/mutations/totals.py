@@ -132,6 +132,28 @@ OF_TOTALS: list[Mutation] = [
         ),
     ),
     *within(
+        "ptklib/ptks/quantiles/choosing.py",
+        "tests/ptks/test_quantiles_chosen.py",
+        (
+            "quantiles: all of epsilon for every quantile that is chosen",
+            "epsilon=whole / len(shares), sensitivity",
+            "epsilon=whole, sensitivity",
+            "test_the_price_is_epsilon_whatever_is_chosen",
+        ),
+        (
+            "quantiles: a user's records for the price of one where bins are chosen",
+            "sensitivity=records * _reach(share)",
+            "sensitivity=_reach(share)",
+            "test_a_user_with_records_of_several_keys_is_covered_by_one_epsilon",
+        ),
+        (
+            "quantiles: scores that one record moves by more than was said",
+            "return max(share.numerator, share.denominator - share.numerator)",
+            "return min(share.numerator, share.denominator - share.numerator)",
+            "test_the_range_of_the_loss_is_at_most_epsilon_for_all_neighbours",
+        ),
+    ),
+    *within(
         "ptklib/ptks/tables/keyed.py",
         "tests/auditing/test_kinds.py",
         (

@@ -328,7 +328,8 @@ class HalfNoise(Quantiles):
     """Half of the noise that it is charged for."""
 
     def cost(self, epsilon: Number, delta: Number = 0, *, records_per_unit: int = 1) -> Cost:
-        return super()._plan(epsilon, delta, records_per_unit).cost
+        price: Cost = super()._plan(epsilon, delta, records_per_unit).cost
+        return price
 
     def _plan(self, epsilon: Number, delta: Number, records_per_unit: int) -> LaplaceRelease:
         made = super()._plan(epsilon, delta, records_per_unit)

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from ptklib.ptks.embeddings.rows import likely_counts
 from ptklib.ptks.interactions.tables import KeyTable
-from ptklib.ptks.tables.shrinkage import tails_of
+from ptklib.ptks.tables.shrinkage.noise import tails
 
 __all__ = ["Totals", "shares_of"]
 
@@ -218,14 +218,14 @@ def _channels(told: Totals, likely: Floats, doubt: Floats, centre: Floats) -> li
     """The last channel of a number, all channels of classes (of two: the last), from the last."""
     size = told.values.shape[1]
     places = range(size - 1, size - 2 if size == 2 else -1, -1)
-    counts, tails = told.counts, tails_of(told.windows)
+    counts, mixture = told.counts, tails(told.windows)
     made = []
     for place in places:
         middle = centre[:, place]
         # The noise of the count, as far as it is known, is shared by all channels alike.
         away = told.values[:, place] - (counts - likely) / size - middle * likely
         noise = told.variance * (1 - 1 / size) + doubt * np.square(middle - 1 / size)
-        made.append(_Channel(away, likely, noise, middle * (1 - middle), tails))
+        made.append(_Channel(away, likely, noise, middle * (1 - middle), mixture))
     return made
 
 

@@ -9,12 +9,17 @@ distribution; and the quantiles are read off it, values being uniform within a b
 least error of what was tried on taxi fares, before isotonic regression and its midpoint form;
 making counts positive first is far worse, as it moves mass into empty bins.
 
+With ``mechanism="exponential"`` no counts are released but a bin for each key and quantile, chosen
+by the exponential mechanism (`choosing`): several times as accurate for one quantile of a key with
+few records, worse for many, and not to be added up over windows.
+
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records.
 *Neighbours:* add or remove one. *Sensitivity:* a record is in one key or none, and counts once on
 each of L levels: it moves the vector of all counts by L in L1 and sqrt(L) in L2, r records by at
 most r times that. Counts are exact whole numbers. *Cost:* that of one `LaplaceRelease` or
-`GaussianRelease` of the whole vector at that sensitivity. *Windows:* counts of the last state are
-added, which is post-processing; their records are others.
+`GaussianRelease` of the whole vector at that sensitivity; `choosing` has the proof of the other
+way. *Windows:* counts of the last state are added, which is post-processing; their records are
+others. Bins that were chosen are not: such a state speaks of its own window.
 
 Rules -----
 * A record whose key is null or not in the domain, or whose value is null or NaN, contributes
@@ -24,8 +29,11 @@ Rules -----
   higher quantile. Where the noisy count is not positive, or the key is unknown, they are those of
   all records together; if that count is not positive either, those of the grid, each bin counted
   once.
+* With chosen bins a quantile is the middle of its bin, an unknown key has the averages of all keys,
+  and a key without records has any bin.
 * Loss: the pinball loss over the range, averaged over the quantiles and over the bin of the record.
-  Exact counts minimise its mean.
+  Exact counts minimise its mean; the
+  bins that hold the exact ranks nearly do.
 
 Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 """
@@ -33,28 +41,30 @@ Reasons: those of `ptk`, `cells`, `keys` and `noisy_totals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib.config import demand
+from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.inputs import LIMIT
-from ptklib.ptk import Arrays, Batches, Ptk, Tags
-from ptklib.ptks.price_first import PriceFirst
+from ptklib.privacy.noise.source import BitSource
+from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
+from ptklib.ptks.price_first import Budget, Given, PriceFirst
+from ptklib.ptks.quantiles.choosing import Choice, scores
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
 from ptklib.ptks.tables.cells import ROWS_AT_ONCE, example_values, number_column, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
 from ptklib.ptks.tables.keyed import Keyed
 from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
-    Release,
     check_totals,
     scale_of,
 )
@@ -72,7 +82,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantiles(Keyed, PriceFirst[Release], Ptk):
+class Quantiles(Keyed, PriceFirst[Any], Ptk):
     """Quantiles of a value by public keys.
 
     See the module for what is released and the proof note.
@@ -89,7 +99,7 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
     bins: int = 256  # of equal width between the bounds
     edges: tuple[float, ...] | None = None  # instead of bounds and bins
     branching: int | None = None  # of the tree; the best for the bins and the mechanism when None
-    mechanism: Literal["laplace", "gaussian"] = "laplace"
+    mechanism: Literal["laplace", "gaussian", "exponential"] = "laplace"
     min_share: float | None = (
         None  # the target holds for keys with this share of the records; 1/cells when None
     )
@@ -151,13 +161,21 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
             field="edges",
         )
         demand(
+            self.branching is None or not self._is_chosen,
+            "branching must be left out where bins are chosen: there is no tree",
+            field="branching",
+        )
+        demand(
             self.branching is None or self.branching >= 2,
             "branching must be at least 2",
             field="branching",
         )
         check_min_share(self.min_share)
         self._cells.check(arrays=self._tree.nodes)
-        self._state_tags(needs_delta=self.mechanism == "gaussian")
+        if self._is_chosen:
+            self._state_tags(mergeable=False, combines=False, exact_minimiser=False)
+        else:
+            self._state_tags(needs_delta=self.mechanism == "gaussian")
 
     @cached_property
     def _edges(self) -> Floats:
@@ -170,7 +188,14 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
     @cached_property
     def _tree(self) -> Tree:
         bins = len(self._edges) - 1
+        if self._is_chosen:
+            return Tree(bins, bins)
         return Tree(bins, self.branching or default_branching(self.mechanism, bins))
+
+    @property
+    def _is_chosen(self) -> bool:
+        """True where a bin is chosen for each quantile."""
+        return self.mechanism == "exponential"
 
     @property
     def _names(self) -> list[str]:
@@ -179,6 +204,30 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
     def columns(self) -> tuple[str, ...]:
         """The key columns, then the value."""
         return tuple(dict.fromkeys([*self.feature_columns(), self.value]))
+
+    def combined(
+        self,
+        parts: Iterable[Weighted],
+        *,
+        previous: Arrays | None = None,
+        noise: BitSource | None = None,
+    ) -> Arrays:
+        """Totals times the weights of their states. Bins that were chosen do not add up."""
+        if self._is_chosen:
+            return Ptk.combined(self, parts, previous=previous, noise=noise)
+        return super().combined(parts, previous=previous, noise=noise)
+
+    def exact(self, batches: Batches) -> Arrays:
+        """The counts without noise, whose quantiles minimise the mean loss, or the first bins that
+        hold the exact ranks.
+
+        Raw: never published.
+        """
+        if not self._is_chosen:
+            return super().exact(batches)
+        counts, shares = self._totals(batches), self._choice(Budget.of(1, 0, 1)).shares
+        found = [scores(counts, share).argmax(axis=1) for share in shares]
+        return {"chosen": np.stack(found, axis=1).astype(np.int64)}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -231,7 +280,8 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
 
         The target bounds how far the share of a key's records below each of its quantiles is from
         the share asked for, for a key that holds ``min_share`` of the records, values being uniform
-        within a bin. From public numbers alone: free.
+        within a bin. From public numbers alone: free. Where bins are chosen, it bounds how far the
+        rank asked for is from those of the records in the bin: what they are within it is not told.
 
         Sorted sums are as near to the true ones, less than ``q noisy count`` with it, as unsorted
         ones are (see the module). So the error at a quantile is at most the largest noise of
@@ -239,6 +289,14 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
         quantiles.
         """
         share = self.min_share or 1 / self._cells.size
+        if self._is_chosen:
+
+            def chosen(level: Number) -> int | None:
+                choice = self._choice(Budget.of(level, delta, records_per_unit))
+                count = choice.smallest(target, self._tree.bins)
+                return None if count is None else math.ceil(count / share)
+
+            return at_levels(target, levels, chosen)
         near = 1.0
 
         def needed(level: Number) -> int | None:
@@ -254,10 +312,16 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
         return at_levels(target, levels, needed)
 
     def validate(self, arrays: Arrays) -> None:
-        """Names, dtypes and shapes follow from the configuration; counts and windows are in
+        """Names, dtypes and shapes follow from the configuration; counts, windows and bins are in
         range.
         """
-        check_totals(arrays, (self._cells.size, self._tree.nodes), kind=self.kind)
+        if not self._is_chosen:
+            check_totals(arrays, (self._cells.size, self._tree.nodes), kind=self.kind)
+            return
+        shape = (self._cells.size, len(self.quantiles))
+        check_arrays(arrays, {"chosen": ("int64", shape)}, kind=self.kind)
+        if np.any((arrays["chosen"] < 0) | (arrays["chosen"] >= self._tree.bins)):
+            raise InvalidInput("PTK_MISMATCH", f"chosen must be bins, 0 to {self._tree.bins - 1}")
 
     def example(self, rows: int, *, seed: int = 0) -> pa.RecordBatch:
         """Uniform keys and values, a quarter of the values at an end of the grid."""
@@ -270,6 +334,21 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
         """L levels, on each of which a record counts once: see the proof note."""
         levels = self._tree.levels
         return levels, levels
+
+    def _mechanisms(self, budget: Budget) -> Any:
+        """A `Choice` where bins are chosen, else a `Release`."""
+        return self._choice(budget) if self._is_chosen else super()._mechanisms(budget)
+
+    def _train(self, given: Given[Any]) -> dict[str, NDArray[Any]]:
+        """Noisy counts of all nodes, or a bin for each key and quantile."""
+        if not self._is_chosen:
+            return super()._train(given)
+        plan: Choice = given.plan
+        return {"chosen": plan.release(self._totals(given.batches), given.noise)}
+
+    def _choice(self, budget: Budget) -> Choice:
+        """The draws of a training, before any data, which need no delta. Proof: see `choosing`."""
+        return Choice(self.quantiles, epsilon=budget.epsilon, records_per_unit=budget.records)
 
     def _totals(self, batches: Batches) -> Integers:
         """The exact counts of all nodes of all keys. Raw."""
@@ -316,6 +395,10 @@ class Quantiles(Keyed, PriceFirst[Release], Ptk):
 
     def _quantiles(self, arrays: Arrays) -> Floats:
         """One row for each cell and, last, one for all together."""
+        if self._is_chosen:
+            read = ((self._edges[:-1] + self._edges[1:]) / 2)[arrays["chosen"]]
+            read = np.vstack([read, np.add.reduce(read) / len(read)])
+            return np.asarray(np.maximum.accumulate(read, axis=1))
         fitted = self._tree.fitted(arrays["totals"])
         below = np.zeros((len(fitted) + 1, self._tree.bins + 1))
         np.cumsum(fitted, axis=1, out=below[:-1, 1:])

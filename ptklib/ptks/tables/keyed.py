@@ -23,7 +23,7 @@ from ptklib.ptk import Arrays, Batches, Weighted
 from ptklib.ptks.price_first import Budget, Given
 from ptklib.ptks.tables.cells import Cells
 from ptklib.ptks.tables.keys import Key
-from ptklib.ptks.tables.noisy_totals import Mechanism, Release, merged, release_of
+from ptklib.ptks.tables.noisy_totals import Mechanism, merged, release_of
 from ptklib.ptks.tables.weighted import added
 
 __all__ = ["Keyed"]
@@ -36,7 +36,7 @@ class Keyed(ABC):
     """
 
     keys: tuple[Key, ...]
-    mechanism: Mechanism
+    mechanism: str
 
     @abstractmethod
     def _reach(self) -> tuple[int, int]:
@@ -62,11 +62,13 @@ class Keyed(ABC):
         """The key columns."""
         return self._cells.columns()
 
-    def _mechanisms(self, budget: Budget) -> Release:
+    def _mechanisms(self, budget: Budget) -> Any:
+        """A `Release`, in kinds that know no other way."""
         l1, l2_squared = self._reach()
-        return release_of(self.mechanism, budget, l1=l1, l2_squared=l2_squared)
+        mechanism: Mechanism = "gaussian" if self.mechanism == "gaussian" else "laplace"
+        return release_of(mechanism, budget, l1=l1, l2_squared=l2_squared)
 
-    def _train(self, given: Given[Release]) -> dict[str, NDArray[Any]]:
+    def _train(self, given: Given[Any]) -> dict[str, NDArray[Any]]:
         """Noisy totals of all cells, added to the previous ones."""
         noisy = given.plan.release(self._totals(given.batches), source=given.noise).values
         return self._whole(merged(noisy, given.previous))

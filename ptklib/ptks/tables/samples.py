@@ -27,6 +27,9 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
@@ -39,6 +42,7 @@ __all__ = [
     "check_min_share",
     "failure_bound",
     "reach",
+    "reaches",
     "smallest_count",
 ]
 
@@ -46,6 +50,8 @@ CONFIDENCE = 0.95
 MAX_RECORDS = 10**15
 # Of the noise of a count, of a mean with two corners, and with three: the worst case.
 _WEIGHTS = ((1.0,), (1.0,), (1.0, 0.5))
+# Steps from the middle of the range to its end.
+_PLACES = 257
 
 
 def failure_bound(
@@ -76,6 +82,38 @@ def reach(mechanism: str, degree: int) -> float:
         middle = (near + far) / 2
         enough = 2 * _tail(mechanism, middle, weights) <= 1 - CONFIDENCE
         near, far = (near, middle) if enough else (middle, far)
+    return far
+
+
+@lru_cache
+def reaches(mechanism: str, degree: int) -> NDArray[np.float64]:
+    """`reach` by how far a mean is from the middle of the range: at even steps from nothing to
+    half of the range. With the noise of two ends it is smaller inside the range, where each has a
+    part of the weight; with that of three it is taken as the worst everywhere.
+    """
+    far = reach(mechanism, degree)
+    places = np.linspace(0.5, 1.0, _PLACES)
+    if degree != 1:
+        return np.full(_PLACES, far)
+    if mechanism == "gaussian":
+        return np.asarray(far * np.hypot(places, 1 - places))
+    return np.array([_laplace_reach(place) for place in places[:-1].tolist()] + [far])
+
+
+def _laplace_reach(weight: float) -> float:
+    """How far out both tails of Laplace noise of this and of the other weight, 1 in all, have
+    1 - `CONFIDENCE` together; rounded up.
+    """
+    other = 1 - weight
+    near, far = 0.0, 64.0
+    while far - near > 1e-9:
+        middle = (near + far) / 2
+        if weight == other:
+            both = (1 + middle / (2 * weight)) * math.exp(-middle / weight)
+        else:
+            both = weight**2 * math.exp(-middle / weight) - other**2 * math.exp(-middle / other)
+            both /= weight**2 - other**2
+        near, far = (near, middle) if both <= 1 - CONFIDENCE else (middle, far)
     return far
 
 
