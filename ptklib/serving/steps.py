@@ -56,6 +56,9 @@ def _class_shares(
     chances: Array | None = None,
 ) -> Array:
     (counts,) = parts
+    if chances is not None:
+        # Of a single row: what is below zero is noise.
+        counts = np.maximum(counts, 0.0)
     even = float(np.square(prior).sum())
     noise = variance * (len(prior) - 2 + len(prior) * even)
     n = np.maximum(counts.sum(axis=1), 0.0)
@@ -75,8 +78,7 @@ def _class_shares(
     np.clip(class_shares, 0.0, 1.0, out=class_shares)
     class_shares /= class_shares.sum(axis=1)[:, None]
     if chances is not None:
-        whole = (n > 0) & (counts >= 0).all(axis=1)
-        exact = np.divide(counts, n[:, None], out=class_shares.copy(), where=whole[:, None])
+        exact = np.divide(counts, n[:, None], out=class_shares.copy(), where=n[:, None] > 0)
         chance = chances[np.minimum(np.rint(n), len(chances) - 1).astype(np.intp)]
         class_shares += chance[:, None] * (exact - class_shares)
     return class_shares

@@ -282,8 +282,8 @@ def test_exact_probabilities_are_plain_shares_and_counts_plain_counts() -> None:
 def test_a_rare_value_falls_back_to_the_prior_as_its_noise_says() -> None:
     """The formula of the module, by hand; more noise, more prior."""
     ptk = make(keys=(CITY,), statistics=("probability",))
-    cells = [900, 100, 30, 10, 0, 0, -4, 2]
-    prior = 112 / 1038
+    cells = [900, 100, 30, 10, 0, 0, -4, -2]
+    prior = 108 / 1034
     rooms = 2 * prior * (1 - prior)
     found = []
     for variance in (0.0, 8.0, 800.0):
@@ -303,6 +303,20 @@ def test_a_rare_value_falls_back_to_the_prior_as_its_noise_says() -> None:
         found.append(values[1])
     assert found[0] == pytest.approx(0.25)
     assert found[0] > found[1] > found[2] > prior
+
+
+def test_a_cell_below_zero_counts_as_none_in_a_single_row() -> None:
+    """A line of -4 and 2 is read as 0 and 2; in rows of a hash, by its sum."""
+    lines, prior = np.array([[0.0, 2.0], [-4.0, 2.0], [-9.0, 2.0]]), np.array([0.9, 0.1])
+    weights = np.asarray(estimate.SPREADS[4] == estimate.SPREADS, dtype=np.float64)
+    single = estimate.probabilities(lines, prior, 8.0, weights, np.zeros(9))
+    assert single[0, 1] > 0.11
+    assert np.ptp(single, axis=0).max() == 0
+    several = estimate.probabilities(lines, prior, 8.0, weights)
+    assert several[1:, 1].tolist() == pytest.approx([0.1, 0.1])
+    # Where noise is as good as nothing, with the plain shares.
+    sure = estimate.probabilities(lines, prior, 8.0, weights, np.ones(9))
+    assert sure[:, 1].tolist() == [1, 1, 1]
 
 
 def test_pure_noise_is_nearly_the_prior_and_hardly_a_count() -> None:
