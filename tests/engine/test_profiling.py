@@ -516,10 +516,10 @@ class TestAgain:
     def test_a_rejection_is_looked_at_again_when_there_is_much_more_data(
         self, tmp_path: Path
     ) -> None:
-        with store_with_day(tmp_path, "hopeless", rows=4_000) as store:
+        with store_with_day(tmp_path, "hopeless", rows=10_000) as store:
             run(store)
             assert store.ptk("speed").status == "REJECTED"
-            for number, rows, again in ((1, 5_000, False), (2, 12_000, True)):
+            for number, rows, again in ((1, 12_000, False), (2, 30_000, True)):
                 before = len(charges(store)[1])
                 store.push("rides", day(number, rows), producer="p", seq=number)
                 run(store, days=number + 1)
