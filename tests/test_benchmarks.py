@@ -9,6 +9,7 @@ import math
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,15 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import accuracy, additive, ptks, servers
-from benchmarks._accuracy import embeddings, encodings, environment, groups, pulling, tasks
+from benchmarks._accuracy import (
+    embeddings,
+    encodings,
+    environment,
+    groups,
+    pulling,
+    ranks,
+    tasks,
+)
 from benchmarks._accuracy.binary import BinaryTask, binary_tasks
 from benchmarks._accuracy.scores import Scale
 from benchmarks.bars import Bar, Report, at_most, broken
@@ -190,6 +199,21 @@ class TestPulling:
         assert 1.5 < found[1.0]["OpenDP"] / found[1.0]["plain"] < 4
         assert "OpenDP" not in pulling._SERVED
 
+    def test_a_textbook_mechanism_is_as_near_as_theory_says_and_the_worst_case_is_judged(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ranks, "_RUNS", 30)
+        values = np.linspace(0, 99.9, 1000)
+        one = ranks.measured("even", values, 0.5, 1.0)
+        # Two-sided geometric draws with weights exp(-records) are 0.85 records off on average.
+        assert one.textbook.mean() == pytest.approx(0.00085, rel=0.1)
+        assert one.ratio == pytest.approx(1, abs=4 * one.ratio_error)
+        assert one.tree.mean() > 3 * one.textbook.mean()
+        worse = replace(one, records=300, chosen=1.1 * one.chosen)
+        (bar,) = ranks._bars([one, worse])
+        assert "300 records" in bar.what
+        assert not bar.holds
+
 
 class TestAccuracy:
     def test_a_lead_is_a_difference_in_standard_errors(self) -> None:
@@ -239,6 +263,7 @@ class TestAccuracy:
         monkeypatch.setattr(environment, "python", not_ready)
         monkeypatch.setattr(embeddings, "report", lambda *_: Report())
         monkeypatch.setattr(encodings, "report", lambda *_: Report())
+        monkeypatch.setattr(ranks, "report", lambda _: Report())
         monkeypatch.setattr(accuracy, "groups", lambda _: [])
         (bar,) = accuracy.run(quiet).bars
         assert not bar.holds

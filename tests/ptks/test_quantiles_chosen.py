@@ -157,6 +157,17 @@ def test_a_state_speaks_of_its_own_window() -> None:
         make(branching=4)
 
 
+def test_bins_may_be_very_many() -> None:
+    ptk, (table, fares) = make(bins=1 << 16), rides(3, 1000)
+    found = read(ptk, ptk.train_dp(table.to_batches(), epsilon=20), [0, 1, 2])[:, 0]
+    below = (fares < found[:, None]).mean(axis=1)
+    assert np.abs(below - 0.5).max() < 0.003
+    with pytest.raises(InvalidInput, match="bins must be 2 to 65536"):
+        make(bins=(1 << 16) + 1)
+    with pytest.raises(InvalidInput, match="bins must be 2 to 4096"):
+        make(bins=4097, mechanism="laplace")
+
+
 def ranks_off(ptk: Quantiles, each: int, epsilon: Any) -> NDArray[np.float64]:
     """For a hundred keys and more, the largest error of a rank as a part of the records."""
     keys = ptk._cells.size

@@ -70,9 +70,11 @@ from ptklib.ptks.tables.noisy_totals import (
 )
 from ptklib.ptks.tables.samples import CONFIDENCE, MAX_RECORDS, at_levels, check_min_share
 
-__all__ = ["MAX_BINS", "MAX_EDGE", "Quantiles"]
+__all__ = ["MAX_BINS", "MAX_CHOSEN_BINS", "MAX_EDGE", "Quantiles"]
 
 MAX_BINS = 4096
+# Of bins that are chosen: they hardly cost noise, and the width of a bin is the error.
+MAX_CHOSEN_BINS = 1 << 16
 _MOST_WAITING = 1 << 20
 # Beyond, squares of distances leave float64.
 MAX_EDGE = 1e100
@@ -134,8 +136,8 @@ class Quantiles(Keyed, PriceFirst[Any], Ptk):
                 field="lower",
             )
             demand(
-                2 <= self.bins <= MAX_BINS,
-                f"bins must be 2 to {MAX_BINS}, got {self.bins}",
+                2 <= self.bins <= self._most_bins,
+                f"bins must be 2 to {self._most_bins}, got {self.bins}",
                 field="bins",
             )
         else:
@@ -145,8 +147,8 @@ class Quantiles(Keyed, PriceFirst[Any], Ptk):
                 field="lower",
             )
             demand(
-                3 <= len(self.edges) <= MAX_BINS + 1,
-                f"edges must be 3 to {MAX_BINS + 1}, got {len(self.edges)}",
+                3 <= len(self.edges) <= self._most_bins + 1,
+                f"edges must be 3 to {self._most_bins + 1}, got {len(self.edges)}",
                 field="edges",
             )
         steps = np.diff(self._edges)
@@ -191,6 +193,10 @@ class Quantiles(Keyed, PriceFirst[Any], Ptk):
         if self._is_chosen:
             return Tree(bins, bins)
         return Tree(bins, self.branching or default_branching(self.mechanism, bins))
+
+    @property
+    def _most_bins(self) -> int:
+        return MAX_CHOSEN_BINS if self._is_chosen else MAX_BINS
 
     @property
     def _is_chosen(self) -> bool:
