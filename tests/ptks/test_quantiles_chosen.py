@@ -18,7 +18,7 @@ from ptklib.privacy.costs import ExponentialCost
 from ptklib.privacy.mechanisms.selection import ExponentialMechanism
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.quantiles import ptk as quantiles_module
-from ptklib.ptks.quantiles.choosing import Choice, scores
+from ptklib.ptks.quantiles.choosing import BinDraws, scores
 from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.ptk_checks import check_ptk
@@ -52,7 +52,7 @@ def read(ptk: Quantiles, arrays: Any, zones: list[int | None]) -> NDArray[np.flo
     return np.array([column.to_numpy() for column in made.columns]).T
 
 
-def chances(counts: Integers, choice: Choice) -> list[NDArray[np.float64]]:
+def chances(counts: Integers, choice: BinDraws) -> list[NDArray[np.float64]]:
     """Of all bins of one key, for each quantile."""
     found = []
     for share, mechanism in zip(choice.shares, choice.mechanisms, strict=True):
@@ -73,7 +73,7 @@ def test_the_range_of_the_loss_is_at_most_epsilon_for_all_neighbours(
     quantiles: tuple[float, ...],
 ) -> None:
     """Exactly, from the chances themselves; somewhere it is nearly all of epsilon."""
-    choice = Choice(quantiles, epsilon=1, records_per_unit=1)
+    choice = BinDraws(quantiles, epsilon=1, records_per_unit=1)
     generator = np.random.default_rng(4)
     widest = 0.0
     for _ in range(150):
@@ -93,7 +93,7 @@ def test_the_range_of_the_loss_is_at_most_epsilon_for_all_neighbours(
 
 def test_a_user_with_records_of_several_keys_is_covered_by_one_epsilon() -> None:
     """Ranges of the losses of all keys together, for three records wherever they are."""
-    choice = Choice((0.5,), epsilon=2, records_per_unit=3)
+    choice = BinDraws((0.5,), epsilon=2, records_per_unit=3)
     generator = np.random.default_rng(5)
     widest = 0.0
     for _ in range(300):
@@ -119,7 +119,7 @@ def test_the_price_is_epsilon_whatever_is_chosen(
     assert cost == ExponentialCost(epsilon=Fraction("0.3"))
     # A bounded range is worth four times less than pure epsilon in a Renyi filter.
     assert float(cost.renyi(np.array([2.0]))[0]) <= 1.01 * 2 * 0.3**2 / 8
-    choice = Choice(quantiles, epsilon="0.3", records_per_unit=records)
+    choice = BinDraws(quantiles, epsilon="0.3", records_per_unit=records)
     assert sum(mechanism.epsilon for mechanism in choice.mechanisms) == Fraction("0.3")
     assert ptk.tags.needs_delta is ptk.tags.mergeable is ptk.tags.combines is False
 
@@ -215,13 +215,13 @@ def test_it_keeps_the_contract() -> None:
 def test_more_records_a_unit_make_the_draws_wilder() -> None:
     errors = []
     for records in (1, 8):
-        choice = Choice((0.5,), epsilon=1, records_per_unit=records)
+        choice = BinDraws((0.5,), epsilon=1, records_per_unit=records)
         (found,) = chances(np.full(64, 1), choice)
         errors.append(found @ np.abs(np.arange(64) - 31.5))
     assert errors[1] > 4 * errors[0]
 
 
-class TwiceTheRate(Choice):
+class TwiceTheRate(BinDraws):
     """Half of the sensitivity: the mistake that an audit must see."""
 
     def __init__(
@@ -235,14 +235,14 @@ class TwiceTheRate(Choice):
         object.__setattr__(self, "mechanisms", wrong)
 
 
-@pytest.mark.parametrize(("kind", "caught"), [(Choice, False), (TwiceTheRate, True)])
+@pytest.mark.parametrize(("kind", "caught"), [(BinDraws, False), (TwiceTheRate, True)])
 def test_an_audit_of_the_bin_that_is_chosen(
-    kind: type[Choice], caught: bool, monkeypatch: pytest.MonkeyPatch
+    kind: type[BinDraws], caught: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two records in the last bins, and one more in the first: the last bin is less likely then by
     nearly all of epsilon, for all the bins between gain.
     """
-    monkeypatch.setattr(quantiles_module, "Choice", kind)
+    monkeypatch.setattr(quantiles_module, "BinDraws", kind)
     runs = 2000
     ptk = make(runs)
     zones, fares = np.arange(runs).repeat(3), np.tile([99.4, 99.8, 0.1], runs)

@@ -34,7 +34,7 @@ from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import count_of
 from ptklib.ptks.tables.samples import CONFIDENCE, MAX_RECORDS
 
-__all__ = ["Choice", "scores"]
+__all__ = ["BinDraws", "scores"]
 
 Integers = NDArray[np.int64]
 # So that scores of 10**9 records are far from the limit of scores.
@@ -42,7 +42,7 @@ _FINEST = 10**6
 
 
 @dataclass(frozen=True, init=False)
-class Choice:
+class BinDraws:
     """The draws of one training, before any data."""
 
     shares: tuple[Fraction, ...]

@@ -58,7 +58,7 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
 from ptklib.ptks.price_first import Budget, Given, PriceFirst
-from ptklib.ptks.quantiles.choosing import Choice, scores
+from ptklib.ptks.quantiles.choosing import BinDraws, scores
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
 from ptklib.ptks.tables.cells import ROWS_AT_ONCE, example_values, number_column, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
@@ -232,8 +232,8 @@ class Quantiles(Keyed, PriceFirst[Any], Ptk):
         if not self._is_chosen:
             return super().exact(batches)
         counts, shares = self._totals(batches), self._choice(Budget.of(1, 0, 1)).shares
-        found = [scores(counts, share).argmax(axis=1) for share in shares]
-        return {"chosen": np.stack(found, axis=1).astype(np.int64)}
+        bins = [scores(counts, share).argmax(axis=1) for share in shares]
+        return {"chosen": np.stack(bins, axis=1).astype(np.int64)}
 
     def loss(self, arrays: Arrays, batches: Batches) -> Floats:
         """See the rules in the module."""
@@ -342,19 +342,19 @@ class Quantiles(Keyed, PriceFirst[Any], Ptk):
         return levels, levels
 
     def _mechanisms(self, budget: Budget) -> Any:
-        """A `Choice` where bins are chosen, else a `Release`."""
+        """A `BinDraws` where bins are chosen, else a `Release`."""
         return self._choice(budget) if self._is_chosen else super()._mechanisms(budget)
 
     def _train(self, given: Given[Any]) -> dict[str, NDArray[Any]]:
         """Noisy counts of all nodes, or a bin for each key and quantile."""
         if not self._is_chosen:
             return super()._train(given)
-        plan: Choice = given.plan
+        plan: BinDraws = given.plan
         return {"chosen": plan.release(self._totals(given.batches), given.noise)}
 
-    def _choice(self, budget: Budget) -> Choice:
+    def _choice(self, budget: Budget) -> BinDraws:
         """The draws of a training, before any data, which need no delta. Proof: see `choosing`."""
-        return Choice(self.quantiles, epsilon=budget.epsilon, records_per_unit=budget.records)
+        return BinDraws(self.quantiles, epsilon=budget.epsilon, records_per_unit=budget.records)
 
     def _totals(self, batches: Batches) -> Integers:
         """The exact counts of all nodes of all keys. Raw."""

@@ -83,13 +83,13 @@ class FewRecords:
         """Means of any groups from those of `lattice`: straight between them."""
         size = len(self._line)
         table = means.reshape(size, size)
-        found = []
+        corners = []
         for end in (counts - totals, totals):
             steps = (end / math.sqrt(self.variance) - _LATTICE_FROM) / _LATTICE_STEP
             steps = np.clip(steps, 0.0, size - 1.001)
             place = steps.astype(np.intp)
-            found.append((place, steps - place))
-        (row, down), (column, right) = found
+            corners.append((place, steps - place))
+        (row, down), (column, right) = corners
         upper = table[row, column] * (1 - right) + table[row, column + 1] * right
         lower = table[row + 1, column] * (1 - right) + table[row + 1, column + 1] * right
         return np.asarray(upper * (1 - down) + lower * down)
@@ -168,7 +168,7 @@ def _hats(grid: Floats, centre: float, deviation: float) -> Floats:
     of the functions that are 1 at one place, 0 at all others, and straight between.
     """
     away = (grid - centre) / deviation
-    above = np.array([math.erfc(one / math.sqrt(2)) / 2 for one in away.tolist()])
+    above = np.array([math.erfc(far / math.sqrt(2)) / 2 for far in away.tolist()])
     beyond = deviation * (np.exp(-np.square(away) / 2) / math.sqrt(2 * math.pi) - away * above)
     slopes = np.diff(beyond) / np.diff(grid)
     return np.asarray(np.append(slopes, 0.0) - np.append(-1.0, slopes))
