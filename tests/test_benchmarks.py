@@ -202,7 +202,7 @@ class TestPulling:
     def test_a_textbook_mechanism_is_as_near_as_theory_says_and_the_worst_case_is_judged(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(ranks, "_RUNS", 30)
+        monkeypatch.setattr(ranks, "_DRAWS", 2_000)
         values = np.linspace(0, 99.9, 1000)
         one = ranks.measured("even", values, 0.5, 1.0)
         # Two-sided geometric draws with weights exp(-records) are 0.85 records off on average.

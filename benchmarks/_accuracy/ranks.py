@@ -30,8 +30,8 @@ _RECORDS = (100, 300, 1_000)
 _QUANTILES = (0.5, 0.9)
 # More where the textbook is within a record or two of the rank.
 _BINS, _FINE_BINS, _SHARP = 1 << 14, 1 << 16, 300
-# Keys of one training, all with the same records, and trainings.
-_KEYS, _RUNS = 62, 256
+# Keys of one training, all with the same records: few, for all of their bins are counted.
+_KEYS, _DRAWS = 8, 8_000
 # Of the tree, which is only shown.
 _TREE_KEYS = 1_000
 
@@ -82,7 +82,7 @@ def measured(data: str, values: Floats, quantile: float, epsilon: float) -> Rank
     bins = _FINE_BINS if epsilon * len(values) >= _SHARP else _BINS
     chosen = [
         _served(values, quantile, epsilon, _KEYS, mechanism="exponential", bins=bins)
-        for _ in range(_RUNS)
+        for _ in range(_DRAWS // _KEYS)
     ]
     return Ranks(
         data=data,
@@ -91,7 +91,7 @@ def measured(data: str, values: Floats, quantile: float, epsilon: float) -> Rank
         epsilon=epsilon,
         chosen=_errors(np.concatenate(chosen), values, quantile),
         tree=_errors(_served(values, quantile, epsilon, _TREE_KEYS), values, quantile),
-        textbook=_errors(_textbook(values, quantile, epsilon, _KEYS * _RUNS), values, quantile),
+        textbook=_errors(_textbook(values, quantile, epsilon, _DRAWS), values, quantile),
     )
 
 
