@@ -188,7 +188,7 @@ def test_the_profile_is_kept(quantiles: tuple[float, ...]) -> None:
     assert needed is not None
     errors = ranks_off(ptk, needed, 1)
     assert np.mean(errors <= 0.1) >= 0.95
-    assert np.quantile(errors, 0.95) > 0.1 / 5
+    assert np.quantile(errors, 0.95) > 0.1 / 20
     # A half of the keys' share needs twice the records, and a tenth of epsilon ten times as many.
     (twice, tenfold) = replace(ptk, min_share=0.5).analytic_profile(0.1, ["1", "0.1"])
     assert twice == 2 * needed
