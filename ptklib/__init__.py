@@ -16,6 +16,7 @@ kind), `validators` (is what a state promises there?), `export` and `sklearn` (s
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
     from ptklib.errors import SageError
     from ptklib.features import featurize
     from ptklib.ptk import Ptk
@@ -31,22 +32,21 @@ if TYPE_CHECKING:
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
     from ptklib.ptks.tables.hashing import Hashed
-    from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
     from ptklib.sklearn import PtkTransformer
     from ptklib.state import State
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
     "Additive": "ptklib.ptks.additive",
-    "Bins": "ptklib.ptks.tables.keys",
-    "Categories": "ptklib.ptks.tables.keys",
+    "Bins": "ptklib.columns.keys",
+    "Categories": "ptklib.columns.keys",
     "Clusters": "ptklib.ptks.clusters",
     "Counts": "ptklib.ptks.counts",
     "Covariance": "ptklib.ptks.covariance",
     "Embeddings": "ptklib.ptks.embeddings",
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
-    "IntegerRange": "ptklib.ptks.tables.keys",
+    "IntegerRange": "ptklib.columns.keys",
     "Interactions": "ptklib.ptks.interactions",
     "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
@@ -56,7 +56,7 @@ _HOMES = {
     "SageError": "ptklib.errors",
     "State": "ptklib.state",
     "Statistics": "ptklib.ptks.statistics",
-    "TimePart": "ptklib.ptks.tables.keys",
+    "TimePart": "ptklib.columns.keys",
     "check_ptk": "ptklib.testing.ptk_checks",
     "featurize": "ptklib.features",
 }

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.ptks.statistics import TARGETS, Statistics
 from ptklib.ptks.statistics.served import NoisyTable
 from ptklib.ptks.tables import remembered
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.tables.samples import reach, reaches
 from ptklib.ptks.tables.shrinkage import TableNoise, pulled_means
 from ptklib.ptks.tables.shrinkage.few_records import FewRecords, _hats
