@@ -8,8 +8,9 @@ What is named here is imported when it is first used, so ``import ptklib`` costs
 lowest first: `errors`, `encoding` (bytes with one spelling), `privacy` (amounts, costs, filters,
 exact noise, mechanisms), `ledger` (the book of charges as a pure state machine), the contract
 (`ptk`, `columns`, `config`, `registry`, `state`, `frames`, `features`, `serving`), `ptks` (a
-package for each kind), `models` (predictors, a package for each family), `validators` (is what a state promises there?), `export` and `sklearn` (states elsewhere),
-`testing` (`check_ptk` and its tools), `auditing`.
+package for each kind), `models` (predictors, a package for each family), `validators` (is what a
+state promises there?), `export` and `sklearn` (states elsewhere), `testing` (`check_ptk` and its
+tools), `auditing`.
 """
 
 # As type checkers read it; `typing` itself is not imported, so that this import is free.

@@ -14,8 +14,9 @@ model is registered, trained by windows, certified, profiled and served like any
 * **Features**: the columns of the prediction, ``<prefix>_prediction`` or
   ``<prefix>_probability_<class>``. A kind may state others, such as its last hidden layer, by
   `_feature_rows` and `feature_names`; then a field of the configuration says which.
-* **Rows**: records become rows by `Rows` (inputs, scaling, norm, intercept), which fixes the length
-  of a row before any data. No value of a record is refused: see the rules there and in `labels`.
+* **Rows**: records become rows by `InputRows` (inputs, scaling, norm, intercept), which fixes the
+  length of a row before any data. No value of a record is refused: see the rules there and in
+  `labels`.
 
 A kind states ``target``, ``_predicted``, its mechanisms (with `PriceFirst`, before `Model` among
 its bases) and ``validate``. ``_predicted`` must treat each row by itself, to the last bit: take
@@ -40,7 +41,7 @@ from ptklib.columns.working import LOSS_BYTES
 from ptklib.errors import InvalidInput
 from ptklib.models.inputs import Input, Scaling
 from ptklib.models.labels import ClassLabel, Label
-from ptklib.models.rows import Rows
+from ptklib.models.rows import InputRows
 from ptklib.ptk import Arrays, Batches, Ptk
 
 __all__ = ["Model"]
@@ -74,8 +75,8 @@ class Model(Ptk):
 
     @abstractmethod
     def _predicted(self, arrays: Arrays, rows: Floats) -> Floats:
-        """The prediction for each of these rows (of `Rows.matrix`), as `predict` gives it. Row by
-        row, to the last bit.
+        """The prediction for each of these rows (of `InputRows.matrix`), as `predict` gives it. Row
+        by row, to the last bit.
         """
 
     def _feature_rows(self, arrays: Arrays, rows: Floats) -> Floats:
@@ -85,9 +86,9 @@ class Model(Ptk):
         return self._predicted(arrays, rows).reshape(len(rows), -1)
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> InputRows:
         """How records become rows."""
-        return Rows(self.inputs, self.scaling, self.norm, self.intercept)
+        return InputRows(self.inputs, self.scaling, self.norm, self.intercept)
 
     def columns(self) -> tuple[str, ...]:
         """The columns of inputs, then the label."""

@@ -8,7 +8,8 @@ gives the same, exact sum.
 **Proof note.** Nothing is released here. Of weights that sum to S in magnitude and rows of at most
 ``most`` the grid is the power of two g with most S / unit <= 2**52 g < 2 most S / unit; rounding
 adds at most g/2 to each of the weights, so no partial sum is above 2**53 of unit g while
-most d / unit <= 2**53, which `Rows` keeps by far. Weights lose what is below 2**-51 most/unit of S.
+most d / unit <= 2**53, which `InputRows` keeps by far. Weights lose what is below 2**-51 most/unit
+of S.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def exact_product(
     """``rows @ weights``, the same for a row wherever it stands.
 
     ``weights`` has a row for each entry, and one column or several. Entries of ``rows`` are
-    multiples of ``unit``, a power of two, and at most ``most``, as those of `Rows.matrix` are.
+    multiples of ``unit``, a power of two, and at most ``most``, as those of `InputRows.matrix` are.
     """
     wide = weights.reshape(len(weights), -1)
     grids = np.array([_grid(math.fsum(np.abs(column)) * most / unit) for column in wide.T])

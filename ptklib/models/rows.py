@@ -44,7 +44,7 @@ from ptklib.models.inputs import (
 )
 from ptklib.ptk import Batches, batches_of
 
-__all__ = ["Rows"]
+__all__ = ["InputRows"]
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ _MAX_NORM = 1 << 10
 
 
 @dataclass(frozen=True)
-class Rows:
+class InputRows:
     """How records become rows.
 
     See the module for the proof note.
@@ -114,7 +114,7 @@ class Rows:
 
     @property
     def rows_at_once(self) -> int:
-        """Rows of a piece."""
+        """Records of a piece."""
         least, most = _ROWS_AT_ONCE
         return min(most, max(least, _ENTRIES_AT_ONCE // self.width))
 
