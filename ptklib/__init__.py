@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
     from ptklib.ptks.tables.hashing import Hashed
-    from ptklib.sklearn import PtkTransformer
+    from ptklib.sklearn import DPLinearRegression, PtkTransformer
     from ptklib.state import State
     from ptklib.testing.ptk_checks import check_ptk
 
@@ -45,6 +45,7 @@ _HOMES = {
     "Clusters": "ptklib.ptks.clusters",
     "Counts": "ptklib.ptks.counts",
     "Covariance": "ptklib.ptks.covariance",
+    "DPLinearRegression": "ptklib.sklearn",
     "Embeddings": "ptklib.ptks.embeddings",
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
@@ -71,6 +72,7 @@ __all__ = [
     "Clusters",
     "Counts",
     "Covariance",
+    "DPLinearRegression",
     "Embeddings",
     "Forest",
     "Hashed",

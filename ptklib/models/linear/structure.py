@@ -30,7 +30,7 @@ from ptklib.columns.numbers import Bounded
 from ptklib.models.inputs import STEPS, NumberedColumns, Vector, width_of
 from ptklib.models.rows import InputRows
 
-__all__ = ["GRAIN", "OFF", "ON", "Structure"]
+__all__ = ["CONSTANT", "GRAIN", "NUMBERS", "OFF", "ON", "Structure"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
