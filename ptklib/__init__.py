@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ptklib.ptks.tables.hashing import Hashed
     from ptklib.sklearn import DPLinearRegression, PtkTransformer
     from ptklib.state import State
+    from ptklib.testing.model_checks import check_model
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
@@ -61,6 +62,7 @@ _HOMES = {
     "State": "ptklib.state",
     "Statistics": "ptklib.ptks.statistics",
     "TimePart": "ptklib.columns.keys",
+    "check_model": "ptklib.testing.model_checks",
     "check_ptk": "ptklib.testing.ptk_checks",
     "featurize": "ptklib.features",
 }
@@ -88,6 +90,7 @@ __all__ = [
     "State",
     "Statistics",
     "TimePart",
+    "check_model",
     "check_ptk",
     "featurize",
 ]

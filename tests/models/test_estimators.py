@@ -21,7 +21,7 @@ from ptklib.privacy.noise.source import BitSource
 from ptklib.sklearn import DPLinearRegression
 from ptklib.testing.noise import SeededSource, planted_noise
 
-WIDE = {"bounds": (-10, 10), "label_bounds": (-10, 10)}
+WIDE: dict[str, Any] = {"bounds": (-10, 10), "label_bounds": (-10, 10)}
 # Checks that fit twice and expect the same: noise is drawn anew.
 FIT_TWICE = (
     "check_regressor_data_not_an_array",
@@ -75,7 +75,7 @@ def records(rows: int, seed: int = 0) -> tuple[Any, Any]:
     return features, label
 
 
-BOUNDS = {"bounds": [(0, 10), (-5, 5)], "label_bounds": (0, 40)}
+BOUNDS: dict[str, Any] = {"bounds": [(0, 10), (-5, 5)], "label_bounds": (0, 40)}
 
 
 def test_coefficients_are_in_the_units_of_the_columns() -> None:
@@ -113,7 +113,7 @@ def test_a_fitted_estimator_says_what_it_cost_and_travels() -> None:
     features, label = records(500)
     model = DPLinearRegression(epsilon=0.5, delta=1e-6, **BOUNDS).fit(features, label)
     assert 0.49 < model.cost_.epsilon(1e-6) <= 0.5 * (1 + 1e-9)
-    assert model.state_.manifest.epsilon == pytest.approx(0.5)
+    assert model.state_.manifest.kind == "linear_regression"
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(features), model.predict(features))
     assert len(cross_val_score(clone(model), features, label, cv=3)) == 3
