@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
     from ptklib.errors import SageError
     from ptklib.features import featurize
+    from ptklib.models.linear import LinearRegression
     from ptklib.ptk import Ptk
     from ptklib.ptks.additive import Additive
     from ptklib.ptks.binned.codes import Number
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
     from ptklib.ptks.tables.hashing import Hashed
-    from ptklib.sklearn import PtkTransformer
+    from ptklib.sklearn import DPLinearRegression, PtkTransformer
     from ptklib.state import State
+    from ptklib.testing.model_checks import check_model
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
@@ -44,11 +46,13 @@ _HOMES = {
     "Clusters": "ptklib.ptks.clusters",
     "Counts": "ptklib.ptks.counts",
     "Covariance": "ptklib.ptks.covariance",
+    "DPLinearRegression": "ptklib.sklearn",
     "Embeddings": "ptklib.ptks.embeddings",
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
     "IntegerRange": "ptklib.columns.keys",
     "Interactions": "ptklib.ptks.interactions",
+    "LinearRegression": "ptklib.models.linear",
     "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
     "PtkTransformer": "ptklib.sklearn",
@@ -58,6 +62,7 @@ _HOMES = {
     "State": "ptklib.state",
     "Statistics": "ptklib.ptks.statistics",
     "TimePart": "ptklib.columns.keys",
+    "check_model": "ptklib.testing.model_checks",
     "check_ptk": "ptklib.testing.ptk_checks",
     "featurize": "ptklib.features",
 }
@@ -69,11 +74,13 @@ __all__ = [
     "Clusters",
     "Counts",
     "Covariance",
+    "DPLinearRegression",
     "Embeddings",
     "Forest",
     "Hashed",
     "IntegerRange",
     "Interactions",
+    "LinearRegression",
     "Number",
     "Ptk",
     "PtkTransformer",
@@ -83,6 +90,7 @@ __all__ = [
     "State",
     "Statistics",
     "TimePart",
+    "check_model",
     "check_ptk",
     "featurize",
 ]
