@@ -136,7 +136,7 @@ def test_a_user_of_several_canaries_is_as_hard_to_tell() -> None:
 
 def test_amplification_claimed_for_batches_by_tag_is_caught() -> None:
     """The price of Poisson batches for a run that has none."""
-    pace = Pace("tags", Fraction(1, 10), (Stage(10, 1.0),))
+    pace = Pace("tags", Fraction(1, 20), (Stage(20, 1.0),))
     claimed = plan_of(Pace("poisson", pace.rate, pace.stages), Budget(Fraction(1, 4), DELTA, 1))
     assert isinstance(claimed.cost, SampledGaussianCost)
     wrong = SgdPlan(Pace("tags", pace.rate, claimed.pace.stages), claimed.budget, claimed.cost)

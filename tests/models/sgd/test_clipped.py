@@ -109,7 +109,7 @@ def test_layers_are_clipped_each_by_its_own_norm() -> None:
     clip = (0.3, 0.1, 0.2, 0.05)
     wanted = gradients(network, data, flat)
     for gradient in wanted:
-        for matrix, norm in zip(network.matrices(gradient), clip, strict=True):  # type: ignore[arg-type]
+        for matrix, norm in zip(network.matrices(gradient), clip, strict=True):
             matrix *= min(1, norm / max(float(np.linalg.norm(matrix)), 1e-9))
     made = alone(network, data, flat, clip=clip) * ClippedSums(network, clip).unit
     apart = np.linalg.norm(made - wanted, axis=1)
