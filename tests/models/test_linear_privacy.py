@@ -23,7 +23,7 @@ from ptklib.models.inputs import STEPS
 from ptklib.models.linear import LinearRegression
 from ptklib.models.linear.boosting import clipped_release
 from ptklib.models.linear.plans import AdasspPlan, BoostedPlan, MomentsPlan
-from ptklib.models.linear.reading import RESIDUAL
+from ptklib.models.linear.reading import LabelledRows
 from ptklib.models.linear.structure import GRAIN, OFF, ON
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 
@@ -209,6 +209,37 @@ def test_a_delta_is_asked_for_where_noise_is_gaussian() -> None:
     assert not make(mechanism="laplace").tags.needs_delta
 
 
-def test_residuals_are_whole_and_within_their_clip() -> None:
-    assert STEPS % RESIDUAL == 0
-    assert STEPS % GRAIN == 0
+def test_all_records_of_a_user_count() -> None:
+    for mechanism in ("boosted", "moments", "laplace", "adassp"):
+        model = make(mechanism=mechanism)
+        alone, many = (model._plan(1, "1e-6", units) for units in (1, 3))
+        for name in ("products", "label", "smallest", "release"):
+            if hasattr(alone, name):
+                assert getattr(many, name).sensitivity == 3 * getattr(alone, name).sensitivity
+        if isinstance(alone, BoostedPlan) and isinstance(many, BoostedPlan):
+            each, all_of_them = (
+                clipped_release(model._structure, plan, 50) for plan in (alone, many)
+            )
+            assert all_of_them.sensitivity == 3 * each.sensitivity
+
+
+@pytest.mark.parametrize("most", [4, 100, 1024])
+def test_a_round_is_moved_by_the_products_and_the_square_of_a_residual_together(most: int) -> None:
+    model = make("numbers")
+    plan = model._plan(1, "1e-6", 1)
+    assert isinstance(plan, BoostedPlan)
+    corner = pa.RecordBatch.from_pydict({"far": [10.0], "wide": [1.0]})
+    rows = model._structure.rows.steps(corner)
+    piece = LabelledRows(rows, np.array([float(STEPS)]))
+    (residual,) = piece.residuals(np.array([-3.0]), most)
+    assert residual == most
+    added = [*(rows[0] * residual), STEPS / most * residual**2]
+    reach = clipped_release(model._structure, plan, most).sensitivity
+    assert 0.999 * float(reach) < np.linalg.norm(added) <= reach
+
+
+def test_the_least_eigenvalue_moves_by_the_square_of_a_row() -> None:
+    model = make("numbers", mechanism="adassp")
+    plan = model._plan(1, "1e-6", 1)
+    assert isinstance(plan, AdasspPlan)
+    assert model._structure.limit < plan.smallest.sensitivity < 1.01 * model._structure.limit
