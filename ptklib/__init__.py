@@ -7,17 +7,20 @@
 What is named here is imported when it is first used, so ``import ptklib`` costs nothing. Below it,
 lowest first: `errors`, `encoding` (bytes with one spelling), `privacy` (amounts, costs, filters,
 exact noise, mechanisms), `ledger` (the book of charges as a pure state machine), the contract
-(`ptk`, `config`, `registry`, `state`, `frames`, `features`, `serving`), `ptks` (a package for each
-kind), `validators` (is what a state promises there?), `export` and `sklearn` (states elsewhere),
-`testing` (`check_ptk` and its tools), `auditing`.
+(`ptk`, `columns`, `config`, `registry`, `state`, `frames`, `features`, `serving`), `ptks` (a
+package for each kind), `models` (predictors, a package for each family), `validators` (is what a
+state promises there?), `export` and `sklearn` (states elsewhere), `testing` (`check_ptk` and its
+tools), `auditing`.
 """
 
 # As type checkers read it; `typing` itself is not imported, so that this import is free.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
     from ptklib.errors import SageError
     from ptklib.features import featurize
+    from ptklib.models.linear import LinearRegression
     from ptklib.ptk import Ptk
     from ptklib.ptks.additive import Additive
     from ptklib.ptks.binned.codes import Number
@@ -31,23 +34,25 @@ if TYPE_CHECKING:
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
     from ptklib.ptks.tables.hashing import Hashed
-    from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
-    from ptklib.sklearn import PtkTransformer
+    from ptklib.sklearn import DPLinearRegression, PtkTransformer
     from ptklib.state import State
+    from ptklib.testing.model_checks import check_model
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
     "Additive": "ptklib.ptks.additive",
-    "Bins": "ptklib.ptks.tables.keys",
-    "Categories": "ptklib.ptks.tables.keys",
+    "Bins": "ptklib.columns.keys",
+    "Categories": "ptklib.columns.keys",
     "Clusters": "ptklib.ptks.clusters",
     "Counts": "ptklib.ptks.counts",
     "Covariance": "ptklib.ptks.covariance",
+    "DPLinearRegression": "ptklib.sklearn",
     "Embeddings": "ptklib.ptks.embeddings",
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
-    "IntegerRange": "ptklib.ptks.tables.keys",
+    "IntegerRange": "ptklib.columns.keys",
     "Interactions": "ptklib.ptks.interactions",
+    "LinearRegression": "ptklib.models.linear",
     "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
     "PtkTransformer": "ptklib.sklearn",
@@ -56,7 +61,8 @@ _HOMES = {
     "SageError": "ptklib.errors",
     "State": "ptklib.state",
     "Statistics": "ptklib.ptks.statistics",
-    "TimePart": "ptklib.ptks.tables.keys",
+    "TimePart": "ptklib.columns.keys",
+    "check_model": "ptklib.testing.model_checks",
     "check_ptk": "ptklib.testing.ptk_checks",
     "featurize": "ptklib.features",
 }
@@ -68,11 +74,13 @@ __all__ = [
     "Clusters",
     "Counts",
     "Covariance",
+    "DPLinearRegression",
     "Embeddings",
     "Forest",
     "Hashed",
     "IntegerRange",
     "Interactions",
+    "LinearRegression",
     "Number",
     "Ptk",
     "PtkTransformer",
@@ -82,6 +90,7 @@ __all__ = [
     "State",
     "Statistics",
     "TimePart",
+    "check_model",
     "check_ptk",
     "featurize",
 ]
