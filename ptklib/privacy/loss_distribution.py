@@ -280,7 +280,7 @@ def _composed(steps: _Steps, tilt: float) -> _Sum:
     centre = round(mean / steps.gap) * steps.gap
     return _Sum(
         centre=centre,
-        at=(np.arange(points) - points // 2) * steps.gap,
+        at=np.asarray((np.arange(points) - points // 2) * steps.gap, dtype=np.float64),
         mass=mass,
         tilt=tilt,
         scale=value - tilt * centre,

@@ -1,8 +1,8 @@
 """What a mechanism costs, as a value: sum it, convert it, print it, store it.
 
 ``base`` states what every cost answers; the kinds are in ``pure``, ``laplace``, ``gaussian``,
-``sampled_run``, ``parallel`` and ``sums``. All are frozen, hashable, validated at construction and take keywords only. ``a + b``
-composes; ``as_json`` and `cost_from_json` round-trip exactly.
+``sampled_run``, ``parallel`` and ``sums``. All are frozen, hashable, validated at construction and
+take keywords only. ``a + b`` composes; ``as_json`` and `cost_from_json` round-trip exactly.
 
 ====================================  ====================================================  =======  =====
 kind                                  what it is                                            basic    GDP
