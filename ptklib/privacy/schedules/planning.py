@@ -253,7 +253,7 @@ def _planned(
 
 
 def _clip(ratio: float) -> float:
-    return min(1.0, _LEAST_CLIP * max(1.0, ratio / _CLIP_FROM) ** _CLIP_POWER)
+    return min(1.0, _LEAST_CLIP * math.exp(_CLIP_POWER * math.log(max(1.0, ratio / _CLIP_FROM))))
 
 
 def _rate(records: int, numbers: int, mu: float, steps: int) -> Fraction:
