@@ -146,10 +146,10 @@ def _trained(
     for _ in range(steps):
         chosen = slice(None) if rate == 1 else np.flatnonzero(random.random(records) < rate)
         batch = rows[chosen]
-        error: Floats = _chances(batch @ weights) - labels[chosen]
+        error = np.asarray(_chances(batch @ weights) - labels[chosen], dtype=np.float32)
         size = np.maximum(np.abs(error) * lengths[chosen], 1e-9)
         error *= np.minimum(1, setting.clip / size)
-        noise = random.standard_normal(numbers, dtype=np.float32)
+        noise = random.standard_normal((numbers,), dtype=np.float32)
         noise *= np.float32(sigma * setting.clip)
         weights -= np.float32(setting.step / (rate * records)) * (batch.T @ error + noise)
     return weights
