@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from examples.plots import Axis, Point, Series, line_chart
-from ptklib.privacy.schedules.base import Schedule
+from ptklib.privacy.schedules.base import NoiseSchedule
 from ptklib.privacy.schedules.decays import (
     ExponentialDecay,
     PolynomialDecay,
@@ -67,7 +67,7 @@ METHODS: dict[str, Callable[[Training], float]] = {
     "sampled, moments": lambda of: moments_accountant(of.sampled, DELTA).planned_epsilon,
     "sampled, exact": lambda of: of.sampled.cost.epsilon(DELTA),
 }
-SCHEDULES: dict[str, Schedule] = {
+SCHEDULES: dict[str, NoiseSchedule] = {
     "uniform": Uniform(sigma=Fraction(8)),
     "time": TimeDecay(initial=Fraction(10), decay=Fraction("0.05")),
     "step": StepDecay(initial=Fraction(10), decay=Fraction("0.6"), period=10),

@@ -21,7 +21,7 @@ from ptklib.privacy.costs import (
     SampledRunCost,
 )
 from ptklib.privacy.filters import make_filter
-from ptklib.privacy.schedules.base import LEAST_SIGMA, Schedule, schedule_from_json, sigma_of
+from ptklib.privacy.schedules.base import LEAST_SIGMA, NoiseSchedule, schedule_from_json, sigma_of
 from ptklib.privacy.schedules.calibration import (
     Accounting,
     calibrated,
@@ -44,7 +44,7 @@ from ptklib.privacy.schedules.solving import (
     strongest_decay,
 )
 from ptklib.privacy.schedules.validation import (
-    Allowance,
+    EpochAllowance,
     PrivateLooks,
     PublicLooks,
     ValidationDecay,
@@ -55,7 +55,7 @@ TEN, DELTA = Fraction(10), Fraction(1, 10**5)
 # rho = 0.78125 of the published tables, as mu^2.
 BUDGET = Fraction("1.5625")
 
-EXAMPLES: list[Schedule] = [
+EXAMPLES: list[NoiseSchedule] = [
     Uniform(sigma=Fraction(8)),
     ListedSigmas(listed=(Fraction(3), Fraction(5, 2), Fraction(2))),
     TimeDecay(initial=TEN, decay=Fraction("0.05")),
@@ -81,7 +81,7 @@ EXAMPLES: list[Schedule] = [
     ids=["uniform", "time", "exponential", "step", "polynomial"],
 )
 def test_a_schedule_is_its_decay_function_rounded_up(
-    schedule: Schedule, formula: Callable[[int], float]
+    schedule: NoiseSchedule, formula: Callable[[int], float]
 ) -> None:
     sigmas = schedule.sigmas(130)
     for period, sigma in enumerate(sigmas):
@@ -90,14 +90,14 @@ def test_a_schedule_is_its_decay_function_rounded_up(
 
 
 @pytest.mark.parametrize("schedule", EXAMPLES, ids=lambda schedule: schedule.kind)
-def test_the_json_form_comes_back(schedule: Schedule) -> None:
+def test_the_json_form_comes_back(schedule: NoiseSchedule) -> None:
     again = schedule_from_json(schedule.as_json())
     assert again == schedule
     assert again.sigmas(3) == schedule.sigmas(3)
 
 
 @pytest.mark.parametrize("schedule", EXAMPLES, ids=lambda schedule: schedule.kind)
-def test_scaling_scales_every_sigma(schedule: Schedule) -> None:
+def test_scaling_scales_every_sigma(schedule: NoiseSchedule) -> None:
     for plain, more in zip(schedule.sigmas(3), schedule.scaled("1.7").sigmas(3), strict=True):
         assert float(more) == pytest.approx(1.7 * float(plain), rel=1e-8)
 
@@ -151,9 +151,9 @@ def test_noise_never_falls_to_nothing() -> None:
         (ExponentialDecay(initial=TEN, decay=Fraction("0.01")), 71),
         (PolynomialDecay(initial=TEN, decay=Fraction(3), final=Fraction(2), period=100), 44),
     ],
-    ids=lambda value: value.kind if isinstance(value, Schedule) else str(value),
+    ids=lambda value: value.kind if isinstance(value, NoiseSchedule) else str(value),
 )
-def test_table_two_the_epochs_of_a_budget(schedule: Schedule, epochs: int) -> None:
+def test_table_two_the_epochs_of_a_budget(schedule: NoiseSchedule, epochs: int) -> None:
     """Yu et al. 2019, Tab. II at rho = 0.78125: exactly, when the first epoch has the number 0."""
     assert affordable_epochs(schedule, budget=BUDGET) == epochs
 
@@ -351,7 +351,7 @@ def test_calibrated_noise_meets_the_promise_and_is_least(
 )
 @settings(max_examples=25, deadline=None)
 def test_a_calibrated_schedule_never_exceeds_the_budget(
-    schedule: Schedule, rate: Fraction | None, periods: int, epsilon: Fraction
+    schedule: NoiseSchedule, rate: Fraction | None, periods: int, epsilon: Fraction
 ) -> None:
     def run_of(sigmas: tuple[Fraction, ...]) -> ReshuffledRun | SampledRun:
         if rate is None:
@@ -436,7 +436,7 @@ def test_a_private_look_has_the_noise_that_is_charged() -> None:
 
 
 def test_an_allowance_ends_before_it_is_exceeded_and_costs_all_of_itself() -> None:
-    allowance = Allowance(mu_squared="0.1")
+    allowance = EpochAllowance(mu_squared="0.1")
     epochs = 0
     while allowance.affords(5):
         allowance.take(5)

@@ -33,7 +33,7 @@ the size of their scores. For networks the rule is a start and was not tried.
 
 Cost: that of ``run``. Unit, neighbours: as in `runs`. No data.
 
-Reasons: PLAN_INVALID, and those of `calibration`.
+Reasons: RUN_PLAN_INVALID, and those of `calibration`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, exact, sh
 from ptklib.privacy.costs import SampledRunCost
 from ptklib.privacy.costs.base import count
 from ptklib.privacy.costs.calibration import gaussian_sigma
-from ptklib.privacy.schedules.base import Schedule, schedule_from_json
+from ptklib.privacy.schedules.base import NoiseSchedule, schedule_from_json
 from ptklib.privacy.schedules.calibration import Accounting, calibrated
 from ptklib.privacy.schedules.decays import Uniform
 from ptklib.privacy.schedules.runs import SampledRun
@@ -128,7 +128,7 @@ class RunPlan:
     rate: Fraction
     steps: int
     periods: int
-    schedule: Schedule
+    schedule: NoiseSchedule
     clip: Fraction
     learning_rate: float
     signal_to_noise: float
@@ -179,7 +179,7 @@ class RunPlan:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                "PLAN_INVALID", "a plan must have the fields of `RunPlan.as_json` and no others"
+                "RUN_PLAN_INVALID", "a plan must have the fields of `RunPlan.as_json` and no others"
             ) from error
 
 
@@ -196,7 +196,7 @@ def plan_run(
     """The run for about ``records`` records and ``numbers`` learned numbers; see the module."""
     bound = exact(row_bound, name="row_bound")
     if bound == 0:
-        raise InvalidInput("PLAN_INVALID", "row_bound must be positive, got 0")
+        raise InvalidInput("RUN_PLAN_INVALID", "row_bound must be positive, got 0")
     return _planned(
         count(records, name="records"),
         count(numbers, name="numbers"),

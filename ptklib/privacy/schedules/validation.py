@@ -15,7 +15,7 @@ The sigma of an epoch now depends on earlier answers, so the price is that of *w
   at least that much noise; it could be made of the floor's by adding more, and which noise to add
   follows from what is known already. So every run is post-processing of the floor run, whose price,
   in any currency, holds for all.
-* `Allowance` spends a fixed mu^2 of Gaussian DP instead, for reshuffled epochs: sums of mu^2 hold
+* `EpochAllowance` spends a fixed mu^2 of Gaussian DP instead, for reshuffled epochs: sums of mu^2 hold
   under full adaptivity (Smith & Thakurta 2022), so epochs may run until the next does not fit. Its
   cost is the whole allowance, known before; what is left over is not given back. There is none
   for sampled steps, whose privacy-loss distribution must not be stopped by looking at it.
@@ -43,7 +43,7 @@ from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.privacy.schedules.base import level, period_count, sigma_of
 
-__all__ = ["Allowance", "PrivateLooks", "PublicLooks", "ValidationDecay"]
+__all__ = ["EpochAllowance", "PrivateLooks", "PublicLooks", "ValidationDecay"]
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class ValidationDecay:
 
     def cost(self, training: Cost, epochs: int) -> Cost:
         """What a training of so many epochs costs with its looks; ``training`` is the price of
-        `floor_sigmas`, or of an `Allowance`.
+        `floor_sigmas`, or of an `EpochAllowance`.
         """
         return self.looks.cost_with(training, self.looks_within(epochs))
 
@@ -157,7 +157,7 @@ class ValidationDecay:
         return sigma_of(float(self.initial) * float(self.factor) ** falls)
 
 
-class Allowance:
+class EpochAllowance:
     """A fixed mu^2 for reshuffled epochs whose noise is chosen as they go; ``cost`` is all of it.
 
     *Unit, sensitivity*: as in `ReshuffledRun`. *Cost*: `GdpCost` of ``mu_squared``, whatever is
