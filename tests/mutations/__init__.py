@@ -18,6 +18,7 @@ from tests.mutations.mutation import Mutation
 from tests.mutations.profiler import OF_PROFILER
 from tests.mutations.streams import OF_STREAMS
 from tests.mutations.totals import OF_TOTALS
+from tests.mutations.trainings import OF_TRAININGS
 from tests.mutations.validators import OF_VALIDATORS
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -26,6 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *OF_MECHANISMS,
     *OF_ACCOUNTING,
     *OF_TOTALS,
+    *OF_TRAININGS,
     *OF_MODELS,
     *OF_PROFILER,
     *OF_VALIDATORS,
