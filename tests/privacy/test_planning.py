@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptklib.errors import InvalidInput
-from ptklib.privacy.schedules.calibration import Accounting, epsilon_under
+from ptklib.privacy.schedules.calibration import Accounting, epsilon_under, noise_multiplier
 from ptklib.privacy.schedules.planning import LossKind, RunPlan, plan_run
 
 DELTA = Fraction(1, 10**6)
@@ -110,10 +110,9 @@ def test_all_records_are_in_every_step_where_that_is_not_too_much_work() -> None
     assert planned(records=10**5, numbers=100).rate == 1
     much = planned(records=10**7, numbers=10**4)
     assert much.rate < 1
-    full = math.sqrt(much.steps) * float(planned(records=10**7, numbers=1).schedule.sigmas(1)[0])
-    full /= math.sqrt(planned(records=10**7, numbers=1).steps)
-    relative = float(much.schedule.sigmas(1)[0]) / float(much.rate)
-    assert relative <= 1.2 * full
+    full = noise_multiplier(rate=1, steps=much.steps, epsilon=1, delta=DELTA)
+    sampled = much.run.sigmas[0] / much.rate
+    assert full < sampled <= Fraction("1.13") * full
 
 
 def test_the_json_form_comes_back_and_is_json() -> None:
