@@ -7,15 +7,17 @@
 What is named here is imported when it is first used, so ``import ptklib`` costs nothing. Below it,
 lowest first: `errors`, `encoding` (bytes with one spelling), `privacy` (amounts, costs, filters,
 exact noise, mechanisms), `ledger` (the book of charges as a pure state machine), the contract
-(`ptk`, `config`, `registry`, `state`, `frames`, `features`, `serving`), `ptks` (a package for each
-kind), `validators` (is what a state promises there?), `export` and `sklearn` (states elsewhere),
-`testing` (`check_ptk` and its tools), `auditing`.
+(`ptk`, `columns`, `config`, `registry`, `state`, `frames`, `features`, `serving`), `ptks` (a
+package for each kind), `models` (predictors, a package for each family), `validators` (is what a
+state promises there?), `export` and `sklearn` (states elsewhere), `testing` (`check_ptk` and its
+tools), `auditing`.
 """
 
 # As type checkers read it; `typing` itself is not imported, so that this import is free.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
     from ptklib.errors import SageError
     from ptklib.features import featurize
     from ptklib.ptk import Ptk
@@ -31,22 +33,21 @@ if TYPE_CHECKING:
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
     from ptklib.ptks.tables.hashing import Hashed
-    from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
     from ptklib.sklearn import PtkTransformer
     from ptklib.state import State
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
     "Additive": "ptklib.ptks.additive",
-    "Bins": "ptklib.ptks.tables.keys",
-    "Categories": "ptklib.ptks.tables.keys",
+    "Bins": "ptklib.columns.keys",
+    "Categories": "ptklib.columns.keys",
     "Clusters": "ptklib.ptks.clusters",
     "Counts": "ptklib.ptks.counts",
     "Covariance": "ptklib.ptks.covariance",
     "Embeddings": "ptklib.ptks.embeddings",
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
-    "IntegerRange": "ptklib.ptks.tables.keys",
+    "IntegerRange": "ptklib.columns.keys",
     "Interactions": "ptklib.ptks.interactions",
     "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
@@ -56,7 +57,7 @@ _HOMES = {
     "SageError": "ptklib.errors",
     "State": "ptklib.state",
     "Statistics": "ptklib.ptks.statistics",
-    "TimePart": "ptklib.ptks.tables.keys",
+    "TimePart": "ptklib.columns.keys",
     "check_ptk": "ptklib.testing.ptk_checks",
     "featurize": "ptklib.features",
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptklib.columns.keys import Bins, IntegerRange
 from ptklib.ptk import Ptk
 from ptklib.ptks.additive import Additive
 from ptklib.ptks.clusters import Clusters
@@ -18,7 +19,6 @@ from ptklib.ptks.interactions import Interactions
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, IntegerRange
 from ptklib.ptks.vectors import Bounded
 
 __all__ = ["example_ptks"]
