@@ -91,12 +91,13 @@ class RandomConvolution:
     def transform(self, images: NDArray[Any]) -> Floats:
         """Features (images, size); images as `Pixels.read` takes them."""
         given = np.asarray(images)
+        self.pixels.read(given[:0])
         rows, columns = self._places()
         weights = _filters(self.seed, self.filters, self.pixels.channels * self.side**2)
         numbers = rows * columns * (self.pixels.channels * self.side**2 + 2 * self.filters)
         piece = max(1, _AT_ONCE // numbers)
         made = np.empty((len(given), self.size), dtype=np.float32)
-        for start in range(0, max(len(given), 1), piece):
+        for start in range(0, len(given), piece):
             part = self.pixels.read(given[start : start + piece])
             made[start : start + piece] = self._features(part, weights)
         return made

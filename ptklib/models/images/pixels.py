@@ -73,8 +73,8 @@ class Pixels:
         A record at a time: what is made of an image depends on that image alone.
         """
         given = np.asarray(images)
-        numbers = given.dtype.kind in "iufb"
-        if not numbers or given.ndim < 2 or math.prod(given.shape[1:]) != self.size:
+        numbers = given.dtype.kind in "iufb" and given.ndim >= 2
+        if not numbers or math.prod(given.shape[1:]) != self.size:
             raise InvalidInput(
                 "DATA_SHAPE_INVALID",
                 f"images must be numbers, {self.height} x {self.width} x {self.channels} for each, "

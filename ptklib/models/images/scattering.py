@@ -104,10 +104,11 @@ class Scattering:
     def transform(self, images: NDArray[Any]) -> Floats:
         """Features (images, size); images as `Pixels.read` takes them."""
         given = np.asarray(images)
+        self.pixels.read(given[:0])
         grid = self._grid()
         piece = max(1, _AT_ONCE // (grid[0] * grid[1] * self.angles * self.pixels.channels))
         made = np.empty((len(given), self.size), dtype=np.float32)
-        for start in range(0, max(len(given), 1), piece):
+        for start in range(0, len(given), piece):
             part = self.pixels.read(given[start : start + piece])
             made[start : start + piece] = self._features(part, grid)
         return made

@@ -41,9 +41,10 @@ except (ImportError, AttributeError):
 __all__ = ["RandomConvolutionTransformer", "ScatteringTransformer"]
 
 
-class _ImageTransformer(  # type: ignore[misc]
-    _base.ClassNamePrefixFeaturesOutMixin, _base.TransformerMixin, _base.BaseEstimator
-):
+_Mixin: Any = _base.ClassNamePrefixFeaturesOutMixin
+
+
+class _ImageTransformer(_Mixin, _base.TransformerMixin, _base.BaseEstimator):  # type: ignore[misc]
     """What both have in common: a shape, and nothing to learn."""
 
     height: int
@@ -63,7 +64,10 @@ class _ImageTransformer(  # type: ignore[misc]
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Features (images, size), rows in their order."""
         _validation.check_is_fitted(self, "_n_features_out")
-        return self._configuration().transform(_validate_data(self, X, reset=False))
+        made: NDArray[np.float32] = self._configuration().transform(
+            _validate_data(self, X, reset=False)
+        )
+        return made
 
     def _pixels(self) -> Pixels:
         return Pixels(

@@ -66,9 +66,7 @@ def _morlet(height: int, width: int, scale: int, angles: int, turn: int) -> Floa
             x = np.arange(width)[None, :] + right * width
             along = math.cos(angle) * x + math.sin(angle) * y
             across = math.cos(angle) * y - math.sin(angle) * x
-            part = np.exp(
-                -(np.square(along) + np.square(across * 4 / angles)) / (2 * deviation**2)
-            )
+            part = np.exp(-(np.square(along) + np.square(across * 4 / angles)) / (2 * deviation**2))
             bell += part
             wave += part * np.exp(1j * frequency * along)
     wavelet = wave - bell * (wave.sum() / bell.sum())
