@@ -1,0 +1,280 @@
+"""`plan_run`: the run that public quantities call for, so that nobody tunes on private data.
+
+Public are: about how many records there are (a noisy count or a fact known before, never the length
+of the data), how many numbers are learned, the promise, the kind of loss, a bound of every row's
+length. From these follow, before any data is read, how often a record is used, how many steps there
+are, their noise, the clipping norm, the step size and whether weights are averaged.
+
+**Why this rule.** Take all records in each of T steps, clip at C, and step by h along the mean.
+Noise for mu of Gaussian DP is sigma = sqrt(T)/mu, whose sum over the run moves n times the weights
+by h C sigma sqrt(T d) = h C T sqrt(d)/mu, while gradients can move them by h C T n at most. With the
+*reach* A = h C T, and the *signal-to-noise ratio* s = n mu / sqrt(d):
+
+    weights move by at most A, and noise moves them by about A / s.
+
+T, h and C have gone from the ratio: with exact accounting many steps cost no more than few. So
+
+1. *how far*: the reach is what noise allows, A = `_NOISE` s / row_bound, where noise has the
+   size of weights that still mean little; and no more than a model of this kind ever needs,
+2. *how many steps*: as many as keep h below the step at which the loss's curvature, at most
+   `_CURVATURE` row_bound^2, lets it diverge; at least a few, so that clipping has time to let go,
+3. *how large a batch*: all records. Sampling never beats that at the same T, because sigma/q
+   falls as the rate q rises; where all records are too much work, the least rate at which sigma/q
+   is within a tenth of its limit,
+4. *clipping*: well below the largest gradient, so that the length of a row that was not known
+   costs little: the direction of the sum is what matters, and step and clip trade places.
+
+Cost: that of ``run``. Unit, neighbours: as in `runs`. No data.
+
+Reasons: PLAN_INVALID, and those of `calibration`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from ptklib.errors import InvalidInput
+from ptklib.privacy import curves
+from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, exact, show
+from ptklib.privacy.costs import SampledRunCost
+from ptklib.privacy.costs.base import count
+from ptklib.privacy.costs.calibration import gaussian_sigma
+from ptklib.privacy.schedules.base import Schedule, schedule_from_json
+from ptklib.privacy.schedules.calibration import Accounting, calibrated
+from ptklib.privacy.schedules.decays import Uniform
+from ptklib.privacy.schedules.runs import SampledRun
+
+__all__ = ["LossKind", "RunPlan", "plan_run"]
+
+
+class LossKind(Enum):
+    """What is minimised; rows are at most ``row_bound`` long, the constant column included."""
+
+    LOGISTIC = "logistic"
+    SOFTMAX = "softmax"
+    # Labels are between -1 and 1.
+    SQUARED = "squared"
+    NETWORK = "network"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shape:
+    """The numbers of the rule for one kind of loss, for rows of length at most 1."""
+
+    # The largest gradient of one record at the start.
+    gradient: float
+    # The largest step, in units of 1 / row_bound^2.
+    step: float
+    # Clipping norm, as a part of the largest gradient.
+    clip: float
+    # The size of noise in the weights at the end.
+    noise: float
+    # The farthest that weights ever have to go.
+    reach: float
+    least_steps: int
+    most_steps: int
+    momentum: float
+
+
+_SHAPES = {
+    LossKind.LOGISTIC: _Shape(
+        gradient=1.0, step=16.0, clip=0.3, noise=5.0, reach=400.0,
+        least_steps=20, most_steps=200, momentum=0.0,
+    ),
+    LossKind.SOFTMAX: _Shape(
+        gradient=math.sqrt(2), step=8.0, clip=0.3, noise=5.0, reach=400.0,
+        least_steps=20, most_steps=200, momentum=0.0,
+    ),
+    LossKind.SQUARED: _Shape(
+        gradient=1.0, step=1.0, clip=0.5, noise=1.0, reach=100.0,
+        least_steps=20, most_steps=200, momentum=0.0,
+    ),
+    LossKind.NETWORK: _Shape(
+        gradient=1.0, step=2.0, clip=1.0, noise=10.0, reach=200.0,
+        least_steps=60, most_steps=400, momentum=0.0,
+    ),
+}  # fmt: skip
+
+# Products of a number and a row's number over a whole run that are worth the best batches.
+_WORK = 3e10
+# sigma/q may be this much above its limit.
+_LOSS_OF_SAMPLING = 1.1
+_LEAST_BATCH = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """A training that is decided and priced before any data is read.
+
+    The step: weights -= learning_rate * velocity, with velocity = momentum * velocity + (sum of
+    gradients clipped at ``clip`` + noise of standard deviation sigma * clip) / (rate * records).
+    With ``averaging``, the answer is the polynomial average of the weights (of degree 3), not the
+    last ones.
+    """
+
+    records: int
+    numbers: int
+    epsilon: Fraction
+    delta: Fraction
+    loss: LossKind
+    rate: Fraction
+    steps: int
+    periods: int
+    schedule: Schedule
+    clip: Fraction
+    learning_rate: float
+    momentum: float
+    averaging: bool
+    signal_to_noise: float
+
+    @property
+    def run(self) -> SampledRun:
+        """The run: ``steps`` steps in each of ``periods`` periods."""
+        return SampledRun(
+            rate=self.rate, steps=self.steps, sigmas=self.schedule.sigmas(self.periods)
+        )
+
+    @property
+    def cost(self) -> SampledRunCost:
+        """Its price: at most (epsilon, delta)."""
+        return self.run.cost
+
+    @property
+    def epochs(self) -> float:
+        """How often a record is used, on average."""
+        return float(self.rate) * self.steps * self.periods
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON form that `RunPlan.from_json` reads back."""
+        return {
+            **vars(self),
+            "epsilon": show(self.epsilon),
+            "delta": show(self.delta),
+            "loss": self.loss.value,
+            "rate": show(self.rate),
+            "clip": show(self.clip),
+            "schedule": self.schedule.as_json(),
+        }
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> RunPlan:
+        """Read the form of `as_json`; the price is computed anew, never read."""
+        try:
+            return cls(
+                **{
+                    **body,
+                    "epsilon": epsilon_exact(body["epsilon"]),
+                    "delta": delta_exact(body["delta"]),
+                    "loss": LossKind(body["loss"]),
+                    "rate": exact(body["rate"], name="rate"),
+                    "clip": exact(body["clip"], name="clip"),
+                    "schedule": schedule_from_json(body["schedule"]),
+                }
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                "PLAN_INVALID", "a plan must have the fields of `RunPlan.as_json` and no others"
+            ) from error
+
+
+def plan_run(
+    *,
+    records: int,
+    numbers: int,
+    epsilon: Number,
+    delta: Number,
+    loss: LossKind,
+    row_bound: Number = 1,
+    accounting: Accounting = Accounting.BEST,
+) -> RunPlan:
+    """The run for about ``records`` records and ``numbers`` learned numbers; see the module."""
+    bound = exact(row_bound, name="row_bound")
+    if bound == 0:
+        raise InvalidInput("PLAN_INVALID", "row_bound must be positive, got 0")
+    return _planned(
+        count(records, name="records"),
+        count(numbers, name="numbers"),
+        epsilon_exact(epsilon),
+        delta_exact(delta),
+        loss,
+        bound,
+        accounting,
+    )
+
+
+@lru_cache(maxsize=256)
+def _planned(
+    records: int,
+    numbers: int,
+    epsilon: Fraction,
+    delta: Fraction,
+    loss: LossKind,
+    bound: Fraction,
+    accounting: Accounting,
+) -> RunPlan:
+    shape = _SHAPES[loss]
+    mu = 1 / gaussian_sigma(epsilon=epsilon, delta=delta)
+    ratio = records * mu / math.sqrt(numbers)
+    # In units of a row of length 1: weights by its inverse, gradients by the length.
+    reach = min(shape.reach, shape.noise * ratio)
+    clip = shape.clip * shape.gradient
+    steps = math.ceil(reach / (shape.step * clip))
+    steps = min(max(steps, shape.least_steps), shape.most_steps)
+    learning_rate = min(shape.step, reach / (steps * clip))
+    rate = _rate(records, numbers, mu, steps)
+    schedule = calibrated(
+        Uniform(sigma=Fraction(1)),
+        lambda sigmas: SampledRun(rate=rate, steps=steps, sigmas=sigmas),
+        periods=1,
+        epsilon=epsilon,
+        delta=delta,
+        accounting=accounting,
+    )
+    return RunPlan(
+        records=records,
+        numbers=numbers,
+        epsilon=epsilon,
+        delta=delta,
+        loss=loss,
+        rate=rate,
+        steps=steps,
+        periods=1,
+        schedule=schedule,
+        clip=_short(clip * float(bound)),
+        learning_rate=learning_rate / float(bound) ** 2,
+        momentum=shape.momentum,
+        averaging=True,
+        signal_to_noise=ratio,
+    )
+
+
+def _rate(records: int, numbers: int, mu: float, steps: int) -> Fraction:
+    """All records, or the least rate that is nearly as good where that is too much work.
+
+    By the central limit of sampled Gaussians (a plan; the price is exact), mu = q sqrt(T (exp(1 /
+    sigma^2) - 1)), so with a = mu^2 / (q^2 T) noise is sqrt(a / log(1 + a)) times that of all
+    records, which is `_LOSS_OF_SAMPLING` at a of about 0.4.
+    """
+    if float(records) * numbers * steps <= _WORK:
+        return Fraction(1)
+    low, high = 0.0, 10.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        worse = math.sqrt(middle / math.log1p(middle)) if middle > 0 else 1.0
+        low, high = (middle, high) if worse <= _LOSS_OF_SAMPLING else (low, middle)
+    enough = mu / math.sqrt(low * steps)
+    rate = min(1.0, max(enough, _LEAST_BATCH / records, _WORK / (float(records) * numbers * steps)))
+    # A rate that is nearly all is all: no sampler draws it better.
+    return Fraction(1) if rate > 0.5 else _short(rate)
+
+
+def _short(value: float) -> Fraction:
+    """Two digits, rounded up."""
+    places = 1 - math.floor(math.log10(value))
+    scale = Fraction(10) ** places
+    return Fraction(math.ceil(Fraction(value) * scale * (1 - Fraction(curves.MARGIN)))) / scale
