@@ -180,7 +180,8 @@ class ClippedSums:
         grown = [layer.squares * width for layer, width in zip(layers, self._widths, strict=True)]
         if self._joint:
             total = np.sqrt(sum(length * length for length in lengths))
-            reach = _aim(1.0, sum(grown), sum(layer.squares for layer in layers))
+            squares = [layer.squares for layer in layers]
+            reach = _aim(1.0, np.add.reduce(grown), np.add.reduce(squares))
             return [np.minimum(1.0, reach / np.maximum(total, 1.0))] * len(lengths)
         return [
             np.minimum(1.0, _aim(share, more, layer.squares) / np.maximum(length, 1.0))
@@ -204,7 +205,8 @@ def _aim(share: float, grown: Doubles, squares: Doubles) -> Doubles:
 
 def _squares(rows: Floats) -> Doubles:
     """The squared length of each row."""
-    return np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+    made: Doubles = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+    return made
 
 
 def _guard(width: int) -> float:

@@ -21,7 +21,6 @@ Reasons: none of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -45,7 +44,6 @@ MAX_RATE = Fraction(99, 100)
 _GRID = 10**9
 _LEAST_DRAWN, _MOST_DRAWN = 1 << 10, 1 << 16
 _WORDS_OF_KEY = KEY_BYTES // 8
-_ROWS_AT_ONCE = 1 << 12
 
 
 class PoissonBatches:
@@ -111,18 +109,11 @@ def tags_of(rows: NDArray[np.float32], labels: NDArray[np.float32], key: bytes) 
     numbers, modulo 2**64, then enciphered.
     """
     words = np.frombuffer(_stream(key, 8 * (rows.shape[1] + 1)), dtype=np.uint64) | np.uint64(1)
-    tags = np.empty(len(rows), dtype=np.uint64)
-    for here in _pieces(len(rows)):
-        whole = rows[here].astype(np.int64).view(np.uint64)
-        whole *= words[:-1]
-        tags[here] = whole.sum(axis=1, dtype=np.uint64)
-        tags[here] += labels[here].astype(np.float64).view(np.uint64) * words[-1]
+    whole = rows.astype(np.int64).view(np.uint64)
+    whole *= words[:-1]
+    tags = whole.sum(axis=1, dtype=np.uint64)
+    tags += labels.astype(np.float64).view(np.uint64) * words[-1]
     return _enciphered(tags, key)
-
-
-def _pieces(count: int) -> Iterator[slice]:
-    for start in range(0, count, _ROWS_AT_ONCE):
-        yield slice(start, start + _ROWS_AT_ONCE)
 
 
 def _enciphered(tags: Tags, key: bytes) -> Tags:

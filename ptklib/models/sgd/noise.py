@@ -54,4 +54,5 @@ class StepNoise:
             )
             self._multiplier, self._used = multiplier, 0
         self._used += 1
-        return self._ahead[self._used - 1]
+        drawn: NDArray[np.int64] = self._ahead[self._used - 1]
+        return drawn

@@ -22,6 +22,7 @@ Reasons: DELTA_NEEDED, TARGET_UNREACHABLE, and those of `amounts` and `costs`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,8 +71,13 @@ class SgdPlan:
     """A run and its price: ``pace`` with multipliers for noise."""
 
     pace: Pace
-    records: int
+    budget: Budget
     cost: Cost
+
+    @property
+    def records(self) -> int:
+        """Of a unit of privacy, at most."""
+        return self.budget.records
 
     @cached_property
     def steps(self) -> int:
@@ -103,13 +109,13 @@ def plan_of(pace: Pace, budget: Budget) -> SgdPlan:
             tolerance=_TOLERANCE,
         )
     made = _scaled(pace, factor)
-    return SgdPlan(made, budget.records, _cost(made, budget.records))
+    return SgdPlan(made, budget, _cost(made, budget.records))
 
 
 def _root(stages: Sequence[Stage]) -> float:
     """The root of the sum over passes of 1 / noise^2, a little more."""
     total = sum(Fraction(stage.steps) / Fraction(stage.noise) ** 2 for stage in stages)
-    return float(total) ** 0.5 * (1 + 1e-12)
+    return math.sqrt(total) * (1 + 1e-12)
 
 
 def _scaled(pace: Pace, factor: float) -> Pace:
@@ -120,8 +126,8 @@ def _scaled(pace: Pace, factor: float) -> Pace:
 def _short(noise: float) -> float:
     """Rounded up to nine digits: prices with short numbers add up exactly."""
     exponent = len(str(int(noise))) if noise >= 1 else 0
-    unit = 10 ** max(0, 9 - exponent)
-    return float(-((-Fraction(noise) * unit) // 1) / unit)
+    unit: int = 10 ** max(0, 9 - exponent)
+    return math.ceil(Fraction(noise) * unit) / unit
 
 
 def _cost(pace: Pace, records: int) -> Cost:

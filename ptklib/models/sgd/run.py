@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ptklib.models.sgd.checkpoint import Checkpoint, CheckpointFile
 from ptklib.models.sgd.clipped import ClippedSums
-from ptklib.models.sgd.heads import Labels
+from ptklib.models.sgd.encoded import Encoded
 from ptklib.models.sgd.members import (
     KEY_BYTES,
     PoissonBatches,
@@ -37,18 +37,10 @@ from ptklib.models.sgd.plan import SgdPlan
 from ptklib.models.sgd.whole import Floats
 from ptklib.privacy.noise.source import BitSource
 
-__all__ = ["Encoded", "Run"]
+__all__ = ["Run"]
 
+_TAGGED_AT_ONCE = 1 << 12
 _NO_KEYS = (bytes(KEY_BYTES), bytes(KEY_BYTES))
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Records in memory: whole rows of inputs, their squared lengths, and labels."""
-
-    rows: Floats
-    squares: Floats
-    labels: Labels
 
 
 @dataclass(frozen=True)
@@ -101,8 +93,8 @@ class Run:
             ClippedSums(self.network, self.clip),
             StepNoise(self.network.size, self.plan.records, noise),
         )
-        poisson = PoissonBatches(len(data.rows), self.plan.pace.rate, noise)
-        tags = tags_of(data.rows, data.labels, keys[0]) if self._tagged else None
+        poisson = PoissonBatches(len(data), self.plan.pace.rate, noise)
+        tags = self._tags(data, keys[0]) if self._tagged else None
         dealt: TaggedBatches | None = None
         gradient = np.empty(self.network.size, dtype=np.float32)
         worth = sums.unit / (float(self.plan.pace.rate) * self.expected)
@@ -124,6 +116,12 @@ class Run:
                 file.keep(Checkpoint(done, place, keys, kept.digest))
         return self.optimiser.result(place)
 
+    def _tags(self, data: Encoded, key: bytes) -> NDArray[np.uint64]:
+        made = [np.zeros(0, dtype=np.uint64)]
+        for rows, _, labels in data.pieces(None, _TAGGED_AT_ONCE):
+            made.append(tags_of(rows, labels, key))
+        return np.concatenate(made)
+
     def _summed(
         self,
         sums: ClippedSums,
@@ -133,13 +131,10 @@ class Run:
         step: int,
     ) -> NDArray[np.float64]:
         sums.begin(place.parameters, step)
-        whole = len(members) == len(data.rows)
-        for start in range(0, len(members), sums.rows_at_once):
-            here = slice(start, start + sums.rows_at_once)
-            # Rising places of all records are the records as they are.
-            some = here if whole else members[here]
-            rows = data.rows[some] if whole else np.take(data.rows, some, axis=0, mode="clip")
-            sums.add(rows, data.squares[some].astype(np.float64), data.labels[some])
+        # Rising places of all records are the records as they are.
+        some = None if len(members) == len(data) else members
+        for rows, squares, labels in data.pieces(some, sums.rows_at_once):
+            sums.add(rows, squares, labels)
         return sums.finish()
 
     def _digest(self, first: Floats) -> bytes:
