@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from ptklib import config
+from ptklib.columns.numbers import Bounded
 from ptklib.errors import InvalidInput
 from ptklib.models.images import Images, Pixels, RandomConvolution, Scattering
 from ptklib.models.images.transformers import (
@@ -30,6 +31,8 @@ from ptklib.models.images.transformers import (
     ScatteringTransformer,
 )
 from ptklib.models.images.wavelets import bells, morlets
+from ptklib.models.inputs import names_of, width_of
+from ptklib.models.rows import InputRows
 
 Kind = Scattering | RandomConvolution
 
@@ -244,7 +247,7 @@ def test_what_is_no_image_is_refused(images: NDArray[Any]) -> None:
 
 def test_an_image_column_is_entries_of_length_1_at_most() -> None:
     kind = Images(column="picture", features=KINDS[0])
-    assert kind.size == len(kind.names()) == KINDS[0].size
+    assert kind.size == width_of(kind) == len(names_of(kind)) == KINDS[0].size
     column = kind.example(30, np.random.default_rng(0))
     steps = kind.steps(column, 4096)
     assert np.array_equal(steps, np.trunc(steps))
@@ -253,6 +256,17 @@ def test_an_image_column_is_entries_of_length_1_at_most() -> None:
     assert np.abs(kind.steps(listed, 4096) - steps).max() <= 1
     alone = [kind.steps(column.slice(place, 1), 4096)[0] for place in range(30)]
     assert np.array_equal(np.stack(alone), steps)
+
+
+def test_images_are_an_input_of_a_model_beside_others() -> None:
+    images = Images(column="picture", features=KINDS[0])
+    rows = InputRows((images, Bounded(column="age", lower=0, upper=9)), "centred", None, True)
+    assert rows.width == KINDS[0].size + 2
+    assert rows.bound == pytest.approx(math.sqrt(3))
+    frame = pa.table(rows.example(5, np.random.default_rng(0)))
+    matrix = rows.matrix(frame)
+    assert np.square(matrix).sum(axis=1).max() <= 3
+    assert np.array_equal(matrix[:, :-2] * 4096, images.steps(frame.column(0).chunk(0), 4096))
 
 
 def test_images_that_are_missing_or_of_another_length_are_images_of_nothing() -> None:

@@ -60,10 +60,6 @@ class Images:
         """How many entries of a row it is."""
         return self.features.size
 
-    def names(self) -> tuple[str, ...]:
-        """A name for each entry, for people: ``pixels_0`` and so on."""
-        return tuple(f"{self.column}_{place}" for place in range(self.size))
-
     def steps(self, column: pa.Array, steps: int) -> Floats:
         """Entries (records, size) in whole steps of 1/``steps``, a power of two."""
         made = self.features.transform(self._images(column)).astype(np.float64)
