@@ -10,11 +10,14 @@ budget: no rule looks at data, so choosing costs nothing. The rule (`_Rule`):
 * *Steps*: with a budget of mu (of a Gaussian of the same epsilon and delta) and n records, the noise
   of a whole run is sqrt(size) / (n mu) of what clipped gradients can move weights by; more steps
   buy finer moves, not less noise. Convex models take a few dozen, nets some hundred.
-* *Clipping*: gradients of length 1, and those of rows that are longer by as much more. Where nearly
-  all are clipped the direction is what counts, so learning rates are stated for clipped gradients:
-  what weights move by is ``learning_rate`` times the gradient over C.
-* *The learning rate* falls with the noise: a run that could move weights by less than the noise it
-  takes in is kept short.
+* *Clipping*: at length 1. Where nearly all gradients are clipped the direction is what counts, so
+  learning rates are stated for clipped gradients: weights move by ``learning_rate`` times the
+  gradient over C.
+* *The learning rate* falls with the root of the signal, n mu / sqrt(size): what moves weights far
+  moves them far by noise.
+
+Its numbers were found on public data (Adult, n from 4,000 to 39,000, epsilon from 0.01 to 5) and are the
+same for everybody.
 
 Reasons: CONFIG_INVALID.
 """
@@ -114,11 +117,13 @@ class _Rule:
     learning_rate: float
     momentum: float
     clip: float
+    signal: float
 
 
-_CONVEX = _Rule(steps=60, passes=12.0, learning_rate=1.0, momentum=0.9, clip=1.0)
-_NETS = _Rule(steps=400, passes=40.0, learning_rate=0.1, momentum=0.9, clip=1.0)
+_CONVEX = _Rule(steps=100, passes=20.0, learning_rate=4.0, momentum=0.9, clip=1.0, signal=1000.0)
+_NETS = _Rule(steps=300, passes=30.0, learning_rate=1.0, momentum=0.9, clip=1.0, signal=200.0)
 _LEAST_BATCH = 256
+_LEAST_BOLD = 0.02
 
 
 def settled(
@@ -131,7 +136,7 @@ def settled(
     clip = _clip(given, network, rule)
     learning_rate = given.learning_rate
     if learning_rate is None:
-        learning_rate = rule.learning_rate * _boldness(network, records, budget)
+        learning_rate = rule.learning_rate * _boldness(rule, network, records, budget)
     momentum = rule.momentum if given.momentum is None else given.momentum
     averaging = network.layers == 1 if given.averaging is None else given.averaging
     decay: Decay = given.decay or ("constant" if averaging else "linear")
@@ -185,10 +190,10 @@ def _clip(given: NoisySteps, network: Network, rule: _Rule) -> tuple[float, ...]
     return (rule.clip if given.clip is None else given.clip,)
 
 
-def _boldness(network: Network, records: int, budget: Budget) -> float:
+def _boldness(rule: _Rule, network: Network, records: int, budget: Budget) -> float:
     """At most 1: how far clipped gradients can move weights before noise does."""
     signal = records / (budget.gaussian_sigma() * math.sqrt(network.size))
-    return min(1.0, max(0.02, signal / 100))
+    return min(1.0, max(_LEAST_BOLD, math.sqrt(signal / rule.signal)))
 
 
 def _demand(holds: bool, words: str, field: str) -> None:
