@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
     from ptklib.errors import SageError
     from ptklib.features import featurize
+    from ptklib.models.linear import LinearRegression
     from ptklib.ptk import Ptk
     from ptklib.ptks.additive import Additive
     from ptklib.ptks.binned.codes import Number
@@ -49,6 +50,7 @@ _HOMES = {
     "Hashed": "ptklib.ptks.tables.hashing",
     "IntegerRange": "ptklib.columns.keys",
     "Interactions": "ptklib.ptks.interactions",
+    "LinearRegression": "ptklib.models.linear",
     "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
     "PtkTransformer": "ptklib.sklearn",
@@ -74,6 +76,7 @@ __all__ = [
     "Hashed",
     "IntegerRange",
     "Interactions",
+    "LinearRegression",
     "Number",
     "Ptk",
     "PtkTransformer",

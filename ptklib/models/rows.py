@@ -107,6 +107,12 @@ class InputRows:
         bounded = corners if self.norm is None else min(corners, self._norm_limit)
         return bounded + self.intercept * STEPS**2
 
+    @cached_property
+    def shortens(self) -> bool:
+        """Whether the norm shortens any row at all."""
+        corners = sum(map(squares_of, self.inputs)) * STEPS**2
+        return self.norm is not None and self._norm_limit < corners
+
     @property
     def bound(self) -> float:
         """The largest length of a row, the intercept counted."""
@@ -180,7 +186,7 @@ class InputRows:
     def _shorten(self, made: Floats) -> None:
         """Cut rows that are too long to the norm. See the proof note."""
         limit = self.limit - self.intercept * STEPS**2
-        if self.norm is None or self._norm_limit > limit:
+        if not self.shortens:
             return
         squares = np.einsum("ij,ij->i", made, made)
         over = np.flatnonzero(squares > limit)
