@@ -30,8 +30,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +46,10 @@ _FINENESS = 24
 _MOST_CELLS = 1 << 18
 _MOST_POINTS = 1 << 21
 # What becomes an infinite loss is at most this part of the delta in question, or of the least one.
-_CUT = 1e-7
+_CUT = 1e-9
 _LEAST_DELTA = 1e-18
-# The tilt is looked for on so many of the distinct steps.
-_SAMPLE = 6
+# About so many points, and as many in the middle, are enough to look for a tilt.
+_COARSE = 1024
 # Frequencies of the product below this are taken as gone.
 _FAINT = 1e-26
 # Half of the window in standard deviations of the tilted sum.
@@ -95,6 +95,16 @@ class _Losses:
     infinite: float
     steps: int
 
+    def losses(self, gap: float) -> Floats:
+        """The points of the grid."""
+        return np.asarray((self.first + np.arange(self.mass.size)) * gap, dtype=np.float64)
+
+    @cached_property
+    def logarithms(self) -> Floats:
+        """Of the masses."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.mass), dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class _Steps:
@@ -108,29 +118,46 @@ class _Steps:
         """A bound of the chance that any step's loss is infinite."""
         return math.fsum(kind.steps * kind.infinite for kind in self.kinds)
 
-    def sample(self) -> _Steps:
-        """A few of its kinds that stand for all, where a rough answer does."""
-        every = -(-len(self.kinds) // _SAMPLE)
-        chosen = self.kinds[:: max(1, every)]
-        grown = sum(kind.steps for kind in self.kinds) / sum(kind.steps for kind in chosen)
-        return _Steps(
-            self.gap,
-            tuple(replace(kind, steps=max(1, round(kind.steps * grown))) for kind in chosen),
-        )
+    @cached_property
+    def fine(self) -> _Points:
+        """Every loss of every kind, with the logarithm of its mass."""
+        return tuple((kind.losses(self.gap), kind.logarithms, kind.steps) for kind in self.kinds)
+
+    @cached_property
+    def coarse(self) -> _Points:
+        """The same with fewer points, for tilts: any tilt is valid."""
+        points = []
+        for kind in self.kinds:
+            size, peak = kind.mass.size, int(np.argmax(kind.mass))
+            # One by one where most of the mass is, and many together in the tails.
+            near = np.arange(max(0, peak - _COARSE // 2), min(size, peak + _COARSE // 2))
+            starts = np.union1d(np.arange(0, size, -(-size // _COARSE)), near)
+            mass = np.add.reduceat(kind.mass, starts)
+            means = np.add.reduceat(kind.mass * kind.losses(self.gap), starts)
+            some = mass > 0
+            points.append((means[some] / mass[some], np.log(mass[some]), kind.steps))
+        return tuple(points)
 
     def cumulant(self, tilt: float) -> tuple[float, float, float]:
         """log E exp(tilt * loss) of the sum, its slope and its curvature."""
-        value = slope = curvature = 0.0
-        for kind in self.kinds:
-            at = (kind.first + np.arange(kind.mass.size)) * self.gap
-            peak = float(np.max(tilt * at))
-            weights = kind.mass * np.exp(tilt * at - peak)
-            total = float(weights.sum())
-            mean = float(weights @ at) / total
-            value += kind.steps * (math.log(total) + peak)
-            slope += kind.steps * mean
-            curvature += kind.steps * float(weights @ (at - mean) ** 2) / total
-        return value, slope, curvature
+        return _cumulant(self.fine, tilt)
+
+
+_Points = tuple[tuple[Floats, Floats, int], ...]
+
+
+def _cumulant(points: _Points, tilt: float) -> tuple[float, float, float]:
+    value = slope = curvature = 0.0
+    for at, logarithms, steps in points:
+        power = tilt * at + logarithms
+        peak = float(np.max(power))
+        weights = np.exp(power - peak)
+        total = float(weights.sum())
+        mean = float(weights @ at) / total
+        value += steps * (math.log(total) + peak)
+        slope += steps * mean
+        curvature += steps * float(weights @ (at - mean) ** 2) / total
+    return value, slope, curvature
 
 
 def _directions(rate: float, run: Run, delta: float) -> Iterator[_Steps]:
@@ -246,16 +273,13 @@ def _composed(steps: _Steps, tilt: float) -> _Sum:
     """The sum of all steps under this tilt."""
     value, mean, curvature = steps.cumulant(tilt)
     width = _WIDTH * math.sqrt(curvature) + 4 * steps.gap
-    beyond, little = 1.0, 1e-7 * math.exp(min(0.0, value - tilt * mean))
-    for part in (0.3, 0.15, 0.05, 0.3, 0.15, 0.05, 0.3, 0.15, 0.05):
+    beyond, little = 1.0, 1e-10 * math.exp(min(0.0, value - tilt * mean))
+    for _ in range(8):
         # The window's last point may be two cells short of its width.
-        level = mean + width - 2 * steps.gap
-        further = tilt + part * (level - mean) / max(curvature, 1e-300)
-        beyond = min(beyond, _chernoff(steps, further, level))
-        if beyond <= little:
+        beyond = min(beyond, _chernoff(steps, mean + width - 2 * steps.gap))
+        if beyond <= little or width > _MOST_POINTS * steps.gap / 4:
             break
-        if part < 0.1:
-            width *= 1.6
+        width *= 1.4
     points = 1 << max(6, math.ceil(math.log2(2 * width / steps.gap)))
     live = np.arange(points // 2 + 1)
     power = np.zeros(live.size, dtype=np.complex128)
@@ -291,8 +315,8 @@ def _composed(steps: _Steps, tilt: float) -> _Sum:
 
 def _folded(kind: _Losses, tilt: float, gap: float, points: int) -> NDArray[np.float64]:
     """One step's tilted masses, around a circle of so many points."""
-    at = (kind.first + np.arange(kind.mass.size)) * gap
-    weights = kind.mass * np.exp(tilt * at - float(np.max(tilt * at)))
+    power = tilt * kind.losses(gap) + kind.logarithms
+    weights = np.exp(power - float(np.max(power)))
     weights /= weights.sum()
     if weights.size <= points:
         return np.pad(weights, (0, points - weights.size))
@@ -300,8 +324,9 @@ def _folded(kind: _Losses, tilt: float, gap: float, points: int) -> NDArray[np.f
     return np.asarray(padded.reshape(-1, points).sum(axis=0), dtype=np.float64)
 
 
-def _chernoff(steps: _Steps, tilt: float, level: float) -> float:
-    """A bound of the mass above a level, at any tilt above 0."""
+def _chernoff(steps: _Steps, level: float) -> float:
+    """A bound of the mass above a level: any tilt gives one, that with its mean there the best."""
+    tilt = _tilt(steps, lambda _value, slope, _at: slope >= level)
     return math.exp(min(steps.cumulant(tilt)[0] - tilt * level, 0.0))
 
 
@@ -339,15 +364,15 @@ def _epsilon(steps: _Steps, delta: float) -> float:
 
 def _tilt(steps: _Steps, reached: Callable[[float, float, float], bool]) -> float:
     """The least tilt, roughly, at which ``reached(cumulant, slope, tilt)``; any is valid."""
-    few, high = steps.sample(), 1.0
+    few, high = steps.coarse, 1.0
     while high < 1e7:
-        value, slope, _ = few.cumulant(high)
+        value, slope, _ = _cumulant(few, high)
         if reached(value, slope, high):
             break
         high *= 2
     low = 0.0
     for _ in range(12):
         middle = (low + high) / 2
-        value, slope, _ = few.cumulant(middle)
+        value, slope, _ = _cumulant(few, middle)
         low, high = (low, middle) if reached(value, slope, middle) else (middle, high)
     return high
