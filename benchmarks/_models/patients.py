@@ -2,11 +2,12 @@
 
 *As published*: a net of 10, 20 and 10 hidden units, all records at each of 500 steps, uniform noise
 25 beside noise that falls exponentially from 30 at the same price (rho 0.4). *A hundredth of it*:
-logistic regression with 20 steps on all records at rho 0.003.
+logistic regression with 20 steps on all records, and 100 splits, for it takes no time.
 
 How the logistic run is made follows from public numbers. Its three were settled on other patients:
 nine columns of the 569 of scikit-learn's breast cancer data, 450 for training, at rho 0.003 and
-0.03 (steps 10 to 40, clipping 0.1 to 1, reach 0.1 to 2). A split of the records for each seed.
+0.03 (steps 10 to 40, clipping 0.1 to 1, reach 0.1 to 2); and that numbers fill 0 to 1, not -1 to 1,
+on invented patients with nine marks from 1 to 10. A split of the records for each seed.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from ptklib.privacy.schedules.solving import affordable_epochs
 __all__ = ["few_steps", "report"]
 
 _DELTA = Fraction(1, 100_000)
-_SEEDS, _FEW_SEEDS = 20, 5
-_RHO, _LITTLE_RHO = Fraction("0.4"), Fraction("0.003")
+_SEEDS, _FEW_SEEDS, _MANY_SEEDS = 20, 5, 100
+_RHO, _LITTLE_RHOS = Fraction("0.4"), (Fraction("0.004"), Fraction("0.003"))
 _LEAST = 0.96
 # Settled elsewhere: see the module. ``_REACH`` is how far noise moves a weight in the end.
 _STEPS, _REACH, _CLIP = 20, 1.0, 0.3
@@ -60,7 +61,8 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
     if data is None:
         made.figures["cancer"] = ["skipped: give --data"]
         return made
-    splits = [problems.cancer(data, seed=seed) for seed in range(_FEW_SEEDS if sample else _SEEDS)]
+    many = [problems.cancer(data, seed=seed) for seed in range(_MANY_SEEDS)]
+    splits = many[: _FEW_SEEDS if sample else _SEEDS]
     uniform = Uniform(sigma=Fraction(25))
     falling = ExponentialDecay(initial=Fraction(30), decay=Fraction("0.001"))
     lasting = affordable_epochs(falling, budget=2 * _RHO)
@@ -71,11 +73,16 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
         "net, exponential noise, rho 0.4": _scores(
             splits, _net(tuple(map(float, falling.sigmas(lasting)))), _RHO
         ),
-        "logistic, 20 steps, rho 0.003": _scores(splits, _logistic(), _LITTLE_RHO),
     }
-    little = found["logistic, 20 steps, rho 0.003"]
+    little = [_scores(many, _logistic(rho), rho) for rho in _LITTLE_RHOS]
+    found |= {
+        f"logistic, 20 steps, rho {float(rho)}": scores
+        for rho, scores in zip(_LITTLE_RHOS, little, strict=True)
+    }
     made.bars += [
-        at_least("cancer, logistic at rho 0.003: mean test accuracy", float(little.mean()), _LEAST),
+        at_least(
+            "cancer, logistic at rho 0.004: mean test accuracy", float(little[0].mean()), _LEAST
+        ),
         at_least(
             "cancer, net, exponential: accuracy above uniform noise, least of 95%",
             least_gain(
@@ -91,14 +98,14 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
     return made
 
 
-def _logistic() -> Logistic:
-    problem_inputs = _inputs()
+def _logistic(rho: Fraction) -> Logistic:
     return Logistic(
-        inputs=problem_inputs,
+        inputs=_inputs(),
         label="class",
         classes=(2, 4),
         records=560,
-        training=few_steps(560, _LITTLE_RHO),
+        scaling="unit",
+        training=few_steps(560, rho),
     )
 
 
