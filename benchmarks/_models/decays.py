@@ -14,7 +14,6 @@ best of 0.1 to 2 for uniform noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -49,6 +48,7 @@ from ptklib.privacy.schedules.solving import affordable_epochs
 __all__ = ["Digits", "Trial", "report"]
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 
 MU_SQUARED = Fraction(2) * Fraction("0.78125")
 _COMPONENTS, _PCA_SIGMA, _SCALE = 60, 16, 8.0
@@ -93,8 +93,9 @@ class Digits:
         """Noisy principal components of the images for training, for all."""
         components = _components(images[~test])
         rows = images.astype(np.float32) / 255 @ components / _SCALE
-        rows = np.column_stack([rows, np.ones(len(rows))]).astype(np.float32)
-        rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True) / (0.999 * _BOUND))
+        wide = np.column_stack([rows, np.ones(len(rows))])
+        wide /= np.maximum(1, np.linalg.norm(wide, axis=1, keepdims=True) / (0.999 * _BOUND))
+        rows = wide.astype(np.float32)
         train, wanted = rows[~test], labels[~test]
         return cls(
             _encoded(train, wanted),
@@ -138,6 +139,12 @@ class Trial:
     width: int
     learning_rate: float = _LEARNING_RATE
     clip: tuple[float, ...] = _CLIP
+
+    def accuracies(self, digits: list[Digits], schedule: Schedule, epochs: int) -> Doubles:
+        """Of each seed."""
+        return np.array(
+            [self.accuracy(held, schedule, epochs, seed) for seed, held in enumerate(digits)]
+        )
 
     def accuracy(self, digits: Digits, schedule: Schedule, epochs: int, seed: int) -> float:
         """Of a schedule that is known before."""
@@ -184,10 +191,13 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
         made.figures["schedules"] = ["skipped: MNIST is in no synthetic form; give --data"]
         return made
     seeds = _FEW_SEEDS if sample else _SEEDS
+    read = problems.digits(data)
     trial = Trial(_FEW_WIDTH if sample else _WIDTH)
-    held = [Digits.of(*problems.digits(data)) for _ in range(seeds)]
+    held = [Digits.of(*read) for _ in range(seeds)]
     say("noisy principal components of digits")
-    found, few, lengths = {}, {}, {}
+    found: dict[str, Doubles] = {}
+    few: dict[str, Doubles] = {}
+    lengths: dict[str, int] = {}
     for name, (schedule, _) in SCHEDULES.items():
         if schedule is None:
             pairs = [trial.validated(held[seed], seed) for seed in range(seeds)]
@@ -195,25 +205,12 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
             lengths[name] = round(float(np.mean([epochs for _, epochs in pairs])))
         else:
             lengths[name] = affordable_epochs(schedule, budget=MU_SQUARED)
-            found[name] = _each(
-                lambda seed, it=schedule, epochs=lengths[name]: trial.accuracy(
-                    held[seed], it, epochs, seed
-                ),
-                seeds,
-            )
-        shorter = Uniform(
-            sigma=Fraction(math.sqrt(lengths[name] / MU_SQUARED)).limit_denominator(10**6)
-        )
-        few[name] = (
-            found[name]
-            if name == "uniform"
-            else _each(
-                lambda seed, it=shorter, epochs=lengths[name]: trial.accuracy(
-                    held[seed], it, epochs, seed
-                ),
-                seeds,
-            )
-        )
+            found[name] = trial.accuracies(held, schedule, lengths[name])
+        if name == "uniform":
+            few[name] = found[name]
+        else:
+            sigma = Fraction(math.sqrt(lengths[name] / MU_SQUARED)).limit_denominator(10**6)
+            few[name] = trial.accuracies(held, Uniform(sigma=sigma), lengths[name])
         say(f"{name}: {lengths[name]} epochs, {shown(found[name])}, uniform {shown(few[name])}")
     made.figures[f"schedules, {trial.width} hidden"] = [
         {
@@ -235,7 +232,3 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
         if name != "uniform"
     ]
     return made
-
-
-def _each(work: Callable[[int], float], seeds: int) -> NDArray[np.float64]:
-    return np.array([work(seed) for seed in range(seeds)])

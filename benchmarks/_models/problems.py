@@ -52,7 +52,7 @@ class Problem:
         """Labels: numbers between the bounds, or places among the classes."""
         values = table.column(self.label).to_numpy()
         if not self.classes:
-            return np.clip(values.astype(np.float64), self.lower, self.upper)
+            return np.asarray(np.clip(values.astype(np.float64), self.lower, self.upper))
         places = {value: place for place, value in enumerate(self.classes)}
         return np.array([places[value] for value in values.tolist()], dtype=np.int64)
 

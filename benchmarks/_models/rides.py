@@ -84,15 +84,15 @@ def _errors(
     )
     published = replace(model, mechanism="adassp")
     plain = np.zeros(seeds)
-    found: tuple[list[Floats], ...] = tuple([np.zeros(seeds) for _ in _EPSILONS] for _ in range(2))
+    ours, adassp = ([np.zeros(seeds) for _ in _EPSILONS] for _ in range(2))
     for seed in range(seeds):
         drawn = problem.sampled(records, seed)
         plain[seed] = _least_squares(drawn)
         for level, epsilon in enumerate(_EPSILONS):
-            for side, kind in enumerate((model, published)):
+            for errors, kind in ((ours, model), (adassp, published)):
                 arrays = kind.train_dp(drawn.train.to_batches(), epsilon=epsilon, delta=_DELTA)
-                found[side][level][seed] = _squared(kind.predict(arrays, drawn.test), drawn)
-    return plain, *found
+                errors[level][seed] = _squared(kind.predict(arrays, drawn.test), drawn)
+    return plain, ours, adassp
 
 
 def _least_squares(problem: problems.Problem) -> float:
