@@ -95,13 +95,13 @@ class Digits:
         rows = images.astype(np.float32) / 255 @ components / _SCALE
         wide = np.column_stack([rows, np.ones(len(rows))])
         wide /= np.maximum(1, np.linalg.norm(wide, axis=1, keepdims=True) / (0.999 * _BOUND))
-        rows = wide.astype(np.float32)
-        train, wanted = rows[~test], labels[~test]
+        made: Floats = wide.astype(np.float32)
+        train, wanted = made[~test], labels[~test]
         return cls(
             _encoded(train, wanted),
             _encoded(train[_VALIDATION:], wanted[_VALIDATION:]),
             (train[:_VALIDATION], wanted[:_VALIDATION]),
-            (rows[test], labels[test]),
+            (made[test], labels[test]),
         )
 
 

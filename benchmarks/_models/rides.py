@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from ptklib.models.linear import LinearRegression
 
 from benchmarks._accuracy.environment import NotReady
 from benchmarks._models import problems, theirs
 from benchmarks._models.intervals import least_gain, shown
 from benchmarks.bars import Report, Say, at_least, at_most, broken
+from ptklib.models.linear import LinearRegression
 
 __all__ = ["report"]
 
