@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
     from ptklib.ptks.tables.hashing import Hashed
-    from ptklib.sklearn import PtkTransformer
+    from ptklib.sklearn import DPLinearRegression, PtkTransformer
     from ptklib.state import State
+    from ptklib.testing.model_checks import check_model
     from ptklib.testing.ptk_checks import check_ptk
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "Clusters": "ptklib.ptks.clusters",
     "Counts": "ptklib.ptks.counts",
     "Covariance": "ptklib.ptks.covariance",
+    "DPLinearRegression": "ptklib.sklearn",
     "Embeddings": "ptklib.ptks.embeddings",
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
@@ -60,6 +62,7 @@ _HOMES = {
     "State": "ptklib.state",
     "Statistics": "ptklib.ptks.statistics",
     "TimePart": "ptklib.columns.keys",
+    "check_model": "ptklib.testing.model_checks",
     "check_ptk": "ptklib.testing.ptk_checks",
     "featurize": "ptklib.features",
 }
@@ -71,6 +74,7 @@ __all__ = [
     "Clusters",
     "Counts",
     "Covariance",
+    "DPLinearRegression",
     "Embeddings",
     "Forest",
     "Hashed",
@@ -86,6 +90,7 @@ __all__ = [
     "State",
     "Statistics",
     "TimePart",
+    "check_model",
     "check_ptk",
     "featurize",
 ]

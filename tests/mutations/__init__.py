@@ -15,6 +15,7 @@ from tests.mutations.ledger import OF_LEDGER
 from tests.mutations.mechanisms import OF_MECHANISMS
 from tests.mutations.models import OF_MODELS
 from tests.mutations.mutation import Mutation
+from tests.mutations.predictors import OF_PREDICTORS
 from tests.mutations.profiler import OF_PROFILER
 from tests.mutations.streams import OF_STREAMS
 from tests.mutations.totals import OF_TOTALS
@@ -27,6 +28,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *OF_ACCOUNTING,
     *OF_TOTALS,
     *OF_MODELS,
+    *OF_PREDICTORS,
     *OF_PROFILER,
     *OF_VALIDATORS,
     *OF_LEDGER,

@@ -13,8 +13,8 @@ released sum to 25 sum x_i^4 + 49 sum_(i<j) x_i^2 x_j^2 <= 25 (sum x_i^2)^2 - 25
 the last sum is over listed inputs whose squares are left out: there sum_(i in g) x_i^4 = q_g^2, as
 only one entry is not 0. That rises with every q_g, so it is at most 25 (L^2 - G `GRAIN`^4) with G
 such inputs; `weighted_square` is that. With a norm G = 0. In L1, sum_(i<=j) |x_i x_j| is at most
-((sum |x_i|)^2 + L)/2. *Exactness:* a product of steps is at most 2**16, and whole floats below
-2**53 add up exactly. *Cost:* none here.
+((sum |x_i|)^2 + L)/2, and a sum of k entries that are not 0 is at most sqrt(k L). *Exactness:* a
+product of steps is at most 2**16, and whole floats below 2**53 add up exactly. *Cost:* none here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ptklib.columns.numbers import Bounded
 from ptklib.models.inputs import STEPS, NumberedColumns, Vector, width_of
 from ptklib.models.rows import InputRows
 
-__all__ = ["GRAIN", "OFF", "ON", "Structure"]
+__all__ = ["CONSTANT", "GRAIN", "NUMBERS", "OFF", "ON", "Structure"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -103,10 +103,8 @@ class Structure:
     @cached_property
     def lengths(self) -> int:
         """The largest sum of |x_i| of an extended row in steps of 1/`GRAIN`."""
-        most = GRAIN * (
-            1 + len(set(self.blocks[self.listed])) + int((self.blocks == NUMBERS).sum())
-        )
-        return min(most, math.isqrt(self.limit * self.width) + 1)
+        entries = 1 + len(set(self.blocks[self.listed])) + int((self.blocks == NUMBERS).sum())
+        return min(GRAIN * entries, math.isqrt(self.limit * entries) + 1)
 
     @cached_property
     def weighted_square(self) -> int:
