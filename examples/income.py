@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ptklib.columns.keys import Bins, Categories
 from ptklib.models.inputs import Input
-from ptklib.models.logistic import Logistic
+from ptklib.models.logistic import LogisticRegression
 from ptklib.preprocessing import dp_bounds, dp_group_by_mean, dp_histogram
 from ptklib.privacy.costs import Cost
 
@@ -110,9 +110,9 @@ def gains(train: pd.DataFrame) -> tuple[Bins, Cost]:
 # %% The model: the price is known before it sees anybody.
 def train_model(
     train: pa.Table, inputs: tuple[Input, ...], epsilon: float
-) -> tuple[Logistic, dict[str, NDArray[np.float64]], Cost]:
+) -> tuple[LogisticRegression, dict[str, NDArray[np.float64]], Cost]:
     """Logistic regression. The number of people is a public round number, not their count."""
-    model = Logistic(inputs=inputs, label="income", classes=RICH, records=30_000)
+    model = LogisticRegression(inputs=inputs, label="income", classes=RICH, records=30_000)
     cost = model.cost(epsilon, DELTA)
     print(f"the model costs epsilon {cost.epsilon(float(DELTA)):.3f} at a delta of {DELTA}")
     arrays = model.train_dp(train.to_batches(), epsilon=epsilon, delta=DELTA)
@@ -120,7 +120,7 @@ def train_model(
 
 
 # %% Is it any good? Test people are public here; with a stream a validator would be asked.
-def accuracy(model: Logistic, arrays: dict[str, NDArray[np.float64]], test: pa.Table) -> float:
+def accuracy(model: LogisticRegression, arrays: dict[str, NDArray[np.float64]], test: pa.Table) -> float:
     """The share of right answers."""
     chosen = np.array(model.chosen(arrays, test).to_pylist())
     return float(np.mean(chosen == test.column("income").to_numpy()))

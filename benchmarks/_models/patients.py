@@ -22,7 +22,7 @@ from benchmarks._models import problems
 from benchmarks._models.intervals import least_gain, shown
 from benchmarks.bars import Report, Say, at_least
 from ptklib.columns.numbers import Bounded
-from ptklib.models.logistic import Logistic
+from ptklib.models.logistic import LogisticRegression
 from ptklib.models.mlp import MlpClassifier
 from ptklib.models.model import Model
 from ptklib.models.sgd.settings import NoisySteps
@@ -98,8 +98,8 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
     return made
 
 
-def _logistic(rho: Fraction) -> Logistic:
-    return Logistic(
+def _logistic(rho: Fraction) -> LogisticRegression:
+    return LogisticRegression(
         inputs=_inputs(),
         label="class",
         classes=(2, 4),

@@ -1,7 +1,7 @@
 """Logistic regression on Adult (without a data folder: on invented people of the same columns):
 ours beside scikit-learn without privacy and beside diffprivlib, 20 seeds.
 
-Everybody gets the same 91 yes-or-no features with public domains. Ours is `Logistic` as it comes:
+Everybody gets the same 91 yes-or-no features with public domains. Ours is `LogisticRegression` as it comes:
 nothing is set but the number of records. diffprivlib is pure epsilon-DP, and ours spends a delta of
 1e-6; three penalties of diffprivlib are run, and the one that is best for it counts.
 """
@@ -13,13 +13,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped,unused-ignore]
+from sklearn.linear_model import (  # type: ignore[import-untyped,unused-ignore]
+    LogisticRegression as PlainRegression,
+)
 
 from benchmarks._accuracy.environment import NotReady
 from benchmarks._models import problems, theirs
 from benchmarks._models.intervals import least_gain, shown
 from benchmarks.bars import Report, Say, at_least, at_most, broken
-from ptklib.models.logistic import Logistic
+from ptklib.models.logistic import LogisticRegression
 
 __all__ = ["report"]
 
@@ -64,13 +66,13 @@ def report(say: Say, data: Path | None, sample: bool) -> Report:
 
 
 def _plain(problem: problems.Problem) -> float:
-    model = LogisticRegression(C=1.0, max_iter=1000)
+    model = PlainRegression(C=1.0, max_iter=1000)
     model.fit(problem.matrix(problem.train), problem.labels(problem.train))
     return float(model.score(problem.matrix(problem.test), problem.labels(problem.test)))
 
 
 def _ours(problem: problems.Problem, epsilon: Fraction, seeds: int) -> NDArray[np.float64]:
-    model = Logistic(
+    model = LogisticRegression(
         inputs=problem.inputs,
         label=problem.label,
         classes=problem.classes,

@@ -1,4 +1,4 @@
-"""`Logistic`: the chance of the second of two classes, from a weighted sum of the row.
+"""`LogisticRegression`: the chance of the second of two classes, from a weighted sum of the row.
 
 Trained by noisy gradients (`ptklib.models.sgd`): batches of records, the sum of their clipped
 gradients, noise. The loss is convex, so a few dozen large steps and an average of the weights do.
@@ -29,19 +29,19 @@ from ptklib.models.sgd.settings import MAX_RECORDS, NoisySteps
 from ptklib.price_first import PriceFirst
 from ptklib.ptk import Arrays, Tags
 
-__all__ = ["Logistic"]
+__all__ = ["LogisticRegression"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(NetLearner, PriceFirst[SgdPlan], Model):
+class LogisticRegression(NetLearner, PriceFirst[SgdPlan], Model):
     """Logistic regression with differential privacy.
 
     See the module for the proof note.
     """
 
-    kind: ClassVar[str] = "logistic"
+    kind: ClassVar[str] = "logistic_regression"
     tags: ClassVar[Tags] = Tags(supervised=True, mergeable=True, needs_delta=True)
 
     classes: tuple[str, ...] | tuple[int, ...]  # two
@@ -54,7 +54,7 @@ class Logistic(NetLearner, PriceFirst[SgdPlan], Model):
         super().check()
         demand(
             len(self.classes) == 2,
-            f"classes must be two, got {len(self.classes)}: take softmax for more",
+            f"classes must be two, got {len(self.classes)}: take softmax_regression for more",
             field="classes",
         )
         demand(

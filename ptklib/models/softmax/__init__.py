@@ -1,5 +1,5 @@
 """Softmax regression: a chance of each of several classes."""
 
-from ptklib.models.softmax.model import Softmax
+from ptklib.models.softmax.model import SoftmaxRegression
 
-__all__ = ["Softmax"]
+__all__ = ["SoftmaxRegression"]

@@ -1,4 +1,4 @@
-"""`Softmax`: the chance of each class, from a weighted sum of the row for each.
+"""`SoftmaxRegression`: the chance of each class, from a weighted sum of the row for each.
 
 Trained by noisy gradients (`ptklib.models.sgd`): batches of records, the sum of their clipped
 gradients, noise. The loss is convex, so a few dozen large steps and an average of the weights do.
@@ -29,19 +29,19 @@ from ptklib.models.sgd.settings import MAX_RECORDS, NoisySteps
 from ptklib.price_first import PriceFirst
 from ptklib.ptk import Arrays, Tags
 
-__all__ = ["Softmax"]
+__all__ = ["SoftmaxRegression"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Softmax(NetLearner, PriceFirst[SgdPlan], Model):
+class SoftmaxRegression(NetLearner, PriceFirst[SgdPlan], Model):
     """Softmax regression with differential privacy.
 
     See the module for the proof note.
     """
 
-    kind: ClassVar[str] = "softmax"
+    kind: ClassVar[str] = "softmax_regression"
     tags: ClassVar[Tags] = Tags(supervised=True, mergeable=True, needs_delta=True)
 
     classes: tuple[str, ...] | tuple[int, ...]
