@@ -5,7 +5,7 @@ standard deviation ``sigma`` to a sum of sensitivity 1. With p the density of N(
 that of N(1, sigma^2), its worst pairs under add/remove are (P, Q) = ((1-q) p + q r, p) when a
 record is removed and (p, (1-q) p + q r) when one is added (Zhu, Dong & Wang 2022); pairs of a
 sequence of steps multiply, however each step depends on what the earlier ones gave. A run is
-`Segment`s: so many steps at this sigma. **All of it is fixed before the run starts**: a profile of
+`SampledSteps`s: so many steps at this sigma. **All of it is fixed before the run starts**: a profile of
 a composition says nothing about an analyst who chooses the next sigma, or whether to go on, by
 looking at it. Filters are for those (`ptklib.privacy.filters`).
 
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from ptklib.privacy.curves import Floats, up
 
-__all__ = ["Segment", "delta_of_run", "epsilon_of_run"]
+__all__ = ["SampledSteps", "delta_of_run", "epsilon_of_run"]
 
 # Cells in one standard deviation of a step's loss: the spread of a cell adds one part in
 # 6 * FINENESS^2 to the variance.
@@ -60,14 +60,14 @@ _CARE = 16.0
 
 
 @dataclass(frozen=True)
-class Segment:
+class SampledSteps:
     """So many steps at this noise multiplier."""
 
     sigma: float
     steps: int
 
 
-Run = tuple[Segment, ...]
+Run = tuple[SampledSteps, ...]
 
 
 @lru_cache(maxsize=512)
@@ -191,7 +191,7 @@ def _loss(x: float, rate: float, sigma: float) -> float:
     return float(np.logaddexp(math.log1p(-rate), math.log(rate) + ratio))
 
 
-def _discrete(rate: float, part: Segment, gap: float, reach: float, removed: bool) -> _Losses:
+def _discrete(rate: float, part: SampledSteps, gap: float, reach: float, removed: bool) -> _Losses:
     """One step on the grid; see the module."""
     from scipy import special
 

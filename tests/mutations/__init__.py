@@ -19,6 +19,7 @@ from tests.mutations.predictors import OF_PREDICTORS
 from tests.mutations.profiler import OF_PROFILER
 from tests.mutations.streams import OF_STREAMS
 from tests.mutations.totals import OF_TOTALS
+from tests.mutations.trainings import OF_TRAININGS
 from tests.mutations.validators import OF_VALIDATORS
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -27,6 +28,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *OF_MECHANISMS,
     *OF_ACCOUNTING,
     *OF_TOTALS,
+    *OF_TRAININGS,
     *OF_MODELS,
     *OF_PREDICTORS,
     *OF_PROFILER,

@@ -24,7 +24,7 @@ from ptklib.privacy.costs import (
     cost_from_json,
 )
 from ptklib.privacy.filters import make_filter
-from ptklib.privacy.loss_distribution import Segment, delta_of_run, epsilon_of_run
+from ptklib.privacy.loss_distribution import SampledSteps, delta_of_run, epsilon_of_run
 
 RUNS = [
     pytest.param(0.01, [(6.0, 4000)], 1e-5, id="many quiet steps"),
@@ -39,8 +39,8 @@ RUNS = [
 ]
 
 
-def segments(run: list[tuple[float, int]]) -> tuple[Segment, ...]:
-    return tuple(Segment(sigma, steps) for sigma, steps in run)
+def segments(run: list[tuple[float, int]]) -> tuple[SampledSteps, ...]:
+    return tuple(SampledSteps(sigma, steps) for sigma, steps in run)
 
 
 def optimistic(rate: float, run: list[tuple[float, int]], delta: float) -> float:
@@ -100,7 +100,7 @@ def one_step_delta(rate: float, sigma: float, epsilon: float) -> float:
 def test_the_delta_of_one_step_is_that_of_its_densities(rate: float, sigma: float) -> None:
     for epsilon in (0.01, 0.1, 1.0):
         true = one_step_delta(rate, sigma, epsilon)
-        found = delta_of_run(rate, (Segment(sigma, 1),), epsilon)
+        found = delta_of_run(rate, (SampledSteps(sigma, 1),), epsilon)
         assert found >= true * (1 - 1e-6) - 1e-16
         assert found <= true * 1.01 + 1e-14
 
@@ -109,7 +109,7 @@ def test_both_directions_count() -> None:
     """At a large rate and a small epsilon adding a record is worse than removing it: a loss that
     looked one way only would be below the truth.
     """
-    run, delta = (Segment(0.8, 1),), 0.05
+    run, delta = (SampledSteps(0.8, 1),), 0.05
     gap = loss_distribution._directions(0.9, run, delta)
     each = [loss_distribution._epsilon(steps, delta) for steps in gap]
     assert max(each) == epsilon_of_run(0.9, run, delta)
@@ -117,14 +117,14 @@ def test_both_directions_count() -> None:
 
 
 def test_a_rate_near_one_is_the_gaussian() -> None:
-    ours = epsilon_of_run(0.999999, (Segment(10.0, 25),), 1e-6)
+    ours = epsilon_of_run(0.999999, (SampledSteps(10.0, 25),), 1e-6)
     assert ours == pytest.approx(GaussianCost(sigma=2).epsilon("1e-6"), rel=1e-3)
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-12, 1e-15])
 def test_thin_tails_keep_their_digits(delta: float) -> None:
     """Against a Renyi conversion, an upper bound of its own: below it, and not by much."""
-    ours = epsilon_of_run(0.01, (Segment(1.0, 1000),), delta)
+    ours = epsilon_of_run(0.01, (SampledSteps(1.0, 1000),), delta)
     orders = np.arange(2, 200, dtype=np.float64)
     curve = 1000 * curves.sampled_gaussian_renyi(orders, 0.01, 1.0)
     renyi = curves.epsilon_of_renyi(orders, curve, delta)
@@ -143,7 +143,7 @@ def test_the_price_falls_with_noise_and_delta_and_rises_with_steps_and_rate(
     rate: float, sigma: float, steps: int, more: float, delta: float
 ) -> None:
     def price(rate: float = rate, sigma: float = sigma, steps: int = steps) -> float:
-        return epsilon_of_run(rate, (Segment(sigma, steps),), delta)
+        return epsilon_of_run(rate, (SampledSteps(sigma, steps),), delta)
 
     # The grid of each run is its own: answers are good to a thousandth.
     near = 1 + 1e-3
@@ -151,7 +151,7 @@ def test_the_price_falls_with_noise_and_delta_and_rises_with_steps_and_rate(
     assert price(sigma=sigma * more) <= price() * near + 1e-9
     assert price(steps=steps + 1 + steps // 10) * near + 1e-9 >= price()
     assert price(rate=rate * more) * near + 1e-9 >= price()
-    assert epsilon_of_run(rate, (Segment(sigma, steps),), delta / 10) >= price() / near - 1e-9
+    assert epsilon_of_run(rate, (SampledSteps(sigma, steps),), delta / 10) >= price() / near - 1e-9
 
 
 @given(
@@ -177,7 +177,7 @@ def test_it_is_never_above_the_renyi_conversion_and_the_two_answers_are_inverse(
 def test_many_different_steps_are_those_of_their_groups() -> None:
     """Rounding every sigma up or down to its group brackets the whole."""
     sigmas = [2.0 - 0.01 * step for step in range(100)]
-    whole = epsilon_of_run(0.02, tuple(Segment(sigma, 3) for sigma in sigmas), 1e-6)
+    whole = epsilon_of_run(0.02, tuple(SampledSteps(sigma, 3) for sigma in sigmas), 1e-6)
     above = [(max(sigmas[at : at + 10]), 30) for at in range(0, 100, 10)]
     below = [(min(sigmas[at : at + 10]), 30) for at in range(0, 100, 10)]
     assert epsilon_of_run(0.02, segments(above), 1e-6) < whole

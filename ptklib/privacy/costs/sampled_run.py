@@ -18,7 +18,7 @@ from ptklib.privacy.costs.base import Cost, count, positive
 from ptklib.privacy.costs.gaussian import MAX_MU_SQUARED
 from ptklib.privacy.curves import Floats
 from ptklib.privacy.frozen import keep
-from ptklib.privacy.loss_distribution import Segment, delta_of_run, epsilon_of_run
+from ptklib.privacy.loss_distribution import SampledSteps, delta_of_run, epsilon_of_run
 
 __all__ = ["SampledRunCost"]
 
@@ -121,8 +121,8 @@ class SampledRunCost(Cost):
             total[float(sigma)] = total.get(float(sigma), 0) + number
         return total
 
-    def _segments(self) -> tuple[Segment, ...]:
-        return tuple(Segment(sigma, number) for sigma, number in sorted(self.levels().items()))
+    def _segments(self) -> tuple[SampledSteps, ...]:
+        return tuple(SampledSteps(sigma, number) for sigma, number in sorted(self.levels().items()))
 
 
 @lru_cache(maxsize=4096)

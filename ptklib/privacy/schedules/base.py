@@ -34,7 +34,7 @@ __all__ = [
     "MAX_PERIODS",
     "MOST_SIGMA",
     "PLACES",
-    "Schedule",
+    "NoiseSchedule",
     "level",
     "period_count",
     "schedule_from_json",
@@ -46,7 +46,7 @@ LEAST_SIGMA = Fraction(1, 1000)
 MOST_SIGMA = Fraction(10**9)
 MAX_PERIODS = 100_000
 
-KINDS: dict[str, type[Schedule]] = {}
+KINDS: dict[str, type[NoiseSchedule]] = {}
 
 
 def sigma_of(value: float | Fraction) -> Fraction:
@@ -75,7 +75,7 @@ def period_count(value: int, *, name: str = "periods") -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule(ABC):
+class NoiseSchedule(ABC):
     """The noise scale over the periods of a training."""
 
     kind: ClassVar[str]
@@ -113,8 +113,8 @@ class Schedule(ABC):
         return replace(self, **changed)
 
 
-def schedule_from_json(body: dict[str, Any]) -> Schedule:
-    """Read the form of `Schedule.as_json`; refuse an unknown kind, an unknown or a missing
+def schedule_from_json(body: dict[str, Any]) -> NoiseSchedule:
+    """Read the form of `NoiseSchedule.as_json`; refuse an unknown kind, an unknown or a missing
     field.
     """
     if not isinstance(body, dict) or body.get("kind") not in KINDS:

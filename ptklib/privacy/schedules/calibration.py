@@ -28,7 +28,7 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, exact, show
 from ptklib.privacy.costs import Cost
-from ptklib.privacy.schedules.base import LEAST_SIGMA, MOST_SIGMA, Schedule
+from ptklib.privacy.schedules.base import LEAST_SIGMA, MOST_SIGMA, NoiseSchedule
 from ptklib.privacy.schedules.decays import Uniform
 from ptklib.privacy.schedules.runs import ReshuffledRun, Run, SampledRun
 
@@ -73,14 +73,14 @@ def epsilon_under(cost: Cost, delta: Number, accounting: Accounting = Accounting
 
 
 def calibrated(
-    schedule: Schedule,
+    schedule: NoiseSchedule,
     run_of: Callable[[tuple[Fraction, ...]], Run],
     *,
     periods: int,
     epsilon: Number,
     delta: Number,
     accounting: Accounting = Accounting.BEST,
-) -> Schedule:
+) -> NoiseSchedule:
     """The schedule scaled so that the run of its sigmas is (epsilon, delta)-DP; see the module.
 
     ``run_of`` makes the run of given sigmas, such as ``lambda sigmas: ReshuffledRun(sigmas=sigmas)``.

@@ -26,7 +26,7 @@ from typing import ClassVar, Self
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, exact, show
-from ptklib.privacy.schedules.base import MAX_PERIODS, Schedule, level, period_count, sigma_of
+from ptklib.privacy.schedules.base import MAX_PERIODS, NoiseSchedule, level, period_count, sigma_of
 
 __all__ = [
     "ExponentialDecay",
@@ -40,7 +40,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform(Schedule):
+class Uniform(NoiseSchedule):
     """The same noise in every period."""
 
     kind: ClassVar[str] = "uniform"
@@ -60,7 +60,7 @@ class Uniform(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedSigmas(Schedule):
+class ListedSigmas(NoiseSchedule):
     """A sigma for each period; there are no more periods than sigmas."""
 
     kind: ClassVar[str] = "listed"
@@ -92,7 +92,7 @@ class ListedSigmas(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FallingSchedule(Schedule):
+class FallingSchedule(NoiseSchedule):
     """Noise that starts at ``initial`` and falls by a decay function of the period's number."""
 
     kind: ClassVar[str] = "_falling"

@@ -33,7 +33,7 @@ the size of their scores. For networks the rule is a start and was not tried.
 
 Cost: that of ``run``. Unit, neighbours: as in `runs`. No data.
 
-Reasons: PLAN_INVALID, and those of `calibration`.
+Reasons: RUN_PLAN_INVALID, and those of `calibration`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, exact, sh
 from ptklib.privacy.costs import SampledRunCost
 from ptklib.privacy.costs.base import count
 from ptklib.privacy.costs.calibration import gaussian_sigma
-from ptklib.privacy.schedules.base import Schedule, schedule_from_json
-from ptklib.privacy.schedules.calibration import Accounting, calibrated
+from ptklib.privacy.schedules.base import NoiseSchedule, schedule_from_json
+from ptklib.privacy.schedules.calibration import Accounting, calibrated, noise_multiplier
 from ptklib.privacy.schedules.decays import Uniform
 from ptklib.privacy.schedules.runs import SampledRun
 
@@ -128,7 +128,7 @@ class RunPlan:
     rate: Fraction
     steps: int
     periods: int
-    schedule: Schedule
+    schedule: NoiseSchedule
     clip: Fraction
     learning_rate: float
     signal_to_noise: float
@@ -179,7 +179,7 @@ class RunPlan:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                "PLAN_INVALID", "a plan must have the fields of `RunPlan.as_json` and no others"
+                "RUN_PLAN_INVALID", "a plan must have the fields of `RunPlan.as_json` and no others"
             ) from error
 
 
@@ -196,7 +196,7 @@ def plan_run(
     """The run for about ``records`` records and ``numbers`` learned numbers; see the module."""
     bound = exact(row_bound, name="row_bound")
     if bound == 0:
-        raise InvalidInput("PLAN_INVALID", "row_bound must be positive, got 0")
+        raise InvalidInput("RUN_PLAN_INVALID", "row_bound must be positive, got 0")
     return _planned(
         count(records, name="records"),
         count(numbers, name="numbers"),
@@ -227,7 +227,7 @@ def _planned(
     steps = math.ceil(reach / (shape.step * clip))
     steps = min(max(steps, shape.least_steps), shape.most_steps)
     learning_rate = min(shape.step, reach / (steps * clip))
-    rate = _rate(records, numbers, mu, steps)
+    rate = _rate(records * numbers, records, steps, epsilon, delta)
     schedule = calibrated(
         Uniform(sigma=Fraction(1)),
         lambda sigmas: SampledRun(rate=rate, steps=steps, sigmas=sigmas),
@@ -253,27 +253,31 @@ def _planned(
 
 
 def _clip(ratio: float) -> float:
-    return min(1.0, _LEAST_CLIP * max(1.0, ratio / _CLIP_FROM) ** _CLIP_POWER)
+    return min(1.0, _LEAST_CLIP * math.exp(_CLIP_POWER * math.log(max(1.0, ratio / _CLIP_FROM))))
 
 
-def _rate(records: int, numbers: int, mu: float, steps: int) -> Fraction:
-    """All records, or the least rate that is nearly as good where that is too much work.
-
-    By the central limit of sampled Gaussians (a plan; the price is exact), mu = q sqrt(T (exp(1 /
-    sigma^2) - 1)), so with a = mu^2 / (q^2 T) noise is sqrt(a / log(1 + a)) times that of all
-    records, which is `_LOSS_OF_SAMPLING` at a of about 0.4.
+def _rate(size: int, records: int, steps: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """All records, or the least rate that is nearly as good where that is too much work: each a
+    half more than the one before, from what the work allows. Compared by Renyi curves, which are
+    quick; the price of what is chosen is that of its run.
     """
-    if float(records) * numbers * steps <= _WORK:
+    if float(size) * steps <= _WORK:
         return Fraction(1)
-    low, high = 0.0, 10.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        worse = math.sqrt(middle / math.log1p(middle)) if middle > 0 else 1.0
-        low, high = (middle, high) if worse <= _LOSS_OF_SAMPLING else (low, middle)
-    enough = mu / math.sqrt(low * steps)
-    rate = min(1.0, max(enough, _LEAST_BATCH / records, _WORK / (float(records) * numbers * steps)))
+
+    def relative(rate: Fraction) -> Fraction:
+        sigma = noise_multiplier(
+            rate=rate, steps=steps, epsilon=epsilon, delta=delta, accounting=Accounting.RENYI
+        )
+        return sigma / rate
+
+    limit = relative(Fraction(1)) * Fraction(_LOSS_OF_SAMPLING)
+    rate = max(_LEAST_BATCH / records, _WORK / (float(size) * steps))
+    while rate < 0.5:
+        if relative(tried := _short(rate)) <= limit:
+            return tried
+        rate *= 1.5
     # A rate that is nearly all is all: no sampler draws it better.
-    return Fraction(1) if rate > 0.5 else _short(rate)
+    return Fraction(1)
 
 
 def _short(value: float) -> Fraction:

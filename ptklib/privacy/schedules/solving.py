@@ -18,7 +18,7 @@ from typing import TypeVar
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, exact, show
 from ptklib.privacy.bisection import last_true
-from ptklib.privacy.schedules.base import MAX_PERIODS, Schedule, period_count
+from ptklib.privacy.schedules.base import MAX_PERIODS, NoiseSchedule, period_count
 from ptklib.privacy.schedules.decays import FallingSchedule
 
 __all__ = ["affordable_epochs", "mu_squared_of", "strongest_decay"]
@@ -32,7 +32,7 @@ def mu_squared_of(sigmas: tuple[Fraction, ...]) -> Fraction:
     return sum((1 / sigma**2 for sigma in sigmas), Fraction(0))
 
 
-def affordable_epochs(schedule: Schedule, *, budget: Number, most: int = 10_000) -> int:
+def affordable_epochs(schedule: NoiseSchedule, *, budget: Number, most: int = 10_000) -> int:
     """How many whole epochs of disjoint batches mu^2 = ``budget`` affords; 0 if not even one."""
     limit = exact(budget, name="budget")
     spent, epochs = Fraction(0), 0
