@@ -62,6 +62,7 @@ Doubles = NDArray[np.float64]
 # Golden ratio and a relative of it: fractions of steps and of outputs that never repeat for long.
 _STEP, _PLACE = 0.6180339887498949, 0.7548776662466927
 _MOST_FACTOR = 2.0**60
+_MOST_SQUARE = CLIP * CLIP * (1 - 2.0**-40)
 
 
 class ClippedSums:
@@ -76,10 +77,11 @@ class ClippedSums:
         self._network, self._forward = network, Forward(network)
         self.rows_at_once = self._forward.rows_at_once
         self._joint = len(clip) == 1
-        # One part more than there are layers is not needed; a joint norm is a single part.
         norm = math.hypot(*clip)
         self.unit = norm / CLIP
         self._shares = [1.0] if self._joint else [part / norm for part in clip]
+        self._widths = [columns for _, columns in network.shapes]
+        self._guards = [_guard(width) for width in self._widths]
         self._whole = np.empty(network.size, np.float32)
         self._weights = network.matrices(self._whole)
         self._part = np.zeros(network.size, np.float32)
@@ -154,43 +156,41 @@ class ClippedSums:
     def _round(self, errors: list[Floats], units: list[Doubles]) -> None:
         """Clip and round errors in place; see the proof note, 1."""
         layers = self._forward.layers
+        worths = [unit * layer.unit / self.unit for unit, layer in zip(units, layers, strict=True)]
         lengths = [
-            np.sqrt(_squares(error)) * (unit / self.unit) * np.sqrt(layer.squares) * layer.unit
-            for error, unit, layer in zip(errors, units, layers, strict=True)
+            layer.squares * _squares(error) * (worth * worth)
+            for error, worth, layer in zip(errors, worths, layers, strict=True)
         ]
         factors = self._factors(lengths)
         sizes = np.zeros(len(errors[0]))
-        for error, unit, layer, factor, move in zip(
-            errors, units, layers, factors, self._moves, strict=True
+        for error, worth, layer, factor, move, guard in zip(
+            errors, worths, layers, factors, self._moves, self._guards, strict=True
         ):
-            scale = np.minimum(factor * (unit / self.unit) * layer.unit, _MOST_FACTOR)
-            np.multiply(error, scale.astype(np.float32)[:, None], out=error)
+            scale = np.minimum(factor * worth, _MOST_FACTOR).astype(np.float32)
+            np.multiply(error, scale[:, None], out=error)
             np.add(error, move, out=error)
             np.floor(error, out=error)
-            sizes += layer.squares * _squares(error) * _guard(error.shape[1])
+            sizes += layer.squares * _squares(error) * guard
         # What is not a number is not within it either.
-        over = np.flatnonzero(~(sizes <= CLIP * CLIP * (1 - 2.0**-40)))
-        if len(over):
+        if not sizes.max(initial=0.0) <= _MOST_SQUARE:
+            over = np.flatnonzero(~(sizes <= _MOST_SQUARE))
             for error in errors:
                 error[over] = 0
 
     def _factors(self, lengths: list[Doubles]) -> list[Doubles]:
-        """By what each record's errors are multiplied at each layer."""
-        layers = self._forward.layers
-        grown = [layer.squares * width for layer, width in zip(layers, self._widths, strict=True)]
+        """By what each record's errors are multiplied at each layer, from squared lengths."""
+        squares = [layer.squares for layer in self._forward.layers]
+        grown = [square * width for square, width in zip(squares, self._widths, strict=True)]
         if self._joint:
-            total = np.sqrt(sum(length * length for length in lengths))
-            squares = [layer.squares for layer in layers]
-            reach = _aim(1.0, np.add.reduce(grown), np.add.reduce(squares))
-            return [np.minimum(1.0, reach / np.maximum(total, 1.0))] * len(lengths)
+            reach = _aim(1.0, _total(grown), _total(squares))
+            length = np.sqrt(np.maximum(_total(lengths), 1.0))
+            return [np.minimum(1.0, reach / length)] * len(lengths)
         return [
-            np.minimum(1.0, _aim(share, more, layer.squares) / np.maximum(length, 1.0))
-            for length, share, more, layer in zip(lengths, self._shares, grown, layers, strict=True)
+            np.minimum(1.0, _aim(share, more, square) / np.sqrt(np.maximum(length, 1.0)))
+            for length, share, more, square in zip(
+                lengths, self._shares, grown, squares, strict=True
+            )
         ]
-
-    @property
-    def _widths(self) -> list[int]:
-        return [columns for _, columns in self._network.shapes]
 
 
 def _aim(share: float, grown: Doubles, squares: Doubles) -> Doubles:
@@ -199,8 +199,15 @@ def _aim(share: float, grown: Doubles, squares: Doubles) -> Doubles:
     """
     most = CLIP * share
     surely = np.maximum(most - np.sqrt(grown), most / 2)
-    left = most * most - grown / 4 - 3 * most * np.sqrt(squares)
+    left = most * most - grown / 4 - (3 * most) * np.sqrt(squares)
     return np.maximum(surely, np.sqrt(np.maximum(left, 0.0)))
+
+
+def _total(parts: list[Doubles]) -> Doubles:
+    made = parts[0]
+    for part in parts[1:]:
+        made = made + part
+    return made
 
 
 def _squares(rows: Floats) -> Doubles:

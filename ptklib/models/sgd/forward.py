@@ -31,7 +31,7 @@ __all__ = ["Forward", "Layer"]
 Doubles = NDArray[np.float64]
 
 # Numbers held at once for each layer: what is worked on stays near the processor.
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 17
 _LEAST_ROWS, _MOST_ROWS = 32, 1024
 _GRID, _REACH = 64, 9
 

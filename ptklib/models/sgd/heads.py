@@ -65,11 +65,12 @@ class Softmax:
         scores -= scores.max(axis=1, keepdims=True)
         np.multiply(scores, np.float32(-_GRID), out=scores)
         np.minimum(scores, np.float32(_GRID * _REACH), out=scores)
-        weights = self._table[np.rint(scores, out=scores).astype(np.intp)]
+        places = np.rint(scores, out=scores).astype(np.intp)
+        weights = np.take(self._table, places, out=scores, mode="clip")
         # Whole numbers that sum to less than 2**24.
-        weights /= weights.sum(axis=1, keepdims=True)
-        weights[np.arange(len(labels)), labels.astype(np.intp)] -= 1
-        weights *= np.float32(1 / UNIT)
+        scale = np.float32(1 / UNIT) / weights.sum(axis=1, keepdims=True)
+        np.multiply(weights, scale, out=weights)
+        weights[np.arange(len(labels)), labels.astype(np.intp)] -= np.float32(1 / UNIT)
         return np.rint(weights, out=weights)
 
     def slopes(self, scores: Floats, labels: Labels) -> Floats:
@@ -102,7 +103,7 @@ class Logistic:
         np.clip(scores, -_GRID * _REACH, _GRID * _REACH, out=scores)
         np.rint(scores, out=scores)
         scores += np.float32(_GRID * _REACH)
-        chances = self._table[scores.astype(np.intp)]
+        chances = np.take(self._table, scores.astype(np.intp), out=scores, mode="clip")
         chances -= labels[:, None] * np.float32(1 / UNIT)
         return np.rint(chances, out=chances)
 
