@@ -120,7 +120,9 @@ def train_model(
 
 
 # %% Is it any good? Test people are public here; with a stream a validator would be asked.
-def accuracy(model: LogisticRegression, arrays: dict[str, NDArray[np.float64]], test: pa.Table) -> float:
+def accuracy(
+    model: LogisticRegression, arrays: dict[str, NDArray[np.float64]], test: pa.Table
+) -> float:
     """The share of right answers."""
     chosen = np.array(model.chosen(arrays, test).to_pylist())
     return float(np.mean(chosen == test.column("income").to_numpy()))

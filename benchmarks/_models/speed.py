@@ -213,7 +213,9 @@ def _scikit_learn(case: Case) -> float:
         model = SGDClassifier(loss="log_loss", max_iter=1, tol=None)
     else:
         kind = MLPRegressor if isinstance(case.head, Squared) else MLPClassifier
-        model = kind(hidden_layer_sizes=case.hidden, solver="sgd", batch_size=case.batch, max_iter=1)
+        model = kind(
+            hidden_layer_sizes=case.hidden, solver="sgd", batch_size=case.batch, max_iter=1
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return count / _seconds(lambda: model.fit(rows, labels))

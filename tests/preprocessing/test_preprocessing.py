@@ -107,6 +107,31 @@ def test_the_price_is_that_of_one_release_at_all_of_epsilon(records: int) -> Non
     assert float(noisy.cost.epsilon(1e-6)) == pytest.approx(0.3, rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["means", "counts", "bounds"])
+def test_all_records_of_a_user_count(kind: str) -> None:
+    """A thousand records of a user: noise of the size of a thousand, not of one."""
+    frame = pd.DataFrame({"hour": [0] * 1000, "speed": [1.0] * 1000})
+    asked: dict[str, Any] = {"epsilon": 1, "records_per_unit": 1000}
+    if kind == "means":
+        drawn = [
+            float(
+                dp_group_by_mean(frame, HOUR, "speed", lower=0, upper=1, **asked).arrays["totals"][
+                    1, 1
+                ]
+            )
+            / 4096
+            for _ in range(40)
+        ]
+        assert np.abs(drawn).mean() > 300
+    elif kind == "counts":
+        drawn = [float(dp_histogram(frame, HOUR, **asked).counts[1]) for _ in range(40)]
+        assert np.abs(drawn).mean() > 300
+    else:
+        # With the noise of one record every draw is the bin of all records.
+        found = {dp_bounds(frame, ["speed"], **asked).bounds["speed"] for _ in range(20)}
+        assert len(found) > 5
+
+
 def test_columns_share_the_price_of_their_bounds() -> None:
     frame = pd.DataFrame({"a": [1.0], "b": [2.0], "c": [3.0]})
     bounds = dp_bounds(frame, ["a", "b", "c"], epsilon="0.3")
