@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import threadpoolctl
+import threadpoolctl  # type: ignore[import-untyped,unused-ignore]
 
 from benchmarks._models import accounting, decays, digits, patients, people, rides, speed
 from benchmarks.bars import Report, Say

@@ -35,7 +35,7 @@ from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 from ptklib.privacy.costs import GdpCost
 from ptklib.privacy.mechanisms.release import GaussianRelease
-from ptklib.privacy.schedules.base import Schedule
+from ptklib.privacy.schedules.base import NoiseSchedule
 from ptklib.privacy.schedules.decays import (
     ExponentialDecay,
     PolynomialDecay,
@@ -64,7 +64,7 @@ _LOOK_EVERY, _LEAST_GAIN, _FACTOR = 5, 0.01, Fraction("0.7")
 
 _TEN = Fraction(10)
 # As published, with test accuracy there.
-SCHEDULES: dict[str, tuple[Schedule | None, float]] = {
+SCHEDULES: dict[str, tuple[NoiseSchedule | None, float]] = {
     "uniform": (Uniform(sigma=Fraction(8)), 0.919),
     "time": (TimeDecay(initial=_TEN, decay=Fraction("0.05")), 0.931),
     "step": (StepDecay(initial=_TEN, decay=Fraction("0.6"), period=10), 0.929),
@@ -140,13 +140,13 @@ class Trial:
     learning_rate: float = _LEARNING_RATE
     clip: tuple[float, ...] = _CLIP
 
-    def accuracies(self, digits: list[Digits], schedule: Schedule, epochs: int) -> Doubles:
+    def accuracies(self, digits: list[Digits], schedule: NoiseSchedule, epochs: int) -> Doubles:
         """Of each seed."""
         return np.array(
             [self.accuracy(held, schedule, epochs, seed) for seed, held in enumerate(digits)]
         )
 
-    def accuracy(self, digits: Digits, schedule: Schedule, epochs: int, seed: int) -> float:
+    def accuracy(self, digits: Digits, schedule: NoiseSchedule, epochs: int, seed: int) -> float:
         """Of a schedule that is known before."""
         stages = tuple(Stage(_BATCHES, float(sigma)) for sigma in schedule.sigmas(epochs))
         weights = self._trained(digits.train, stages, seed, None)
