@@ -17,6 +17,7 @@ from tests.mutations.mechanisms import OF_MECHANISMS
 from tests.mutations.models import OF_MODELS
 from tests.mutations.mutation import Mutation
 from tests.mutations.predictors import OF_PREDICTORS
+from tests.mutations.preparation import OF_PREPARATION
 from tests.mutations.profiler import OF_PROFILER
 from tests.mutations.streams import OF_STREAMS
 from tests.mutations.totals import OF_TOTALS
@@ -33,6 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *OF_MODELS,
     *OF_PREDICTORS,
     *OF_GRADIENTS,
+    *OF_PREPARATION,
     *OF_PROFILER,
     *OF_VALIDATORS,
     *OF_LEDGER,
