@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from benchmarks._validators.populations import Population
 from ptklib.validators.accuracy import AccuracyTest
 from ptklib.validators.betting import LossTest
-from ptklib.validators.piloted import PilotedTest
 from ptklib.validators.pilot import LossPilot
+from ptklib.validators.piloted import PilotedTest
 from ptklib.validators.published.accuracy import PublishedAccuracyTest
 from ptklib.validators.published.loss import PublishedLossTest, ToldSums
 

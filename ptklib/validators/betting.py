@@ -6,21 +6,22 @@ capital is multiplied by ``1 + stake (tau - loss)``. Its logarithm is a sum over
 threshold that counts that noise exactly (`threshold`). No noisy number of records, no union bound over parts.
 
 Losses are clipped to [0, ``bound``], each by itself; one that is no number counts as ``bound``. The
-score of a record, ln(1 + stake (tau - loss))/r, is rounded *down* to units of 1/`UNIT` nat, which
-errs against an ACCEPT. r bounds the records of one unit of privacy.
+score of a record, ln(1 + stake (tau - loss))/r, is rounded *down* to units of 1/``grain`` nat (`UNIT`
+of them if nothing else is said), which errs against an ACCEPT. r bounds the records of one unit of privacy.
 
 **Proof notes.** *Unit:* one record, or one user with at most r of them. *Neighbours:* add or remove
 one. *Sensitivity:* a score is a function of its own record that lies in [low_units, high_units],
-integers that follow from public numbers; a unit moves the exact sum by at most
-r max(-low_units, high_units). *Cost:* that of one release of the noise with that sensitivity. The
-number of records is never released. *Validity:* if the mean of the clipped losses is above tau, then E[1 + stake (tau - loss)] < 1. With r = 1 and independent records the capital M is a
-product of independent factors, non-negative as stake (bound - tau) < 1, so E[M] <= 1 whatever the
-number of records, and `threshold` has the rest. With r > 1 users are independent and their records
-need not be: for the k <= r records of one, by the inequality of the means (with r - k ones), the
-geometric mean of the factors is at most ``1 + (stake/r) sum (tau - loss)``, whose expectation is at
-most 1 when the mean over all records is above tau. Dividing scores by r takes that geometric mean:
-no record needs to know whose it is. *Any* stake from public numbers is valid; it decides only how
-often a good state is accepted (`power`).
+integers that follow from public numbers; a unit moves the exact sum by at most r max(-low_units,
+high_units). *Cost:* that of one release of the noise with that sensitivity. The number of records
+is never released. *Validity:* if the mean of the clipped losses is above tau, then E[1 + stake (tau
+- loss)] < 1. With r = 1 and independent records the capital M is a product of independent factors,
+non-negative as stake (bound - tau) < 1, so E[M] <= 1 whatever the number of records, and
+`threshold` has the rest. With r > 1 users are independent and their records need not be: for the k
+<= r records of one, by the inequality of the means (with r - k ones), the geometric mean of the
+factors is at most ``1 + (stake/r) sum (tau - loss)``, whose expectation is at most 1 when the mean
+over all records is above tau. Dividing scores by r takes that geometric mean: no record needs to
+know whose it is. *Any* stake from public numbers is valid; it decides only how often a good state
+is accepted (`power`).
 
 Reasons: TARGET_INVALID, BOUND_INVALID, STAKE_INVALID, NOISE_INVALID, those of `verdict`, `amounts` and `ptk`.
 """
@@ -78,6 +79,7 @@ class LossTest:
     stake: Fraction
     bound: Fraction
     records_per_unit: int
+    grain: int
     low_units: int = field(repr=False)
     high_units: int = field(repr=False)
     release: LaplaceRelease | GaussianRelease = field(repr=False)
@@ -92,6 +94,7 @@ class LossTest:
         noise: Noise | None = None,
         bound: Number = 1,
         records_per_unit: int = 1,
+        grain: int = UNIT,
     ) -> None:
         """Check the parameters; fix sensitivity and price. An epsilon stands for Laplace noise."""
         added = noise_of(epsilon, noise)
@@ -104,9 +107,10 @@ class LossTest:
                 f"got {show(bet)}",
             )
         units = count_of(records_per_unit, name="records_per_unit")
+        parts = int(exact(grain, name="grain"))
         ends = [wanted - most, wanted]
         low, high = (
-            _units(math.log1p(float(bet) * float(end)) / units * UNIT)
+            _units(math.log1p(float(bet) * float(end)) / units * parts)
             for end in map(Fraction, ends)
         )
         reach = units * max(-int(low), int(high))
@@ -118,6 +122,7 @@ class LossTest:
             stake=bet,
             bound=most,
             records_per_unit=units,
+            grain=parts,
             low_units=int(low),
             high_units=int(high),
             release=added.release(reach),
@@ -138,7 +143,7 @@ class LossTest:
     @property
     def threshold(self) -> int:
         """How much noisy evidence an ACCEPT needs, in units."""
-        return self.noise.threshold(self.reach, Fraction(1, UNIT), self.eta)
+        return self.noise.threshold(self.reach, Fraction(1, self.grain), self.eta)
 
     @property
     def cost(self) -> Cost:
@@ -149,7 +154,7 @@ class LossTest:
         """The evidence of each loss, in units, rounded down. Raw: not to be published."""
         known = clipped(losses, float(self.bound))
         bets = np.log1p(float(self.stake) * (float(self.target) - known))
-        units = _units(bets / self.records_per_unit * UNIT)
+        units = _units(bets / self.records_per_unit * self.grain)
         return np.clip(units, self.low_units, self.high_units)
 
     def verdict(self, losses: ArrayLike, *, source: BitSource | None = None) -> LossVerdict:
@@ -172,6 +177,7 @@ class LossTest:
             "stake": _text(self.stake),
             "bound": _text(self.bound),
             "records_per_unit": self.records_per_unit,
+            **({} if self.grain == UNIT else {"grain": self.grain}),
         }
 
     @classmethod
@@ -183,6 +189,7 @@ class LossTest:
             epsilon=body.get("epsilon"),
             noise=noise_from_json(body["noise"]) if "noise" in body else None,
             records_per_unit=body["records_per_unit"],
+            grain=body.get("grain", UNIT),
         )
 
 

@@ -37,7 +37,7 @@ from ptklib.ptk import count_of
 from ptklib.validators.betting import LossTest, target_within
 from ptklib.validators.noises import Noise, noise_from_json, noise_of
 from ptklib.validators.pilot import LossPilot
-from ptklib.validators.power import planned_test, samples_needed, stakes
+from ptklib.validators.power import planned_test, samples_needed
 from ptklib.validators.supposed import SupposedLosses
 from ptklib.validators.verdict import LossVerdict, eta_exact
 
@@ -46,6 +46,8 @@ __all__ = ["METHOD", "SHARE", "PilotedTest", "PilotedVerdict"]
 METHOD = "piloted"
 # Of the test slice, for the pilot.
 SHARE = Fraction(1, 16)
+# Scores are that fine: a unit of privacy moves the evidence by so many units at least.
+_REACH = 2**26
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,8 @@ class PilotedTest:
             records_per_unit=count_of(records_per_unit, name="records_per_unit"),
             share=part,
         )
-        # Of all stakes and the pilot, the release on the coarsest grid costs most.
-        least = self._test(min(stakes(wanted, most))).reach
-        keep(self, cost=self.noise.covering(min(least, int(self.pilot.release.sensitivity))))
+        # The pilot's is the coarsest grid of all, so its release costs most.
+        keep(self, cost=self.noise.covering(int(self.pilot.release.sensitivity)))
 
     @property
     def pilot(self) -> LossPilot:
@@ -151,6 +152,7 @@ class PilotedTest:
             supposed=self.pilot.read(told),
             bound=self.bound,
             records_per_unit=self.records_per_unit,
+            least_reach=max(_REACH, int(self.pilot.release.sensitivity)),
         )
 
     def verdict(
@@ -174,6 +176,7 @@ class PilotedTest:
             supposed=supposed,
             bound=self.bound,
             records_per_unit=self.records_per_unit,
+            least_reach=max(_REACH, int(self.pilot.release.sensitivity)),
         )
         return None if played is None else math.ceil(played / (1 - self.share))
 
@@ -199,14 +202,4 @@ class PilotedTest:
             noise=noise_from_json(body["noise"]),
             records=body["records"],
             records_per_unit=body["records_per_unit"],
-        )
-
-    def _test(self, stake: Fraction) -> LossTest:
-        return LossTest(
-            target=self.target,
-            noise=self.noise,
-            eta=self.eta,
-            stake=stake,
-            bound=self.bound,
-            records_per_unit=self.records_per_unit,
         )

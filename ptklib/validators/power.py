@@ -18,6 +18,9 @@ and a spread or what a pilot told, takes the place of the worst law. It decides 
 mean loss that any stake accepts with that many. No guess of the loss is needed, and none can be so
 wrong that the test never accepts: more records make the stake smaller, and the test finer.
 
+Scores are rounded to units of 1/`betting.UNIT` nat. Where small stakes meet many records that is coarse;
+with ``least_reach`` units are halved until a unit of privacy moves the evidence by so many.
+
 The real number of records is random; that moves power, never validity.
 
 Reasons: POWER_INVALID, and those of `betting`.
@@ -29,13 +32,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, exact, show
-from ptklib.validators.betting import UNIT, LossTest, largest_stake, target_within
+from ptklib.validators.betting import LossTest, largest_stake, target_within
 from ptklib.validators.noises import Noise, noise_of
 from ptklib.validators.supposed import SupposedLosses, worst_losses
 
@@ -57,6 +61,7 @@ class _Sides:
 
     tests: tuple[LossTest, ...]
     stakes: Floats
+    units: Floats
     thetas: Floats
     asked: Floats
 
@@ -66,7 +71,7 @@ class _Sides:
         law = worst_losses if supposed is None else supposed.at
         points, weights = law(loss, float(test.bound))
         scores = np.log1p(self.stakes[:, None] * (float(test.target) - points))
-        scores -= 1 / UNIT
+        scores -= self.units[:, None]
         moments = np.exp(-self.thetas[:, :, None] * scores[:, None, :]) @ weights
         each = -np.log(moments) / test.records_per_unit
         asked = self.asked - math.log1p(-power)
@@ -85,6 +90,7 @@ def samples_needed(
     bound: Number = 1,
     records_per_unit: int = 1,
     power: Number = POWER,
+    least_reach: int = 1,
 ) -> int | None:
     """Records with which a state of mean loss ``loss`` is accepted with probability ``power`` or
     more, by the best stake; None where the loss is not below the target. What losses are supposed
@@ -94,7 +100,8 @@ def samples_needed(
     mean, chance = exact(loss, name="loss"), _power(power)
     if mean >= wanted:
         return None
-    sides = _sides(wanted, noise_of(epsilon, noise), exact(eta, name="eta"), most, records_per_unit)
+    added, allowed = noise_of(epsilon, noise), exact(eta, name="eta")
+    sides = _sides(wanted, added, allowed, most, records_per_unit, least_reach)
     needed = float(sides.needed(float(mean), supposed, chance).min())
     return math.ceil(needed) if needed < 10**15 else None
 
@@ -110,13 +117,15 @@ def planned_test(
     bound: Number = 1,
     records_per_unit: int = 1,
     power: Number = POWER,
+    least_reach: int = 1,
 ) -> LossTest:
     """The test with the stake that accepts the largest mean loss with so many records (see the
     module); where not even a loss of 0 would be accepted, the one that comes nearest.
     """
     wanted, most = target_within(target, bound)
     chance = _power(power)
-    sides = _sides(wanted, noise_of(epsilon, noise), exact(eta, name="eta"), most, records_per_unit)
+    added, allowed = noise_of(epsilon, noise), exact(eta, name="eta")
+    sides = _sides(wanted, added, allowed, most, records_per_unit, least_reach)
     low, high = 0.0, float(wanted)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -134,25 +143,33 @@ def stakes(target: Number, bound: Number = 1) -> tuple[Fraction, ...]:
 
 @lru_cache(maxsize=256)
 def _sides(
-    target: Fraction, noise: Noise, eta: Fraction, bound: Fraction, records_per_unit: int
+    target: Fraction,
+    noise: Noise,
+    eta: Fraction,
+    bound: Fraction,
+    records_per_unit: int,
+    least_reach: int,
 ) -> _Sides:
+    terms: dict[str, Any] = {
+        "target": target,
+        "noise": noise,
+        "eta": eta,
+        "bound": bound,
+        "records_per_unit": records_per_unit,
+    }
     tests, thetas, asked = [], [], []
     for stake in stakes(target, bound):
-        test = LossTest(
-            target=target,
-            noise=noise,
-            eta=eta,
-            stake=stake,
-            bound=bound,
-            records_per_unit=records_per_unit,
-        )
-        reach = test.reach / UNIT
+        test = LossTest(stake=stake, **terms)
+        while test.reach < least_reach:
+            test = LossTest(stake=stake, grain=2 * test.grain, **terms)
+        reach = test.reach / test.grain
         rates = np.geomspace(1e-3, 1.0, _THETAS) * min(noise.steepest(reach), 40.0)
         tests.append(test)
         thetas.append(rates)
         asked.append(rates * noise.likely(reach, float(eta)) + noise.log_moment(rates, reach))
     played = np.array([float(test.stake) for test in tests])
-    return _Sides(tuple(tests), played, np.array(thetas), np.array(asked))
+    units = np.array([1 / test.grain for test in tests])
+    return _Sides(tuple(tests), played, units, np.array(thetas), np.array(asked))
 
 
 def _power(power: Number) -> float:
