@@ -1,4 +1,4 @@
-"""``sage ptk``: list, describe, profile, versions, register, retarget, retire.
+"""``sage ptk``: kinds, list, describe, profile, versions, register, retarget, retire.
 
 Reason: FILE_UNREADABLE.
 """
@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["config_of", "ptk"]
 
 
-@click.group(cls=LazyGroup, lazy={"profile": "ptkstore.cli.store.profile:profile"})
+@click.group(cls=LazyGroup, lazy={
+        "kinds": "ptkstore.cli.store.kinds:kinds",
+        "profile": "ptkstore.cli.store.profile:profile",
+    },)
 @shared_options
 def ptk() -> None:
     """PTKs: differentially private feature models.
 
     \b
     Examples:
+      sage ptk kinds
       sage ptk list
       sage ptk describe hour-speed
       sage ptk retarget hour-speed 0.03
