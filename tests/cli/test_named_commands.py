@@ -32,7 +32,7 @@ FIRST = "|".join(main.list_commands(click.Context(main)))
 # In code marks, in quotes, or at the beginning of a line or of a command after another.
 NAMED = re.compile(
     r"(?:`|\"|'|<code>|^\s*(?:\$ )?|&& |\n\s*)"
-    rf"(sage (?:--[a-z]+ ?|[a-z][a-z-]*\b)[^`\"'<\n]*)",
+    r"(sage (?:--[a-z]+ ?|[a-z][a-z-]*\b)[^`\"'<\n]*)",
     re.MULTILINE,
 )
 # Sentences about Sage that begin a line.
@@ -106,7 +106,13 @@ def test_every_command_that_is_named_is_there() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["sage register", "sage ptk lust", "sage run --untill now", "sage budget rides", "sage --verson"],
+    [
+        "sage register",
+        "sage ptk lust",
+        "sage run --untill now",
+        "sage budget rides",
+        "sage --verson",
+    ],
 )
 def test_a_command_that_is_not_there_is_noticed(text: str) -> None:
     assert fault_of(text)

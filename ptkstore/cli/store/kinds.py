@@ -111,7 +111,9 @@ def _takes(body: Mapping[str, Any]) -> str:
         case "object" if "properties" in body:
             needed = body.get("required", ())
             parts = [
-                f"{name}: {_takes(value)}" if "const" in value else name + "?" * (name not in needed)
+                f"{name}: {_takes(value)}"
+                if "const" in value
+                else name + "?" * (name not in needed)
                 for name, value in body["properties"].items()
             ]
             return "{" + ", ".join(parts) + "}"

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["config_of", "ptk"]
 
 
-@click.group(cls=LazyGroup, lazy={
+@click.group(
+    cls=LazyGroup,
+    lazy={
         "kinds": "ptkstore.cli.store.kinds:kinds",
         "profile": "ptkstore.cli.store.profile:profile",
-    },)
+    },
+)
 @shared_options
 def ptk() -> None:
     """PTKs: differentially private feature models.
