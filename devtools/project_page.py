@@ -142,10 +142,10 @@ _REQUIRED = {"ptks": ("name", "stream", "kind", "config")}
 def page() -> str:
     """The whole page."""
     parts = [_INTRO]
-    for section, (heading, kind, words) in _HEADINGS.items():
+    for section, (heading, section_type, words) in _HEADINGS.items():
         rows = [
             f"| `{field.name}` | {_default(section, field)} | {WORDS[section][field.name]} |"
-            for field in dataclasses.fields(kind)
+            for field in dataclasses.fields(section_type)
         ]
         head = ["| key | if left out | what for |", "|---|---|---|"]
         parts.append("\n".join([f"## {heading}", words, "", *head, *rows, ""]))

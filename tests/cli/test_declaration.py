@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,6 +171,12 @@ def test_the_outermost_form(tmp_path: Path, text: str) -> None:
         read(tmp_path, text)
 
 
+def faults_of(error: InvalidInput) -> list[dict[str, Any]]:
+    faults = error.details["errors"]
+    assert isinstance(faults, list)
+    return faults
+
+
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     text = (
         GOOD.replace("time_column", "tme_column")
@@ -180,7 +187,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidInput, match="PROJECT_FAULTS") as caught:
         read(tmp_path, text)
-    told = [(error["line"], error["reason"]) for error in caught.value.details["errors"]]
+    told = [(error["line"], error["reason"]) for error in faults_of(caught.value)]
     assert told == [
         (3, "PROJECT_KEY_UNKNOWN"),
         (4, "PROJECT_KEY_UNKNOWN"),
@@ -199,7 +206,7 @@ def test_what_is_wrong_in_one_stream_hides_nothing_of_a_ptk(tmp_path: Path) -> N
     text = GOOD.replace("time_column: at", "time_column: speed").replace("[mean]", "[median]")
     with pytest.raises(InvalidInput, match="PROJECT_FAULTS") as caught:
         read(tmp_path, text)
-    assert [error["reason"] for error in caught.value.details["errors"]] == [
+    assert [error["reason"] for error in faults_of(caught.value)] == [
         "SPEC_INVALID",
         "CONFIG_INVALID",
     ]

@@ -26,7 +26,7 @@ EXAMPLES = [
         re.findall(r"^```yaml\n((?:streams|ptks):\n.*?)^```", path.read_text(), flags=re.M | re.S)
     )
     # Others show a part.
-    if "..." not in block
+    if "..." not in block and ("columns:" in block or block.startswith("ptks:"))
 ]
 
 

@@ -38,7 +38,15 @@ if TYPE_CHECKING:
     from ptkstore.api.stream_spec import StreamSpec
     from ptkstore.cli.session import Invocation
 
-__all__ = ["DEFAULT_NAME", "DeclaredPtk", "Project", "at_line", "declared_in", "read_stream"]
+__all__ = [
+    "DEFAULT_NAME",
+    "SETTINGS",
+    "DeclaredPtk",
+    "Project",
+    "at_line",
+    "declared_in",
+    "read_stream",
+]
 
 DEFAULT_NAME = "sage.yaml"
 # Sections of the same file that `sage serve` reads; see `ptkstore.settings`.
