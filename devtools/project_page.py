@@ -136,6 +136,28 @@ _HEADINGS = {
         "once the PTK is registered.",
     ),
 }
+_CONFIG = """## The config of each kind
+What the fields are for is in the guide of the kind. What the stream says already may be left out, where the
+stream is in the same file: `keys: [zone, hour(pickup_at)]` has the domains or bounds of the columns, `value` and
+`label` their bounds, `inputs` and `values` may be names of columns, and `classes` are the domain of the `label`.
+What is written counts.
+
+```yaml
+streams:
+  - name: visits
+    time_column: at
+    columns:
+      - {name: at, type: "timestamp[ms]", lower: 2026-01-01}
+      - {name: ward, type: string, domain: [north, south]}
+      - {name: minutes, type: float64, lower: 0, upper: 240}
+ptks:
+  - name: minutes-by-ward
+    stream: visits
+    kind: statistics
+    target: 0.1
+    config: {keys: [ward, hour(at)], statistics: [mean, count], value: minutes}
+```
+"""
 _REQUIRED = {"ptks": ("name", "stream", "kind", "config")}
 
 

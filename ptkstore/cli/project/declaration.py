@@ -12,7 +12,7 @@
         target: 0.05             # or epsilon: 0.3 (best effort)
         train_every: 1           # may be left out
         over: {rolling: 7}       # may be left out: all; or last, {rolling: K}, {decay: F}
-        config: {...}            # the fields of the kind
+        config: {...}            # the fields of the kind; what the stream says already may be left out
 
 All of it is checked before anything is done: unknown keys, the streams, the configuration of every
 PTK. Errors name the line, and all of them are told at once. Reasons: PROJECT_MISSING,
@@ -21,7 +21,7 @@ PROJECT_INVALID, PROJECT_KEY_UNKNOWN, PROJECT_FAULTS, and those of streams and P
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from ptklib.encoding.error_fields import field_of
 from ptklib.errors import InvalidInput
 from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL, Over
+from ptkstore.cli.project.completing import completed
 from ptkstore.cli.project.document import Document, Place
 from ptkstore.cli.project.faults import Faults
 
@@ -103,7 +104,7 @@ class Project:
         with faults.kept():
             for place in _items(document, "ptks"):
                 with faults.kept():
-                    ptks.append(_read_ptk(document, place, faults))
+                    ptks.append(_read_ptk(document, place, faults, streams))
         for section in ("streams", "ptks"):
             _named_once(document, section, faults)
         faults.raised()
@@ -150,7 +151,9 @@ def read_stream(document: Document, place: Place = (), faults: Faults | None = N
     return _located(document, place, lambda: StreamSpec.from_json(body))
 
 
-def _read_ptk(document: Document, place: Place, faults: Faults) -> DeclaredPtk:
+def _read_ptk(
+    document: Document, place: Place, faults: Faults, streams: Sequence[StreamSpec] = ()
+) -> DeclaredPtk:
     from ptklib import registry
 
     own = Faults()
@@ -199,7 +202,12 @@ def _read_ptk(document: Document, place: Place, faults: Faults) -> DeclaredPtk:
             own,
         )
     own.raised_into(faults)
-    made = _located(document, place, lambda: registry.make(kind, config))
+    spec = next((stream for stream in streams if stream.name == body["stream"]), None)
+    made = _located(
+        document,
+        place,
+        lambda: registry.make(kind, config if spec is None else completed(spec, kind, config)),
+    )
     return DeclaredPtk(
         name=body["name"],
         stream=body["stream"],

@@ -230,8 +230,11 @@ def register(
                    "statistics": ["count"]}'
       sage ptk register fare-zones --stream rides --kind clusters --epsilon 0.3 --config @zones.json
     """
+    from ptkstore.cli.project.completing import completed
+
     body = config_of(config)
     with opened(session) as store:
+        body = completed(store.stream(stream), kind, body)
         answer = store.register(
             name,
             stream=stream,
