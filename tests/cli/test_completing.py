@@ -73,7 +73,10 @@ SPEED = {"lower": 0, "upper": 80}
             "clusters",
             {"values": ["speed", {"kind": "bounded", "column": "fare", "lower": 0, "upper": 9}], "clusters": 3},
             {
-                "values": [{"kind": "bounded", "column": "speed", **SPEED}, {"kind": "bounded", "column": "fare", "lower": 0, "upper": 9}],
+                "values": [
+                    {"kind": "bounded", "column": "speed", **SPEED},
+                    {"kind": "bounded", "column": "fare", "lower": 0, "upper": 9},
+                ],
                 "clusters": 3,
             },
         ),

@@ -89,7 +89,7 @@ def test_there_are_the_commands_that_were_promised() -> None:
     assert {" ".join(path) for path in ALL} == {
         "init", "apply", "plan", "plan show", "plan solve", "plan what-if", "run", "featurize", "audit",
     "doctor", "version",
-        "stream", "stream create", "stream list", "stream push",
+        "stream", "stream infer", "stream create", "stream list", "stream check", "stream push",
         "ptk", "ptk kinds", "ptk list", "ptk describe", "ptk profile", "ptk versions",
         "ptk register", "ptk retarget", "ptk retire",
         "budget", "budget show", "budget history", "events", "events tail",
