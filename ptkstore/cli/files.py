@@ -39,9 +39,7 @@ def read_table(path: str | Path, schema: pa.Schema | None = None) -> pa.Table:
 
             return pq.read_table(path)
         if ending in _JSON:
-            import pyarrow.json as pj
-
-            return pj.read_json(path)
+            return _read_json(path, schema)
         return _read_csv(path, schema) if ending == ".csv" else _read_arrow(path)
     except pa.ArrowException:
         # The text may quote a value; a column's number is public.
@@ -115,6 +113,17 @@ def _read_csv(path: Path, schema: pa.Schema | None) -> pa.Table:
     return pc.read_csv(
         path, convert_options=pc.ConvertOptions(column_types=types, strings_can_be_null=True)
     )
+
+
+def _read_json(path: Path, schema: pa.Schema | None) -> pa.Table:
+    """Columns by their looks first: one that the file does not have is missing, and not null."""
+    import pyarrow.json as pj
+
+    table = pj.read_json(path)
+    if schema is None:
+        return table
+    known = pa.schema([entry for entry in schema if entry.name in table.column_names])
+    return pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=known))
 
 
 def _column_at_fault(path: Path, schema: pa.Schema | None) -> int | None:

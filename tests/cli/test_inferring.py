@@ -58,7 +58,7 @@ def test_types_bounds_and_marks() -> None:
         "code": ("string", None, 8, None, ("upper",)),
         "price": ("float64", 0, 100, None, ()),
         "rank": ("int8", -2, 2, None, ("lower", "upper")),
-        "gap": ("float64", 1, 2, None, ("nullable", "lower", "upper")),
+        "gap": ("float64", 0, 2, None, ("nullable", "lower", "upper")),
     }
     assert dict(draft.skipped).keys() == {"tags", "two words", "nothing"}
     assert "price: lower, upper" not in looked_at(draft)
@@ -104,8 +104,8 @@ def test_files_of_a_pattern_are_one(tmp_path: Path) -> None:
 
 def test_what_is_told_is_taken_and_not_marked(tmp_path: Path) -> None:
     pq.write_table(TABLE.select(["when", "place", "price"]), tmp_path / "a.parquet")
-    given = ("--bounds", "price=-5:200", "--domain", "place=north,south,west")
-    given = (*given, "--bounds", "when=2026-01-01:")
+    bounds = ("--bounds", "price=-5:200", "--bounds", "when=2026-01-01:")
+    given = (*bounds, "--domain", "place=north,south,west")
     body = call("stream", "infer", "a.parquet", *given, "--json", cwd=tmp_path).json
     assert body["looked_at"] == []
     assert "# LOOKED AT: " not in body["yaml"].partition("columns:")[2]

@@ -77,8 +77,8 @@ def init(
             f"next: {enter}sage apply",
         )
         return
+    from ptkstore.cli.project.asking import drafted
     from ptkstore.cli.project.drafting import MARK, looked_at, project_text
-    from ptkstore.cli.store.asking import drafted
 
     draft = drafted((file,), name="", time_column=time_column, bounds=bounds, domains=domains)
     written = begin_with(project_text(draft, with_ptks=True), directory)

@@ -88,8 +88,7 @@ def _ptks(draft: StreamDraft) -> Iterator[str]:
         column for column in draft.columns if column.is_number
     ]
     keys = [column for column in draft.columns if column.is_key and column not in values[:1]]
-    of_time = next(column for column in draft.columns if column.name == draft.time_column)
-    part = "weekday" if of_time.type == "timestamp[s]" else "hour"
+    part = "weekday" if draft.of_days else "hour"
     yield "# Two to begin with. Kinds: sage ptk kinds. Keys, domains and bounds come from the columns above."
     yield "ptks:"
     told = [(keys[0].name, keys[0].name)] if keys else []

@@ -69,13 +69,16 @@ class ColumnDraft:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamDraft:
-    """A stream; ``skipped`` are columns of the file that no stream can have, and why."""
+    """A stream; ``of_days`` where its time has no hours; ``skipped`` are columns of the file that no
+    stream can have, and why.
+    """
 
     name: str
     time_column: str
     columns: tuple[ColumnDraft, ...]
     window_days: int
     last_day: date
+    of_days: bool = False
     skipped: tuple[tuple[str, str], ...] = ()
 
 
@@ -126,6 +129,7 @@ def infer(table: pa.Table, name: str, told: Told | None = None) -> StreamDraft:
         columns=tuple(columns),
         window_days=window_days,
         last_day=last + timedelta(days=1),
+        of_days=pa.types.is_date(table.schema.field(time_column).type),
         skipped=tuple(skipped),
     )
 

@@ -84,7 +84,8 @@ def _beyond(
     below = 0 if lower is None else _count(pc.less(values, lower))
     above = 0 if upper is None else _count(pc.greater(values, upper))
     becomes = "those records are left out" if refuses else "they become the nearest bound"
-    words = " to ".join(str(bound) for bound in (column.lower, column.upper) if bound is not None)
+    given = [bound for bound in (column.lower, column.upper) if bound is not None]
+    words = " to ".join(f"{bound:g}" if isinstance(bound, float) else f"{bound}" for bound in given)
     return [ColumnQuality(column.name, f"beyond {words}", below + above, becomes)]
 
 

@@ -267,8 +267,8 @@ def infer(
       sage stream infer 'rides-*.csv' --bounds fare=0:100 --domain zone=airport,centre
     """
     from ptkstore.cli.output import write_text
+    from ptkstore.cli.project.asking import drafted
     from ptkstore.cli.project.drafting import looked_at, project_text
-    from ptkstore.cli.store.asking import drafted
 
     draft = drafted(files, name=name, time_column=time_column, bounds=bounds, domains=domains)
     text = project_text(draft, with_ptks=True)
