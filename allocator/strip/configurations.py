@@ -38,7 +38,8 @@ _DISJOINT = 6
 _SOME_SETS = 4
 _SOME_STATES = 200
 # Units in which probes count demands.
-_FINE = 8192
+# One below a multiple of the numbers from 2 to 10.
+_FINE = 7559
 # Partial sets kept at a time where fewer leave the bound open.
 _MOST_STATES = 64 * STATES
 
@@ -70,11 +71,13 @@ class Configurations:
         """Start without any."""
         self.table = table
         self.sets = Sets(table)
-        self._fine = Sets(table, units=_FINE)
+        self.fine = Sets(table, units=_FINE)
         self._least = table.samples.min(axis=1).astype(np.float64)
         self._ratios = self._least[:, None] / table.samples
         # In records of full capacity.
         self._areas = table.samples * (table.demands / max(1, table.capacity))
+        # The same number for PTKs with the same options.
+        self.kinds = _kinds(table)
         self._columns: list[Ints] = []
         self._known: set[bytes] = set()
 
@@ -95,11 +98,14 @@ class Configurations:
         effort: Effort,
         rounds: int = 400,
         start: Floats | None = None,
+        least: float = 0.0,
+        close: float = _CONVERGED,
     ) -> StripRelaxation:
         """Solve with these options (each PTK has one at least).
 
-        Stops when the bound reaches ``enough``, or after so many ``rounds``; ``start`` are the
-        prices of a relaxation to go on from.
+        Stops when the bound reaches ``enough``, when the value is ``close`` to the bound or to
+        ``least`` (a bound that is known from elsewhere), or after so many ``rounds``; ``start`` are
+        the prices of a relaxation to go on from.
         """
         ratios, states = np.where(allowed, self._ratios, 0.0), STATES
         # A PTK by itself is a configuration too: a price is at most the fewest samples that it may
@@ -115,7 +121,7 @@ class Configurations:
             prices, widths, alone = self._master(ratios, own, effort)
             value = float((prices * self._least).sum())
             rounds -= 1
-            if value <= bound * (1 + _CONVERGED) or bound >= enough:
+            if value <= max(bound, least) * (1 + close) or bound >= enough:
                 break
             if rounds < 0 or effort.over:
                 done = False
@@ -162,7 +168,7 @@ class Configurations:
         several = np.flatnonzero(allowed.sum(axis=1) > 1)
         if not len(several) or effort.over:
             return bounds
-        room = np.maximum(0.0, 1 - self._fine.rooms(worth, several, effort))
+        room = np.maximum(0.0, 1 - self.fine.rooms(worth, several, effort))
         own = relaxed.prices[several] * self._least[several]
         held = relaxed.bound - own[:, None] + room * self.table.samples[several]
         # Prices and rooms are sums of a few numbers of the size of 1.
@@ -249,6 +255,12 @@ class Configurations:
         lengths = [widths[place] for place in chosen] + [alone[i] for i in singles]
         shape = (len(used), count)
         return np.array(used, dtype=np.int64).reshape(shape), np.array(lengths, dtype=np.float64)
+
+
+def _kinds(table: OptionTable) -> Ints:
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    keys = (tuple((option.demand, option.samples) for option in row) for row in table.rows)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def _key(column: Ints) -> bytes:

@@ -1,9 +1,11 @@
 """The sets of most worth that one record can carry, exactly, however odd the demands are.
 
-A table of rounded demands is quick and says a little too much (`allocator.strip.knapsack`): a set
-that is a millionth too heavy counts as one that fits, and where demands lie a little above one half
-of the capacity that doubles what a record seems to carry. Here the table, filled from the last PTK
-to the first, is only a guide. Partial sets are built from the first PTK to the last with their exact
+A table of rounded demands is quick and says a little too much: a set that is a millionth too heavy
+counts as one that fits, and where demands lie a little above one half of the capacity that doubles
+what a record seems to carry. Rounding helps where it can: demands are whole numbers, so those that
+fit stay below the capacity plus one, and a demand of d counts floor(d (units + 1) / (capacity + 1)).
+With a number of units one below a multiple of 2 to 10, k demands a little above one k-th do not fit
+in the table either. Here the table, filled from the last PTK to the first, is only a guide. Partial sets are built from the first PTK to the last with their exact
 demands, and one is dropped when
 
 - what it is worth and what is promised for the rest come to no more than ``above``: by the table,
@@ -26,7 +28,8 @@ from allocator.table import Floats, Ints, OptionTable
 
 __all__ = ["STATES", "Found", "Sets"]
 
-_UNITS = 2048
+# One below a multiple of the numbers from 2 to 10.
+_UNITS = 2519
 # Sets to hand out.
 _SETS = 20
 # Products of units and amounts below this stay exact in 64 bits.
@@ -51,11 +54,11 @@ class Sets:
     """Solves for changing values over the fixed demands of one table."""
 
     def __init__(self, table: OptionTable, *, units: int = _UNITS) -> None:
-        """Round the demands once."""
+        """Round the demands once: ``weights`` are by PTK and option."""
         self.table = table
         self._capacity = max(1, table.capacity)
         self.units = units
-        self._down = self._rounded(table.demands)
+        self.weights = self._rounded(table.demands)
         self._inside = np.arange(table.width)[None, :] < table.lengths[:, None]
 
     def best(
@@ -121,27 +124,31 @@ class Sets:
         after = self._promises(worth, useful, everyone)
         before = self._promises(worth, useful, everyone[::-1])[::-1]
         effort.spend(4.0 * float(useful.sum() + self._inside[rows].sum()) * (self.units + 2000))
+        room = self.room(np.minimum(self.table.demands, self._capacity))
         rooms = np.zeros((len(rows), self.table.width))
         for k, i in enumerate(rows):
             for j in range(int(self.table.lengths[i])):
-                left = self.units - int(self._down[i, j])
+                left = min(self.units - int(self.weights[i, j]), int(room[i, j]))
                 if left >= 0:
                     rooms[k, j] = (before[i, : left + 1] + after[i + 1, left::-1]).max()
         return rooms
 
     def _rounded(self, demands: Ints) -> Ints:
         if self._capacity < _EXACT:
-            return np.asarray(demands * self.units // self._capacity)
+            return np.asarray(demands * (self.units + 1) // (self._capacity + 1))
         return np.array(
-            [[int(demand) * self.units // self._capacity for demand in row] for row in demands],
+            [
+                [int(demand) * (self.units + 1) // (self._capacity + 1) for demand in row]
+                for row in demands
+            ],
             dtype=np.int64,
         ).reshape(demands.shape)
 
-    def _room(self, weights: Ints) -> Ints:
+    def room(self, weights: Ints) -> Ints:
         """The units that are left beside these weights, rounded up where they are not exact."""
         left = self._capacity - weights
         if self._capacity < _EXACT:
-            return np.asarray(left * self.units // self._capacity)
+            return np.asarray(left * (self.units + 1) // (self._capacity + 1))
         about = np.floor(left / self._capacity * self.units).astype(np.int64) + 1
         return np.minimum(about, self.units)
 
@@ -152,7 +159,7 @@ class Sets:
             i = rows[k]
             promise[k] = promise[k + 1]
             for j in np.flatnonzero(useful[i]):
-                weight = int(self._down[i, j])
+                weight = int(self.weights[i, j])
                 np.maximum(
                     promise[k, weight:],
                     promise[k + 1, : self.units + 1 - weight] + worth[i, j],
@@ -182,7 +189,7 @@ class Sets:
         new_values = (values[:, None] + gains).ravel()
         fits = np.flatnonzero(new_weights <= self._capacity)
         new_weights, new_values = new_weights[fits], new_values[fits]
-        left = np.minimum(promise[self._room(new_weights)], (self._capacity - new_weights) * slope)
+        left = np.minimum(promise[self.room(new_weights)], (self._capacity - new_weights) * slope)
         promised = new_values + left
         kept = np.flatnonzero(promised > limit)
         order = kept[np.lexsort((-new_values[kept], new_weights[kept]))]
