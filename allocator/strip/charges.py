@@ -102,9 +102,7 @@ class Charges:
         )
         rows = [
             LinearConstraint(chosen, self._sizes, self._sizes),
-            LinearConstraint(
-                csr_array(np.hstack([paid, -np.ones((len(paid), 1))])), -np.inf, 0
-            ),
+            LinearConstraint(csr_array(np.hstack([paid, -np.ones((len(paid), 1))])), -np.inf, 0),
         ]
         if self._never:
             ruled = np.array([choice[self._first][kinds] == options for choice in self._never])

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
-from allocator.strip.branching import PackedOptions
+from allocator.strip.branching import PackedOptions, shortest
 from allocator.strip.charges import Charges
+from allocator.strip.completing import completed
 from allocator.strip.configurations import Configurations, StripRelaxation
 from allocator.strip.lifting import lifted
 from allocator.strip.rounding import in_records
@@ -31,11 +32,13 @@ from allocator.table import Floats, OptionTable
 __all__ = ["Choosing"]
 
 # How far the plan in parts of a choice may be above its bound: the first, the second time, and so on.
-_CLOSE = (2e-3, 2e-4, 1e-6)
+_CLOSE = (1e-2, 2e-3, 2e-4, 1e-6)
 # How far that of all options together may be above the bound that it leaves.
 _ROOT = 2e-3
 _LEAST_GAP = 1e-7
 _MORE = 2e-6
+# Lengths that are tried for a packing.
+_PACKINGS = 12
 # Up to so many PTKs the last records are looked for at once.
 _FEW = 20
 
@@ -84,7 +87,7 @@ class Choosing:
 
     def run(self, effort: Effort) -> None:
         """Look until the gap is closed, or nothing is left to do or to spend."""
-        if not self.closed:
+        if not self.closed and len(self.table) <= 80:
             self._begin(effort)
         while not (self.closed or self.done or effort.over):
             self._round(effort)
@@ -134,6 +137,10 @@ class Choosing:
         if looked.times >= len(_CLOSE):
             self._leave(choice, looked)
             return
+        if not looked.times:
+            self._packed(choice, effort)
+            if self.closed or effort.over:
+                return
         cut, rows = self.best.packed.total, np.arange(len(self.table))
         only = np.zeros(self.table.samples.shape, dtype=bool)
         only[rows, choice] = True
@@ -167,6 +174,26 @@ class Choosing:
             self.best = PackedOptions(choice, packed)
             self._add_columns()
 
+    def _packed(self, choice: NDArray[np.int64], effort: Effort) -> None:
+        """This choice packed without any program: at times that is all it takes, and the sets of
+        it are a beginning.
+        """
+        rows = np.arange(len(self.table))
+        samples, demands = self.table.samples[rows, choice], self.table.demands[rows, choice]
+        low = max(int(np.ceil(self._charges.paid(choice) - 1e-6)), int(samples.max()))
+        effort.spend(_PACKINGS * 4e4 * len(rows))
+        packings = (
+            shortest(self.table, choice, low, 2 * low, steps=_PACKINGS),
+            completed(samples, demands, self.table.capacity, effort),
+        )
+        for packed in packings:
+            if packed is None:
+                continue
+            for row in packed.members:
+                self._configurations.add(np.where(row, choice, -1))
+            if packed.total < self.best.packed.total:
+                self.best = PackedOptions(choice, packed)
+
     def _leave(self, choice: NDArray[np.int64], looked: _Looked) -> None:
         """There is no more to learn about this choice: its length stays in the bound."""
         assert looked.relaxed is not None
@@ -176,9 +203,7 @@ class Choosing:
         else:
             self.done = True
 
-    def _charge(
-        self, allowed: NDArray[np.bool_], relaxed: StripRelaxation, effort: Effort
-    ) -> None:
+    def _charge(self, allowed: NDArray[np.bool_], relaxed: StripRelaxation, effort: Effort) -> None:
         worth = relaxed.prices * relaxed.least
         prices: Floats = np.where(allowed, worth[:, None] / self.table.samples, 0.0)
         order = np.argsort(-worth, kind="stable")

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
+from allocator.strip.covering import Covering
 from allocator.strip.sets import STATES, Sets
 from allocator.table import Floats, Ints, OptionTable
 
@@ -79,6 +80,7 @@ class Configurations:
         # The same number for PTKs with the same options.
         self.kinds = _kinds(table)
         self._columns: list[Ints] = []
+        self._most = _KEPT * len(table) + 200
         self._known: set[bytes] = set()
 
     def add(self, column: Ints) -> bool:
@@ -117,8 +119,14 @@ class Configurations:
         areas = np.where(allowed, self._areas, np.inf).min(axis=1)
         best_prices, done = np.minimum(areas / self._least, own) if start is None else start, True
         bound = float((best_prices * self._least).sum()) * (1 - _SAFE)
+        program = Covering(self._least, own)
+        prices, widths = own, np.zeros(0)
         while True:
-            prices, widths, alone = self._master(ratios, own, effort)
+            if len(self._columns) > 3 * self._most:
+                self._forget(1.0 - program.worth(prices), widths)
+                program = Covering(self._least, own)
+            self._given(program, ratios)
+            prices, widths, alone = program.solve(effort)
             value = float((prices * self._least).sum())
             rounds -= 1
             if value <= max(bound, least) * (1 + close) or bound >= enough:
@@ -145,6 +153,8 @@ class Configurations:
                 # Nothing cuts, and too many partial sets were left out to say that nothing does.
                 states *= 4
         used, lengths = self._used(widths, alone, allowed)
+        if len(self._columns) > self._most:
+            self._forget(1.0 - program.worth(prices), widths)
         shares = np.zeros(self.table.samples.shape)
         for column, width in zip(used, lengths, strict=True):
             inside = np.flatnonzero(column >= 0)
@@ -182,12 +192,9 @@ class Configurations:
         column = first
         for _ in range(_DISJOINT):
             left[column >= 0] = 0.0
-            worthy = self.sets.best(left, 1.0, effort, most_sets=_SOME_SETS, states=_SOME_STATES)
-            if not worthy.sets:
+            most, column = self.sets.quick(left, effort)
+            if most <= 1 or not self._cuts(column, violated_at):
                 break
-            column = worthy.sets[0]
-            for ptk_set in worthy.sets:
-                self._cuts(ptk_set, violated_at)
 
     def _cuts(self, column: Ints, violated_at: Floats) -> bool:
         """Remember a configuration if it cuts these prices off and is new."""
@@ -196,42 +203,19 @@ class Configurations:
             column
         )
 
-    def _master(self, ratios: Floats, own: Floats, effort: Effort) -> tuple[Floats, Floats, Floats]:
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_array
+    def _given(self, program: Covering, ratios: Floats) -> None:
+        """Give the program the columns that it does not have yet."""
+        for column in self._columns[program.columns :]:
+            inside = np.flatnonzero(column >= 0)
+            program.add(inside, ratios[inside, column[inside]])
 
-        effort.spend(4e6 + 200.0 * len(self._columns) * len(own))
-        goal = -self._least / self._least.max()
-        if self._columns:
-            columns = np.array(self._columns)
-            rows, ptks = np.nonzero(columns >= 0)
-            values = ratios[ptks, columns[rows, ptks]]
-            matrix = csr_array((values, (rows, ptks)), shape=columns.shape)
-            answer = linprog(
-                goal,
-                A_ub=matrix,
-                b_ub=np.ones(len(columns)),
-                bounds=np.column_stack([0 * own, own]),
-                method="highs-ds",
-            )
-            if answer.status == 0:
-                scale = self._least.max()
-                widths = -answer.ineqlin.marginals * scale
-                if len(columns) > _KEPT * len(own) + 200:
-                    widths = self._forget(answer.ineqlin.residual, widths)
-                return answer.x, widths, -answer.upper.marginals * scale * own
-        return own, np.zeros(len(self._columns)), own * self._least
-
-    def _forget(self, slack: Floats, widths: Floats) -> Floats:
-        """Drop the half of the configurations that is farthest from use; the widths of those that
-        stay.
-        """
+    def _forget(self, slack: Floats, widths: Floats) -> None:
+        """Drop the half of the configurations that is farthest from use."""
         stay = np.sort(
             np.argsort(np.where(widths > 0, -1.0, slack), kind="stable")[: (len(slack) + 1) // 2]
         )
         self._columns = [self._columns[k] for k in stay]
         self._known = {_key(column) for column in self._columns}
-        return widths[stay]
 
     def _used(
         self, widths: Floats, alone: Floats, allowed: NDArray[np.bool_]

@@ -157,7 +157,7 @@ def _better(
 ) -> tuple[PackedOptions, int]:
     if len(table) > _SOME:
         return _by_heights(table, best, bound, gap, effort)
-    if len(table) > _FEW:
+    if len(table) > _SOME:
         share = effort.part(0.3 * effort_for(len(table)))
         best, bound = _by_heights(table, best, bound, gap, share)
         if best.packed.total <= bound * (1 + gap) or effort.over:
@@ -184,15 +184,11 @@ def _searched(
 ) -> tuple[PackedOptions, int]:
     """Options chosen and told in turn; branch and bound for what that leaves."""
     configurations = Configurations(table)
-    choosing = Choosing(
-        table, start, area_bound(table), gap=gap, configurations=configurations
-    )
+    choosing = Choosing(table, start, area_bound(table), gap=gap, configurations=configurations)
     choosing.run(effort)
     if choosing.closed or effort.over or len(table) > _FEW:
         return choosing.best, choosing.bound
-    search = Search(
-        table, choosing.best, choosing.bound, gap=gap, configurations=configurations
-    )
+    search = Search(table, choosing.best, choosing.bound, gap=gap, configurations=configurations)
     best, bound = search.run(effort)
     return best, min(max(bound, choosing.bound), best.packed.total)
 
