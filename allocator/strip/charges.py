@@ -32,10 +32,10 @@ __all__ = ["Charges", "Cheapest"]
 _STEPS = 40
 _MOST = (1 << 62) // (_STEPS + 1)
 _NODES = 2000
-# Plans are as long as so many units of the integer program, so that its tolerances are small.
-_LENGTH = 1000.0
+# Plans are about as long as one unit of the integer program: with larger numbers the tolerance of a
+# choice (a millionth) would count for more than that of a charge.
 _SAFE = 1e-9
-_TOLERANCES = 2e-7
+_TOLERANCES = 1e-6
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Charges:
         from scipy.sparse import csr_array
 
         kinds, options = np.nonzero(allowed[self._first])
-        count, unit = len(kinds), below / _LENGTH
+        count, unit = len(kinds), float(below)
         paid = np.array([row[kinds, options] for row in self._rows]) / unit
         effort.spend(5e6 + 1e3 * paid.size)
         chosen = csr_array(

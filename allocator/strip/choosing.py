@@ -31,10 +31,9 @@ from allocator.table import Floats, OptionTable
 
 __all__ = ["Choosing"]
 
-# How far the plan in parts of a choice may be above its bound: the first, the second time, and so on.
-_CLOSE = (1e-2, 2e-3, 2e-4, 1e-6)
-# How far that of all options together may be above the bound that it leaves.
-_ROOT = 2e-3
+# How far the plan in parts of a choice may be above its bound: at first, as a part of the gap that is
+# left, and compared with the last time; and what is as good as none.
+_CLOSE, _OF_GAP, _CLOSER, _CLOSEST = 1e-2, 0.2, 0.1, 1e-6
 _LEAST_GAP = 1e-7
 _MORE = 2e-6
 # Lengths that are tried for a packing.
@@ -47,7 +46,7 @@ _FEW = 20
 class _Looked:
     """How closely a choice was looked at."""
 
-    times: int = 0
+    close: float = 1.0
     relaxed: StripRelaxation | None = None
 
 
@@ -87,29 +86,11 @@ class Choosing:
 
     def run(self, effort: Effort) -> None:
         """Look until the gap is closed, or nothing is left to do or to spend."""
-        if not self.closed and len(self.table) <= 80:
-            self._begin(effort)
         while not (self.closed or self.done or effort.over):
             self._round(effort)
 
     def _allowed(self) -> NDArray[np.bool_]:
         return self.table.allowed(self.best.packed.total - 1)
-
-    def _begin(self, effort: Effort) -> None:
-        """The linear program over all options, for a bound and the charge behind it."""
-        allowed = self._allowed()
-        if not allowed.any(axis=1).all():
-            self._low = float(self.best.packed.total)
-            return
-        relaxed = self._configurations.relax(
-            allowed,
-            enough=self.best.packed.total - 1 + _MORE,
-            effort=effort,
-            least=self._low,
-            close=_ROOT,
-        )
-        self._low = max(self._low, relaxed.bound)
-        self._charge(allowed, relaxed, effort)
 
     def _round(self, effort: Effort) -> None:
         cut, allowed = self.best.packed.total, self._allowed()
@@ -134,10 +115,10 @@ class Choosing:
 
     def _look(self, choice: NDArray[np.int64], looked: _Looked, effort: Effort) -> None:
         """What this choice takes, more closely than the last time."""
-        if looked.times >= len(_CLOSE):
+        if looked.close <= _CLOSEST:
             self._leave(choice, looked)
             return
-        if not looked.times:
+        if looked.relaxed is None:
             self._packed(choice, effort)
             if self.closed or effort.over:
                 return
@@ -145,19 +126,19 @@ class Choosing:
         only = np.zeros(self.table.samples.shape, dtype=bool)
         only[rows, choice] = True
         paid = self._charges.paid(choice)
-        last = looked.times + 1 == len(_CLOSE)
+        left = _OF_GAP * (cut / max(self._low, 1.0) - 1)
+        close = max(min(_CLOSE, left, _CLOSER * looked.close), _CLOSEST)
         relaxed = self._configurations.relax(
             only,
             enough=cut - 1 + _MORE,
             effort=effort,
             least=paid,
-            close=_CLOSE[looked.times],
+            close=close,
             start=None if looked.relaxed is None else looked.relaxed.prices,
         )
         if effort.over:
             return
-        looked.times += 1
-        looked.relaxed = relaxed
+        looked.close, looked.relaxed = close, relaxed
         if relaxed.bound > paid * (1 + _MORE):
             self._charge(only, relaxed, effort)
         if np.ceil(relaxed.bound - 1e-6) >= cut or relaxed.value >= cut:
@@ -168,7 +149,7 @@ class Choosing:
             self._configurations,
             relaxed,
             effort,
-            settle=last or len(self.table) <= _FEW,
+            settle=close <= _CLOSEST or len(self.table) <= _FEW,
         )
         if packed is not None and packed.total < cut and not effort.over:
             self.best = PackedOptions(choice, packed)

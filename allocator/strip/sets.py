@@ -5,8 +5,10 @@ counts as one that fits, and where demands lie a little above one half of the ca
 what a record seems to carry. Rounding helps where it can: demands are whole numbers, so those that
 fit stay below the capacity plus one, and a demand of d counts floor(d (units + 1) / (capacity + 1)).
 With a number of units one below a multiple of 2 to 10, k demands a little above one k-th do not fit
-in the table either. Here the table, filled from the last PTK to the first, is only a guide. Partial sets are built from the first PTK to the last with their exact
-demands, and one is dropped when
+in the table either.
+
+Here the table, filled from the last PTK to the first, is only a guide. Partial sets are built from
+the first PTK to the last with their exact demands, and one is dropped when
 
 - what it is worth and what is promised for the rest come to no more than ``above``: by the table,
   and by what the rest is worth at most for each unit of demand;
