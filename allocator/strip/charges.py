@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
+from allocator.strip.dual_feasible import heights
 from allocator.table import Floats, Ints, OptionTable
 
 __all__ = ["Charges", "Cheapest"]
 
 # Steps of roundings of areas.
 _STEPS = 40
-_MOST = (1 << 62) // (_STEPS + 1)
 _NODES = 2000
 # Plans are about as long as one unit of the integer program: with larger numbers the tolerance of a
 # choice (a millionth) would count for more than that of a charge.
@@ -61,8 +61,12 @@ class Charges:
         self._first = np.unique(kinds, return_index=True)[1]
         self._rows: list[Floats] = []
         self._never: list[Ints] = []
-        for prices in _of_areas(table):
-            self.add(prices)
+        if table.capacity:
+            inside = table.allowed(int(table.samples.max()))
+            for prices in heights(table.demands, table.capacity, inside, steps=_STEPS):
+                self.add(prices)
+        else:
+            self.add(np.zeros(table.samples.shape))
 
     @property
     def all_differ(self) -> bool:
@@ -147,14 +151,3 @@ class Charges:
             places = np.repeat(options[inside], counts[inside].astype(np.int64))
             choice[self._kinds == kind] = places
         return choice
-
-
-def _of_areas(table: OptionTable) -> list[Floats]:
-    """Prices of heights: as they are, and rounded for k + 1 that do not share a record."""
-    heights = table.demands / max(1, table.capacity)
-    prices = [heights]
-    if table.capacity < _MOST and table.capacity:
-        for k in range(1, _STEPS + 1):
-            whole, rest = np.divmod((k + 1) * table.demands, table.capacity)
-            prices.append(np.where(rest == 0, heights, whole / k))
-    return prices

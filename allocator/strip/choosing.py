@@ -36,6 +36,8 @@ __all__ = ["Choosing"]
 _CLOSE, _OF_GAP, _CLOSER, _CLOSEST = 1e-2, 0.2, 0.1, 1e-6
 _LEAST_GAP = 1e-7
 _MORE = 2e-6
+# So many choices that pay too little are looked at together.
+_TOGETHER = 5
 # Lengths that are tried for a packing.
 _PACKINGS = 12
 # Up to so many PTKs the last records are looked for at once.
@@ -69,6 +71,8 @@ class Choosing:
         self._charges = Charges(table, configurations.kinds)
         self._looked: dict[bytes, _Looked] = {}
         self._settled = 1 << 62
+        # Choices that turned out to take more than they pay.
+        self._recent: list[NDArray[np.int64]] = []
         # True when more work on it would change nothing.
         self.done = False
         self._add_columns()
@@ -87,7 +91,13 @@ class Choosing:
     def run(self, effort: Effort) -> None:
         """Look until the gap is closed, or nothing is left to do or to spend."""
         while not (self.closed or self.done or effort.over):
+            if len(self._recent) >= _TOGETHER:
+                self._look_together(effort)
             self._round(effort)
+
+    def _left(self) -> float:
+        """The gap."""
+        return self.best.packed.total / max(self._low, 1.0) - 1
 
     def _allowed(self) -> NDArray[np.bool_]:
         return self.table.allowed(self.best.packed.total - 1)
@@ -101,7 +111,7 @@ class Choosing:
             allowed,
             below=cut,
             low=min(self._low, cut - 1),
-            gap=max(self._gap / 4, _LEAST_GAP),
+            gap=max(self._gap / 4, _OF_GAP / 4 * self._left(), _LEAST_GAP),
             effort=effort,
         )
         if effort.over:
@@ -126,8 +136,7 @@ class Choosing:
         only = np.zeros(self.table.samples.shape, dtype=bool)
         only[rows, choice] = True
         paid = self._charges.paid(choice)
-        left = _OF_GAP * (cut / max(self._low, 1.0) - 1)
-        close = max(min(_CLOSE, left, _CLOSER * looked.close), _CLOSEST)
+        close = max(min(_CLOSE, _OF_GAP * self._left(), _CLOSER * looked.close), _CLOSEST)
         relaxed = self._configurations.relax(
             only,
             enough=cut - 1 + _MORE,
@@ -141,6 +150,7 @@ class Choosing:
         looked.close, looked.relaxed = close, relaxed
         if relaxed.bound > paid * (1 + _MORE):
             self._charge(only, relaxed, effort)
+            self._recent.append(choice)
         if np.ceil(relaxed.bound - 1e-6) >= cut or relaxed.value >= cut:
             return
         packed = in_records(
@@ -154,6 +164,28 @@ class Choosing:
         if packed is not None and packed.total < cut and not effort.over:
             self.best = PackedOptions(choice, packed)
             self._add_columns()
+
+    def _look_together(self, effort: Effort) -> None:
+        """What all recent choices and everything between them pays at least.
+
+        Prices that suit one choice may let another one off; these suit all of them.
+        """
+        cut = self.best.packed.total
+        some = np.zeros(self.table.samples.shape, dtype=bool)
+        for choice in self._recent:
+            some[np.arange(len(self.table)), choice] = True
+        some &= self._allowed()
+        self._recent.clear()
+        if not some.any(axis=1).all():
+            return
+        relaxed = self._configurations.relax(
+            some,
+            enough=cut - 1 + _MORE,
+            effort=effort,
+            close=max(min(_CLOSE, _OF_GAP * self._left()), _CLOSEST),
+        )
+        if not effort.over:
+            self._charge(some, relaxed, effort)
 
     def _packed(self, choice: NDArray[np.int64], effort: Effort) -> None:
         """This choice packed without any program: at times that is all it takes, and the sets of
