@@ -26,6 +26,7 @@ from allocator.strip.charges import Charges
 from allocator.strip.completing import completed
 from allocator.strip.configurations import Configurations, StripRelaxation
 from allocator.strip.lifting import lifted
+from allocator.strip.packing import Packed
 from allocator.strip.rounding import in_records
 from allocator.table import Floats, OptionTable
 
@@ -38,6 +39,10 @@ _LEAST_GAP = 1e-7
 _MORE = 2e-6
 # So many choices that pay too little are looked at together.
 _TOGETHER = 5
+# From so many PTKs on a packing is worth its time even where it is no shorter.
+_MANY = 80
+# A gap that calls for a rough look at all options, in so many rounds.
+_FAR, _ROUGH = 0.1, 10
 # Lengths that are tried for a packing.
 _PACKINGS = 12
 # Up to so many PTKs the last records are looked for at once.
@@ -90,6 +95,8 @@ class Choosing:
 
     def run(self, effort: Effort) -> None:
         """Look until the gap is closed, or nothing is left to do or to spend."""
+        if self._left() > _FAR and len(self.table) <= _MANY and not self._looked:
+            self._look_at_all(effort)
         while not (self.closed or self.done or effort.over):
             if len(self._recent) >= _TOGETHER:
                 self._look_together(effort)
@@ -165,6 +172,24 @@ class Choosing:
             self.best = PackedOptions(choice, packed)
             self._add_columns()
 
+    def _look_at_all(self, effort: Effort) -> None:
+        """All options at once, roughly: the choice that comes closest is a beginning where there is
+        no plan worth the name.
+        """
+        allowed = self._allowed()
+        if not allowed.any(axis=1).all():
+            return
+        cut = self.best.packed.total
+        relaxed = self._configurations.relax(
+            allowed, enough=cut - 1 + _MORE, effort=effort, rounds=_ROUGH
+        )
+        if effort.over:
+            return
+        self._low = max(self._low, relaxed.bound)
+        self._charge(allowed, relaxed, effort)
+        choice = np.where(allowed, relaxed.shares, -1.0).argmax(axis=1)
+        self._look(choice, self._looked.setdefault(choice.tobytes(), _Looked()), effort)
+
     def _look_together(self, effort: Effort) -> None:
         """What all recent choices and everything between them pays at least.
 
@@ -193,12 +218,15 @@ class Choosing:
         """
         rows = np.arange(len(self.table))
         samples, demands = self.table.samples[rows, choice], self.table.demands[rows, choice]
+        cut = self.best.packed.total
         low = max(int(np.ceil(self._charges.paid(choice) - 1e-6)), int(samples.max()))
-        effort.spend(_PACKINGS * 4e4 * len(rows))
-        packings = (
-            shortest(self.table, choice, low, 2 * low, steps=_PACKINGS),
-            completed(samples, demands, self.table.capacity, effort),
-        )
+        effort.spend(4e4 * len(rows))
+        packings: list[Packed | None] = []
+        if len(rows) > _MANY or shortest(self.table, choice, cut - 1, cut, steps=1) is not None:
+            effort.spend(_PACKINGS * 4e4 * len(rows))
+            packings.append(shortest(self.table, choice, low, max(cut, 2 * low), steps=_PACKINGS))
+        if len(rows) > _MANY:
+            packings.append(completed(samples, demands, self.table.capacity, effort))
         for packed in packings:
             if packed is None:
                 continue
