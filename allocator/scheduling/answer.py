@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from allocator.scheduling.reading import Identity
+from allocator.scheduling.problem.reading import Identity
 
 __all__ = ["Answer"]
 

@@ -16,8 +16,9 @@ from allocator.scheduling.answer import Answer
 from allocator.scheduling.offline.optimum import bounded, optimum
 from allocator.scheduling.online.replay import replay
 from allocator.scheduling.policies.names import DEFAULT, POLICIES
-from allocator.scheduling.singles import Singles
-from allocator.scheduling.windows import names, optimum as windows
+from allocator.scheduling.problem.singles import Singles
+from allocator.scheduling.windows import names
+from allocator.scheduling.windows import optimum as windows
 from allocator.scheduling.windows.problem import Windows
 from allocator.scheduling.windows.replay import replay as replay_windows
 from ptklib.errors import InvalidInput

@@ -76,7 +76,9 @@ def _windows(problem: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[
     for i, block in enumerate(blocks):
         capacity = block["capacity"]
         rooms = list(capacity) if isinstance(capacity, list) else [capacity]
-        sums = [sum(load[k if len(load) > 1 else 0] for load in loads[i]) for k in range(len(rooms))]
+        sums = [
+            sum(load[k if len(load) > 1 else 0] for load in loads[i]) for k in range(len(rooms))
+        ]
         if loads[i] and not any(used <= room for used, room in zip(sums, rooms, strict=True)):
             yield f"{block['id']!r} holds {sums}, more than {rooms} in every order"
     if value != answer["value"]:

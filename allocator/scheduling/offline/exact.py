@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array
 
 from allocator.scheduling.offline.filling import Filling
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["MOST_PAIRS", "proved"]
 
@@ -33,7 +33,9 @@ def proved(problem: Singles, *, seconds: float) -> tuple[Filling, int] | None:
     index = np.arange(len(rows))
     matrix = csc_array(
         (
-            np.concatenate([problem.cost[columns], np.ones(len(rows), dtype=np.int64)]).astype(float),
+            np.concatenate([problem.cost[columns], np.ones(len(rows), dtype=np.int64)]).astype(
+                float
+            ),
             (np.concatenate([rows, blocks + columns]), np.concatenate([index, index])),
         ),
         shape=(blocks + queries, len(rows)),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from allocator.effort import Effort
 from allocator.scheduling.offline.knapsack import packed
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["Filling"]
 

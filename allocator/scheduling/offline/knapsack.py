@@ -9,6 +9,8 @@ becomes too long, the linear bound is returned instead: an upper bound either wa
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ __all__ = ["Packed", "packed"]
 _Ints = NDArray[np.int64]
 _SUMS = 20_000
 _SLACK = 1e-9
+_SAFE = float(1 << 61)
 
 
 class Packed:
@@ -37,6 +40,8 @@ def packed(profit: _Ints, weight: _Ints, room: int) -> Packed:
     if not len(at):
         return Packed(0, at, 0)
     profit, weight = profit[at], weight[at]
+    if max(float(weight.sum(dtype=np.float64)), float(profit.sum(dtype=np.float64))) >= _SAFE:
+        return _beyond(profit.tolist(), weight.tolist(), room, at)
     total = int(weight.sum())
     if total <= room:
         value = int(profit.sum())
@@ -61,6 +66,20 @@ def packed(profit: _Ints, weight: _Ints, room: int) -> Packed:
         return Packed(value, at[chosen], value)
     picked = np.concatenate([np.nonzero(fixed)[0], free[better[1]]])
     return Packed(better[0] + base, at[picked], better[0] + base)
+
+
+def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> Packed:
+    """Sums that 64 bits might not hold: greedily, with the linear bound, in Python's integers."""
+    left, value, chosen = room, 0, []
+    bound: Fraction | None = None
+    for k in sorted(range(len(profit)), key=lambda k: -Fraction(profit[k], max(weight[k], 1))):
+        if weight[k] <= left:
+            left -= weight[k]
+            value += profit[k]
+            chosen.append(k)
+        elif bound is None:
+            bound = value + Fraction(profit[k] * left, weight[k])
+    return Packed(value, at[chosen], value if bound is None else max(value, int(bound)))
 
 
 def _greedy(profit: _Ints, weight: _Ints, room: int) -> tuple[int, _Ints, float, float]:

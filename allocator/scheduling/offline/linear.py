@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["Relaxed", "query_prices", "reduced", "relaxed"]
 
@@ -38,13 +38,16 @@ class Relaxed:
 
 def query_prices(problem: Singles, prices: _Floats) -> _Floats:
     """Per query the margin of the first block that it does not take, at least 0."""
-    margins = problem.significance - np.multiply.outer(prices, problem.cost)
+    margins = problem.significance.astype(np.float64) - np.multiply.outer(prices, problem.cost)
     margins = np.where(problem.significance > 0, margins, 0.0)
     blocks, queries = margins.shape
     most = int(min(blocks, problem.limit.max(initial=0) + 1))
-    top = np.partition(margins, blocks - most, axis=0)[blocks - most :] if most < blocks else margins
+    top = (
+        np.partition(margins, blocks - most, axis=0)[blocks - most :] if most < blocks else margins
+    )
     top = np.vstack([-np.sort(-np.maximum(top, 0.0), axis=0), np.zeros((1, queries))])
-    return top[np.minimum(problem.limit, len(top) - 1), np.arange(queries)]
+    edge: _Floats = top[np.minimum(problem.limit, len(top) - 1), np.arange(queries)]
+    return edge
 
 
 def reduced(problem: Singles, prices: _Floats, multipliers: _Floats) -> _Floats:
@@ -53,7 +56,9 @@ def reduced(problem: Singles, prices: _Floats, multipliers: _Floats) -> _Floats:
     return np.where(problem.significance > 0, worth, -np.inf)
 
 
-def relaxed(problem: Singles, prices: _Floats, *, seconds: float, most: int = 120_000) -> Relaxed | None:
+def relaxed(
+    problem: Singles, prices: _Floats, *, seconds: float, most: int = 120_000
+) -> Relaxed | None:
     """The relaxation over at most ``most`` pairs; None where HiGHS gave no answer in time."""
     multipliers = query_prices(problem, prices)
     margins = reduced(problem, prices, multipliers)

@@ -14,18 +14,17 @@ instance. Never below the value: both are of the same integers.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocator.effort import Effort
-from allocator.scheduling.offline.bound import certified, trivial
+from allocator.scheduling.duals.bound import certified, trivial
+from allocator.scheduling.duals.market import market_prices
 from allocator.scheduling.offline.exact import proved
 from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.linear import Relaxed, query_prices, relaxed
 from allocator.scheduling.offline.multipliers import Bounded, lagrangian
 from allocator.scheduling.offline.patterns import Patterns
 from allocator.scheduling.offline.undecided import settled
-from allocator.scheduling.pricing import market_prices
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["bounded", "optimum"]
 
@@ -130,7 +129,7 @@ def _small(problem: Singles) -> bool:
 
 def _large(problem: Singles) -> bool:
     """Whether queries are large against the budgets: few fit into a block."""
-    eligible: NDArray[np.bool_] = problem.significance.any(axis=0)
+    eligible = (problem.significance > 0).sum(axis=0) > 0
     if not eligible.any():
         return False
     return float(problem.cost[eligible].mean()) * 8 > float(np.median(problem.budget))

@@ -19,11 +19,13 @@ from allocator.effort import Effort
 from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.knapsack import packed
 from allocator.scheduling.offline.multipliers import Bounded, evaluated
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["Patterns"]
 
+_Flags = NDArray[np.bool_]
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
 _STAY = 0.6
 _BITS = 12
 
@@ -123,7 +125,8 @@ class Patterns:
             known.best = filling
         self.add(filling.taken)
 
-    def _priced(self, duals, open_blocks, limit, effort):
+    def _priced(self, duals: _Floats, open_blocks: _Flags, limit: _Ints, effort: Effort) -> _Flags:
+        """What every open block would take within the limits that are left."""
         problem = self._problem
         units = np.rint(duals * 2.0**_BITS).astype(np.int64)
         take = np.zeros(problem.significance.shape, dtype=np.bool_)
@@ -135,18 +138,32 @@ class Patterns:
             take[i, packed(profit, problem.cost, int(problem.budget[i])).chosen] = True
         return take
 
-    def _usable(self, open_blocks, limit):
+    def _usable(self, open_blocks: _Flags, limit: _Ints) -> _Ints:
         return np.array(
-            [k for k, at in enumerate(self._queries) if open_blocks[self._blocks[k]] and (limit[at] > 0).all()],
-            dtype=np.int64)
+            [
+                k
+                for k, at in enumerate(self._queries)
+                if open_blocks[self._blocks[k]] and (limit[at] > 0).all()
+            ],
+            dtype=np.int64,
+        )
 
-    def _mix(self, open_blocks, limit, effort):
+    def _mix(
+        self, open_blocks: _Flags, limit: _Ints, effort: Effort
+    ) -> tuple[_Floats | None, _Ints]:
         index = self._usable(open_blocks, limit)
         if not len(index):
             return None, index
         matrix, _, worth = self._program()
         limits = np.concatenate([np.ones(len(open_blocks)), limit]).astype(np.float64)
-        answer = linprog(-worth[index] / worth.max(), A_ub=matrix[:, index], b_ub=limits, bounds=(0, None), method="highs", options=dict(effort.time_limit))
+        answer = linprog(
+            -worth[index] / worth.max(),
+            A_ub=matrix[:, index],
+            b_ub=limits,
+            bounds=(0, None),
+            method="highs",
+            options=dict(effort.time_limit),
+        )
         if answer.status != 0:
             return None, index
         return np.asarray(answer.x), index
@@ -162,9 +179,11 @@ class Patterns:
         limits = np.concatenate([np.ones(blocks), self._problem.limit]).astype(np.float64)
         return matrix, limits, np.array(self._worth, dtype=np.float64)
 
-    def _master(self, effort: Effort, open_blocks=None, limit=None) -> tuple[float, _Floats] | None:
+    def _master(
+        self, effort: Effort, open_blocks: _Flags | None = None, limit: _Ints | None = None
+    ) -> tuple[float, _Floats] | None:
         matrix, limits, worth = self._program()
-        if open_blocks is not None:
+        if open_blocks is not None and limit is not None:
             index = self._usable(open_blocks, limit)
             if not len(index):
                 return None
@@ -172,7 +191,11 @@ class Patterns:
             limits = np.concatenate([np.ones(len(open_blocks)), limit]).astype(np.float64)
         scale = float(worth.max())
         answer = linprog(
-            -worth / scale, A_ub=matrix, b_ub=limits, bounds=(0, None), method="highs",
+            -worth / scale,
+            A_ub=matrix,
+            b_ub=limits,
+            bounds=(0, None),
+            method="highs",
             options=dict(effort.time_limit),
         )
         if answer.status != 0:

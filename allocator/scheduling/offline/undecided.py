@@ -14,7 +14,7 @@ from scipy.sparse import csc_array
 from allocator.effort import Effort
 from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.linear import Relaxed
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["settled"]
 
@@ -56,7 +56,10 @@ def settled(problem: Singles, start: Relaxed, best: Filling, effort: Effort) -> 
         ),
         integrality=np.ones(len(at)),
         bounds=Bounds(0, 1),
-        options={**effort.time_limit, "mip_rel_gap": min(0.01, _ENOUGH * whole / max(undecided, 1.0))},
+        options={
+            **effort.time_limit,
+            "mip_rel_gap": min(0.01, _ENOUGH * whole / max(undecided, 1.0)),
+        },
     )
     if answer.x is not None:
         use = np.asarray(answer.x) > 0.5

@@ -3,7 +3,7 @@
 A request costs ``cost`` at each block it is given and takes at most ``limit`` blocks; what a block
 is worth to it is public or was paid for (never raw: what is decided from it is shown). The policy
 sees the blocks that have arrived and nothing of what is to come, except what the stream promises
-(`Outlook`). Decisions cannot be taken back. A decision says the price it was made at, so that it
+(`problem.outlook`). Decisions cannot be taken back. A decision says the price it was made at, so that it
 can be explained: block i was given where ``significance - cost * price[i]`` was among the ``limit``
 largest and positive, and there was room.
 
@@ -20,22 +20,9 @@ from numpy.typing import NDArray
 
 from allocator.scheduling.online.pool import Pool
 
-__all__ = ["REASONS", "Decision", "Outlook", "Policy", "Request", "best_of"]
+__all__ = ["REASONS", "Decision", "Policy", "Request", "best_of"]
 
 REASONS = ("GRANTED", "PARTLY", "BELOW_PRICE", "NO_ROOM", "NOT_ELIGIBLE", "NO_LIMIT")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outlook:
-    """What is promised of a stream beforehand; None where nothing is.
-
-    ``requests``: how many will come in all. ``least_ratio`` and ``most_ratio``: between which the
-    significance per unit of cost lies.
-    """
-
-    requests: int | None = None
-    least_ratio: float | None = None
-    most_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +71,10 @@ class Policy(Protocol):
 
 
 def best_of(
-    pool: Pool, request: Request, prices: NDArray[np.float64], allowed: NDArray[np.bool_] | None = None
+    pool: Pool,
+    request: Request,
+    prices: NDArray[np.float64],
+    allowed: NDArray[np.bool_] | None = None,
 ) -> Decision:
     """The ``limit`` blocks of the largest positive ``significance - cost * price`` with room.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from allocator.scheduling.online.pool import Pool
 from allocator.scheduling.online.protocol import Decision, Policy, Request
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["Replayed", "replay"]
 

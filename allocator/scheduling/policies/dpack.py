@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Outlook, Request
+from allocator.scheduling.online.protocol import Decision, Request
 from allocator.scheduling.policies.dpf import unlocked
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Packing"]
 

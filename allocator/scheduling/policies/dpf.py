@@ -10,12 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Outlook, Request
+from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["FairShare", "unlocked"]
 
 
-def unlocked(pool: Pool, request: Request, outlook: Outlook) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def unlocked(
+    pool: Pool, request: Request, outlook: Outlook
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """What is unlocked and not yet spent of every block."""
     over = (outlook.requests or 200) / 2
     share = np.minimum((request.index - pool.opened + 1) / max(over, 1.0), 1.0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Outlook, Request
+from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["FirstCome"]
 
@@ -15,7 +16,7 @@ class FirstCome:
 
     name = "fcfs"
 
-    def __init__(self, outlook: Outlook, seed: int = 0) -> None:  # noqa: ARG002
+    def __init__(self, outlook: Outlook, seed: int = 0) -> None:
         """Needs no outlook and no seed."""
 
     def decide(self, pool: Pool, request: Request) -> Decision:

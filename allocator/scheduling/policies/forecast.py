@@ -8,10 +8,11 @@ gets less than its theorem says.
 
 from __future__ import annotations
 
+from allocator.scheduling.forecasting.guard import Guard
+from allocator.scheduling.forecasting.imagined import Imagined
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Outlook, Request, best_of
-from allocator.scheduling.policies.guard import Guard
-from allocator.scheduling.policies.imagined import Imagined
+from allocator.scheduling.online.protocol import Decision, Request, best_of
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Forecast"]
 

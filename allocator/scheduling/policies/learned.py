@@ -6,9 +6,10 @@ needs the number of requests. No guarantee.
 
 from __future__ import annotations
 
+from allocator.scheduling.forecasting.imagined import Imagined
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Outlook, Request, best_of
-from allocator.scheduling.policies.imagined import Imagined
+from allocator.scheduling.online.protocol import Decision, Request, best_of
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Learned"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from allocator.scheduling.online.protocol import Outlook, Policy
+from allocator.scheduling.online.protocol import Policy
 from allocator.scheduling.policies.dpack import Packing
 from allocator.scheduling.policies.dpf import FairShare
 from allocator.scheduling.policies.fcfs import FirstCome
@@ -16,6 +16,7 @@ from allocator.scheduling.policies.phi import Phi
 from allocator.scheduling.policies.random import Random
 from allocator.scheduling.policies.streaming import Streaming
 from allocator.scheduling.policies.threshold import Threshold
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["DEFAULT", "POLICIES", "Maker"]
 

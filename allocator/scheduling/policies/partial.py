@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from allocator.scheduling.forecasting.ratios import Ratios
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Outlook, Request
-from allocator.scheduling.policies.ratios import Ratios
+from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Partial"]
 

@@ -24,9 +24,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.scheduling.forecasting.ratios import Ratios
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Outlook, Request, best_of
-from allocator.scheduling.policies.ratios import Ratios
+from allocator.scheduling.online.protocol import Decision, Request, best_of
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Phi", "competitive_ratio"]
 

@@ -75,5 +75,11 @@ def _bound(
     mix = best_mix(crowd, problem.capacity, seconds=seconds)
     if mix is None:
         prices = np.zeros(len(problem.block_ids))
-        return bound(problem, can, prices, np.zeros(len(prices), dtype=np.int64)), may, None, may, None
+        return (
+            bound(problem, can, prices, np.zeros(len(prices), dtype=np.int64)),
+            may,
+            None,
+            may,
+            None,
+        )
     return bound(problem, can, mix.prices, mix.orders), may, crowd, kinds.reshape(-1), mix

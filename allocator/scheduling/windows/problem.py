@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.scheduling.reading import (
+from allocator.scheduling.problem.reading import (
     Identity,
     fields,
     identities,
@@ -117,9 +117,14 @@ class Windows:
             task_ids=identities("tasks", [task["id"] for task in tasks]),
             capacity=_table(shapes, orders),
             arrives=np.array(
-                [seconds(f"blocks[{i}].arrives_s", b.get("arrives_s", 0)) for i, b in enumerate(blocks)]
+                [
+                    seconds(f"blocks[{i}].arrives_s", b.get("arrives_s", 0))
+                    for i, b in enumerate(blocks)
+                ]
             ),
-            time=np.array([seconds(f"tasks[{j}].time_s", t["time_s"]) for j, t in enumerate(tasks)]),
+            time=np.array(
+                [seconds(f"tasks[{j}].time_s", t["time_s"]) for j, t in enumerate(tasks)]
+            ),
             first=np.array(first, dtype=np.int64),
             last=np.array(last, dtype=np.int64),
             demand=_table(needs, orders),
@@ -133,7 +138,7 @@ class Windows:
 
 def _place(what: str, name: object, place: dict[Identity, int]) -> int:
     if type(name) in (int, str) and name in place:
-        return place[name]  # type: ignore[index]
+        return place[name]
     if type(name) is int and 0 <= name < len(place):
         return name
     raise invalid(f"{what} must be the id of a block or its place in the list, got {name!r:.60}")

@@ -84,7 +84,8 @@ def _lightest(crowd: Crowd, room: _Ints, kinds: _Ints, places: _Ints) -> _Ints:
     weight = crowd.many[kinds] / np.maximum(least, 1e-6)
     total = np.zeros((blocks, orders))
     np.add.at(total, places, lack * weight[:, None])
-    return total.argmin(axis=1)
+    lightest: _Ints = total.argmin(axis=1)
+    return lightest
 
 
 def _solved(
@@ -99,7 +100,9 @@ def _solved(
     blocks = len(room)
     size = room[np.arange(blocks), chosen].astype(np.float64)
     need = crowd.demand[kinds, chosen[places]].astype(np.float64)
-    share = np.where(size[places] > 0, need / np.maximum(size[places], 1), np.where(need > 0, 2.0, 0.0))
+    share = np.where(
+        size[places] > 0, need / np.maximum(size[places], 1), np.where(need > 0, 2.0, 0.0)
+    )
     matrix = csc_array((share, (places, kinds)), shape=(blocks, len(crowd.many)))
     scale = max(float(crowd.value.max(initial=0.0)), 1e-300)
     # What does not fit alone fits never.

@@ -53,9 +53,7 @@ def replay(
         elif index not in stage.waiting:
             continue
         begun = clock() if clock else 0.0
-        policy.act(
-            stage, index if kind == _TASK else None, index if kind == _LEAVES else None
-        )
+        policy.act(stage, index if kind == _TASK else None, index if kind == _LEAVES else None)
         seconds.append(clock() - begun if clock else 0.0)
         if kind == _LEAVES:
             stage.waiting.pop(index, None)

@@ -48,7 +48,11 @@ class Rolling:
         if deadline <= self._decided:
             return
         patience = stage.problem.timeout
-        if patience <= 0 and self._mix is not None and len(stage.seen) - self._at < len(stage.seen) // 300:
+        if (
+            patience <= 0
+            and self._mix is not None
+            and len(stage.seen) - self._at < len(stage.seen) // 300
+        ):
             self._single(stage, leaving)
             return
         self._at = len(stage.seen)
@@ -103,6 +107,10 @@ def _crowd(stage: Stage, tasks: NDArray[np.int64]) -> tuple[Crowd, NDArray[np.in
     )
     kinds, index, many = np.unique(table, axis=0, return_inverse=True, return_counts=True)
     crowd = Crowd(
-        kinds[:, 0], kinds[:, 1], kinds[:, 3:], kinds[:, 2].astype(np.float64), many.astype(np.float64)
+        kinds[:, 0],
+        kinds[:, 1],
+        kinds[:, 3:],
+        kinds[:, 2].astype(np.float64),
+        many.astype(np.float64),
     )
     return crowd, index.reshape(-1)

@@ -11,6 +11,8 @@ __all__ = ["Stage"]
 
 _Ints = NDArray[np.int64]
 
+_FULL = 1 << 62
+
 
 class Stage:
     """The state of one stream of tasks, at a moment. A policy looks at ``here`` and ``waiting``
@@ -44,7 +46,9 @@ class Stage:
         if task not in self.waiting or not self.present(task) or not self.fits(task):
             return False
         problem = self.problem
-        self.used[int(problem.first[task]) : int(problem.last[task]) + 1] += problem.demand[task]
+        window = slice(int(problem.first[task]), int(problem.last[task]) + 1)
+        # An order that overflows is full for ever; others decide.
+        self.used[window] = np.minimum(self.used[window] + problem.demand[task], _FULL)
         del self.waiting[task]
         self.granted.append(task)
         return True

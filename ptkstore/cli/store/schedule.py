@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -53,7 +57,9 @@ def schedule() -> None:
     metavar="S",
     help="Seconds for the optimum and the bound. [default: 60]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="For policies that choose at random.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="For policies that choose at random."
+)
 @shared_options
 @pass_session
 def solve(
@@ -75,14 +81,33 @@ def solve(
     from allocator.scheduling.solve import solve as solve_problem
 
     problem = read(read_json(source))
-    answer = solve_problem(
-        problem,
-        policy=policy,
-        clock=time.monotonic,
-        time_limit_seconds=time_limit,
-        seed=abs(seed),
-    )
+    with _quiet():
+        answer = solve_problem(
+            problem,
+            policy=policy,
+            clock=time.monotonic,
+            time_limit_seconds=time_limit,
+            seed=abs(seed),
+        )
     show(session, answer.as_json(), *_parts(answer))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """HiGHS prints to the file of stdout, past Python, whatever it is asked: that goes to stderr."""
+    try:
+        number = sys.stdout.fileno()
+    except (AttributeError, OSError):
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(number)
+    os.dup2(sys.stderr.fileno(), number)
+    try:
+        yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
 
 
 def _parts(answer: Answer) -> list[Table | str]:

@@ -15,10 +15,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.scheduling.duals.market import market_prices
+from allocator.scheduling.forecasting.trend import slopes
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Outlook, Request
-from allocator.scheduling.policies.trend import slopes
-from allocator.scheduling.pricing import market_prices
+from allocator.scheduling.online.protocol import Request
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Imagined"]
 
@@ -86,7 +87,7 @@ class Imagined:
         past_value = np.zeros((blocks, len(at)))
         for k, past in enumerate(sample):
             past_value[: there[k], k] = past.significance
-        ahead = (np.arange(len(at)) * _GOLDEN % 1.0) * rest
+        ahead: _Floats = np.multiply(np.arange(len(at)) * _GOLDEN % 1.0, float(rest))
         value = past_value
         if self._trend and len(at) >= 8:
             value = past_value * self._carried(past_value, at, ahead, pool, seen)
@@ -102,13 +103,11 @@ class Imagined:
             budget = np.concatenate([budget, np.full(len(new), like)])
         else:
             value = np.where(cost > pool.left[:, None], 0.0, value)
-        return market_prices(
-            value, cost, limit, budget, weight=rest / len(at), rounds=_ROUNDS
-        )[:blocks]
+        return market_prices(value, cost, limit, budget, weight=rest / len(at), rounds=_ROUNDS)[
+            :blocks
+        ]
 
-    def _carried(
-        self, value: _Floats, at: _Ints, ahead: _Floats, pool: Pool, seen: int
-    ) -> _Floats:
+    def _carried(self, value: _Floats, at: _Ints, ahead: _Floats, pool: Pool, seen: int) -> _Floats:
         slope = slopes(value, at, self._rng)[:, None]
         life = np.maximum(seen - pool.opened, 8)[:, None]
         far = np.where(slope < 0, ahead[None, :], np.minimum(ahead[None, :], life))

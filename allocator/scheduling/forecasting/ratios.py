@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from allocator.scheduling.online.protocol import Outlook, Request
+from allocator.scheduling.online.protocol import Request
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Ratios"]
 

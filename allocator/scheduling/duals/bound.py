@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.scheduling.singles import Singles
+from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["certified", "trivial"]
 
@@ -33,7 +33,7 @@ def certified(problem: Singles, prices: NDArray[np.float64]) -> int:
     if (most + most_cost * top) * 2.0**bits * 4 >= _SAFE:
         return _with_integers(problem, finite)
     units = np.rint(finite * 2.0**bits).astype(np.int64)
-    total = sum(b * u for b, u in zip(problem.budget.tolist(), units.tolist(), strict=True))
+    total: int = sum(b * u for b, u in zip(problem.budget.tolist(), units.tolist(), strict=True))
     # A few queries at a time keeps the arrays in the cache.
     width = max(1, 2_000_000 // max(1, len(units)))
     for begin in range(0, worth.shape[1], width):
@@ -65,12 +65,14 @@ def _gains(
     margins[np.arange(len(margins))[:, None] >= limit[None, :]] = 0
     # Halves, so that sums of many large terms stay within 64 bits.
     high, low = margins >> 31, margins & ((1 << 31) - 1)
-    return (sum(high.sum(axis=0).tolist()) << 31) + sum(low.sum(axis=0).tolist())
+    upper: int = sum(high.sum(axis=0).tolist())
+    lower: int = sum(low.sum(axis=0).tolist())
+    return (upper << 31) + lower
 
 
 def _with_integers(problem: Singles, prices: NDArray[np.float64]) -> int:
     units = [round(price) for price in prices.tolist()]
-    total = sum(b * u for b, u in zip(problem.budget.tolist(), units, strict=True))
+    total: int = sum(b * u for b, u in zip(problem.budget.tolist(), units, strict=True))
     for j, (cost, limit) in enumerate(
         zip(problem.cost.tolist(), problem.limit.tolist(), strict=True)
     ):

@@ -46,7 +46,8 @@ def market_prices(
         return np.zeros(blocks)
     weights = np.broadcast_to(np.asarray(weight, dtype=np.float64), (requests,))
     load = weights * cost
-    per_cost = 1.0 / np.maximum(cost, 1e-300)
+    # What costs nothing fills nothing, whatever is asked.
+    per_cost = np.where(cost > 0, 1.0 / np.where(cost > 0, cost, 1.0), 0.0)
     prices = _level(value, cost, limit, budget, weights) if start is None else start.copy()
     best, lowest = prices, np.inf
     step = 0.5
@@ -65,7 +66,9 @@ def market_prices(
         wanted = _clearing(offers, load, budget)
         # Blocks that are alike cannot outbid each other: what moves them is their demand.
         crowd = np.maximum(chosen.sum(axis=0), 1)
-        sold = (np.where(chosen & (margins > 0), np.minimum(limit / crowd, 1.0), 0.0) * load).sum(axis=1)
+        sold = (np.where(chosen & (margins > 0), np.minimum(limit / crowd, 1.0), 0.0) * load).sum(
+            axis=1
+        )
         push = np.clip((sold - budget) / np.maximum(sold + budget, 1e-300), -0.5, 0.5)
         prices = np.maximum(prices + step * (wanted - prices), 0.0) * (1 + 0.1 * step * push)
     return best
@@ -75,7 +78,8 @@ def _level(
     value: _Floats, cost: _Floats, limit: _Ints, budget: _Floats, weights: _Floats
 ) -> _Floats:
     """The common price at which all demand together meets all budgets together."""
-    most = float((value.max(axis=0) / np.maximum(cost, 1e-300)).max(initial=0.0))
+    priced = cost > 0
+    most = float((value.max(axis=0)[priced] / cost[priced]).max(initial=0.0))
     if most <= 0:
         return np.zeros(len(budget))
     low, high = most * 1e-6, most
@@ -88,18 +92,15 @@ def _level(
     return np.full(len(budget), high if low > most * 1e-6 else 0.0)
 
 
-def _rivals(
-    margins: _Floats, limit: _Ints, weights: _Floats
-) -> tuple[_Floats, _Floats, float]:
+def _rivals(margins: _Floats, limit: _Ints, weights: _Floats) -> tuple[_Floats, _Floats, float]:
     """Per request the margin of the last block that it takes and of the first that it does not
     (both at least 0), and what all it takes is worth.
     """
     blocks, requests = margins.shape
     most = int(min(blocks, limit.max(initial=0) + 1))
-    if most < blocks:
-        top = -np.partition(-margins, most - 1, axis=0)[:most]
-    else:
-        top = margins
+    top = (
+        np.partition(margins, blocks - most, axis=0)[blocks - most :] if most < blocks else margins
+    )
     top = -np.sort(-np.maximum(top, 0.0), axis=0)
     padded = np.vstack([np.full((1, requests), np.inf), top, np.zeros((1, requests))])
     column = np.arange(requests)
@@ -128,5 +129,5 @@ def _largest(margins: _Floats, limit: _Ints) -> Any:
     most = int(min(blocks, limit.max(initial=0)))
     if most == 0:
         return np.zeros((0, margins.shape[1]))
-    top = -np.sort(-(-np.partition(-margins, most - 1, axis=0)[:most]), axis=0)
+    top = -np.sort(-np.partition(margins, blocks - most, axis=0)[blocks - most :], axis=0)
     return np.where(np.arange(most)[:, None] < limit[None, :], top, 0.0)

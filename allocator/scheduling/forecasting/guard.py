@@ -26,9 +26,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.scheduling.forecasting.ratios import Ratios
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Outlook, Request
-from allocator.scheduling.policies.ratios import Ratios
+from allocator.scheduling.online.protocol import Request
+from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Guard", "guaranteed"]
 
@@ -79,4 +80,6 @@ def _most(worth: NDArray[np.int64], limit: int) -> float:
         return float(worth.max())
     if limit >= len(worth):
         return float(worth.sum(dtype=np.float64))
-    return float(np.partition(worth, len(worth) - limit)[len(worth) - limit :].sum(dtype=np.float64))
+    return float(
+        np.partition(worth, len(worth) - limit)[len(worth) - limit :].sum(dtype=np.float64)
+    )

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.scheduling.online.protocol import Outlook
-from allocator.scheduling.reading import (
+from allocator.scheduling.problem.outlook import Outlook
+from allocator.scheduling.problem.reading import (
     MAX_AMOUNT,
     Identity,
     fields,
@@ -169,7 +169,9 @@ def _table(body: Any, blocks: int, queries: int) -> _Ints:
             raise invalid(
                 f"significance[{i}] must have a number per query ({queries}), got {len(row)}"
             )
-        if not set(map(type, row)) <= {int} or (row and not 0 <= min(row) <= max(row) <= MAX_AMOUNT):
+        if not set(map(type, row)) <= {int} or (
+            row and not 0 <= min(row) <= max(row) <= MAX_AMOUNT
+        ):
             for j, value in enumerate(row):
                 whole(f"significance[{i}][{j}]", value)
         table[i] = row
@@ -190,6 +192,4 @@ def _outlook(body: Any) -> Outlook:
         or not 0 < numbers[0] <= numbers[1]
     ):
         raise invalid(f"outlook.ratios must be two numbers, 0 < least <= most, got {ratios!r:.60}")
-    return Outlook(
-        requests=queries, least_ratio=float(numbers[0]), most_ratio=float(numbers[1])
-    )
+    return Outlook(requests=queries, least_ratio=float(numbers[0]), most_ratio=float(numbers[1]))

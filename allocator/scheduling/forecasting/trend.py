@@ -22,15 +22,15 @@ _PENALTY = 6.0
 _THERE = 0.9
 
 
-def slopes(
-    value: _Floats, at: NDArray[np.int64], rng: np.random.Generator
-) -> _Floats:
+def slopes(value: _Floats, at: NDArray[np.int64], rng: np.random.Generator) -> _Floats:
     """The change of log significance per request, of every block."""
     seen = value > 0
     each = np.maximum(seen.sum(axis=1, keepdims=True), 1)
     logs = np.log(np.where(seen, value, 1.0))
     times = np.broadcast_to(at.astype(np.float64), value.shape)
-    times = np.where(seen, times - np.where(seen, times, 0.0).sum(axis=1, keepdims=True) / each, 0.0)
+    times = np.where(
+        seen, times - np.where(seen, times, 0.0).sum(axis=1, keepdims=True) / each, 0.0
+    )
     logs = np.where(seen, logs - logs.sum(axis=1, keepdims=True) / each, 0.0)
     spread = float((times * times).sum())
     if spread <= 0:
