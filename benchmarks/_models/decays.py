@@ -30,7 +30,7 @@ from ptklib.models.sgd.forward import Forward
 from ptklib.models.sgd.heads import Softmax
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, SgdStage
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 from ptklib.privacy.costs import GdpCost
@@ -148,7 +148,7 @@ class Trial:
 
     def accuracy(self, digits: Digits, schedule: NoiseSchedule, epochs: int, seed: int) -> float:
         """Of a schedule that is known before."""
-        stages = tuple(Stage(_BATCHES, float(sigma)) for sigma in schedule.sigmas(epochs))
+        stages = tuple(SgdStage(_BATCHES, float(sigma)) for sigma in schedule.sigmas(epochs))
         weights = self._trained(digits.train, stages, seed, None)
         return self._right(weights, *digits.test)
 
@@ -157,7 +157,9 @@ class Trial:
         weights: Floats | None = None
         spent, sigma, epochs, last = Fraction(0), _TEN, 0, 0.0
         while spent + 1 / sigma**2 <= MU_SQUARED:
-            weights = self._trained(digits.shorter, (Stage(_BATCHES, float(sigma)),), seed, weights)
+            weights = self._trained(
+                digits.shorter, (SgdStage(_BATCHES, float(sigma)),), seed, weights
+            )
             spent, epochs = spent + 1 / sigma**2, epochs + 1
             if epochs % _LOOK_EVERY == 0:
                 now = self._right(weights, *digits.validation)
@@ -166,7 +168,7 @@ class Trial:
         return self._right(weights, *digits.test), epochs
 
     def _trained(
-        self, data: EncodedRecords, stages: tuple[Stage, ...], seed: int, start: Floats | None
+        self, data: EncodedRecords, stages: tuple[SgdStage, ...], seed: int, start: Floats | None
     ) -> Floats:
         pace = SgdPace("tags", Fraction(1, _BATCHES), stages)
         mu_squared = sum((1 / Fraction(stage.noise) ** 2 for stage in stages), Fraction(0))

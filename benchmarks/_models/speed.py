@@ -37,7 +37,7 @@ from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.noise import StepNoise
 from ptklib.models.sgd.optimiser import Optimiser, Place
 from ptklib.models.sgd.plain import PlainSums
-from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, SgdStage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 
@@ -70,7 +70,7 @@ class Case:
     def plan(self) -> SgdPlan:
         """The steps that are timed, priced."""
         rate = Fraction(self.batch, self.records)
-        return plan_of(SgdPace("poisson", rate, (Stage(self.steps, 1.0),)), _BUDGET)
+        return plan_of(SgdPace("poisson", rate, (SgdStage(self.steps, 1.0),)), _BUDGET)
 
     def data(self) -> EncodedRecords:
         """Random rows of length 1, with random labels."""

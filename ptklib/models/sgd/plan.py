@@ -34,7 +34,7 @@ from ptklib.privacy.costs import Cost, ReshuffledGaussianCost, SampledGaussianCo
 from ptklib.privacy.costs.base import sum_of
 from ptklib.privacy.costs.calibration import calibrate
 
-__all__ = ["Batching", "SgdPace", "SgdPlan", "Stage", "plan_of"]
+__all__ = ["Batching", "SgdPace", "SgdPlan", "SgdStage", "plan_of"]
 
 Batching = Literal["poisson", "tags"]
 
@@ -43,7 +43,7 @@ _TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
-class Stage:
+class SgdStage:
     """Steps of one noise: a multiplier, or what it is relative to that of other stages."""
 
     steps: int
@@ -58,7 +58,7 @@ class SgdPace:
 
     batching: Batching
     rate: Fraction
-    stages: tuple[Stage, ...]
+    stages: tuple[SgdStage, ...]
 
     @property
     def batches(self) -> int:
@@ -100,7 +100,9 @@ def plan_of(pace: SgdPace, budget: Budget) -> SgdPlan:
     whole = budget.gaussian_sigma()
     if pace.rate == 1 or pace.batching == "tags":
         passes = 1 if pace.rate == 1 else pace.batches
-        factor = whole * _root([Stage(stage.steps // passes, stage.noise) for stage in pace.stages])
+        factor = whole * _root(
+            [SgdStage(stage.steps // passes, stage.noise) for stage in pace.stages]
+        )
     else:
         factor = calibrate(
             lambda factor: _cost(_scaled(pace, factor), budget.records),
@@ -112,14 +114,14 @@ def plan_of(pace: SgdPace, budget: Budget) -> SgdPlan:
     return SgdPlan(made, budget, _cost(made, budget.records))
 
 
-def _root(stages: Sequence[Stage]) -> float:
+def _root(stages: Sequence[SgdStage]) -> float:
     """The root of the sum over passes of 1 / noise^2, a little more."""
     total = sum(Fraction(stage.steps) / Fraction(stage.noise) ** 2 for stage in stages)
     return math.sqrt(total) * (1 + 1e-12)
 
 
 def _scaled(pace: SgdPace, factor: float) -> SgdPace:
-    stages = tuple(Stage(stage.steps, _short(stage.noise * factor)) for stage in pace.stages)
+    stages = tuple(SgdStage(stage.steps, _short(stage.noise * factor)) for stage in pace.stages)
     return SgdPace(pace.batching, pace.rate, stages)
 
 

@@ -33,7 +33,7 @@ from ptklib import config
 from ptklib.models.sgd.members import MAX_RATE
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.optimiser import Decay, Optimiser
-from ptklib.models.sgd.plan import SgdPace, Stage
+from ptklib.models.sgd.plan import SgdPace, SgdStage
 from ptklib.price_first import Budget
 
 __all__ = ["MAX_RECORDS", "MAX_STEPS", "NoisySteps", "SettledRun", "settled"]
@@ -172,7 +172,7 @@ def _pace(given: NoisySteps, rate: Fraction, steps: int) -> SgdPace:
         given.batching,
         rate,
         tuple(
-            Stage((stop - start) * epoch, level)
+            SgdStage((stop - start) * epoch, level)
             for start, stop, level in zip(ends, ends[1:], noise, strict=False)
         ),
     )

@@ -21,7 +21,7 @@ from ptklib.models.sgd.members import KEY_BYTES, TaggedBatches, tags_of
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.noise import StepNoise
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, SgdStage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 from ptklib.privacy.costs import SampledGaussianCost
@@ -113,10 +113,12 @@ def audited(plan: SgdPlan, records: int = 1, *, alike: bool = False) -> AuditRes
 
 
 PACES = {
-    "one step": SgdPace("poisson", Fraction(1), (Stage(1, 1.0),)),
-    "falling noise": SgdPace("poisson", Fraction(1), (Stage(2, 2.0), Stage(2, 1.0), Stage(1, 0.5))),
-    "batches by tag": SgdPace("tags", Fraction(1, 3), (Stage(6, 1.0),)),
-    "poisson batches": SgdPace("poisson", Fraction(1, 2), (Stage(4, 1.0),)),
+    "one step": SgdPace("poisson", Fraction(1), (SgdStage(1, 1.0),)),
+    "falling noise": SgdPace(
+        "poisson", Fraction(1), (SgdStage(2, 2.0), SgdStage(2, 1.0), SgdStage(1, 0.5))
+    ),
+    "batches by tag": SgdPace("tags", Fraction(1, 3), (SgdStage(6, 1.0),)),
+    "poisson batches": SgdPace("poisson", Fraction(1, 2), (SgdStage(4, 1.0),)),
 }
 
 
@@ -138,7 +140,7 @@ def test_a_user_of_several_canaries_is_as_hard_to_tell() -> None:
 
 def test_amplification_claimed_for_batches_by_tag_is_caught() -> None:
     """The price of Poisson batches for a run that has none."""
-    pace = SgdPace("tags", Fraction(1, 20), (Stage(20, 1.0),))
+    pace = SgdPace("tags", Fraction(1, 20), (SgdStage(20, 1.0),))
     claimed = plan_of(SgdPace("poisson", pace.rate, pace.stages), Budget(Fraction(1, 4), DELTA, 1))
     assert isinstance(claimed.cost, SampledGaussianCost)
     wrong = SgdPlan(SgdPace("tags", pace.rate, claimed.pace.stages), claimed.budget, claimed.cost)
@@ -147,7 +149,7 @@ def test_amplification_claimed_for_batches_by_tag_is_caught() -> None:
 
 def test_noise_that_does_not_follow_its_stages_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """All steps with the least noise of the run."""
-    pace = SgdPace("poisson", Fraction(1), (Stage(8, 4.0), Stage(1, 1.0)))
+    pace = SgdPace("poisson", Fraction(1), (SgdStage(8, 4.0), SgdStage(1, 1.0)))
     plan = plan_of(pace, Budget(Fraction(1), DELTA, 1))
     least, draw = plan.pace.stages[-1].noise, StepNoise.draw
     monkeypatch.setattr(StepNoise, "draw", lambda self, _, left: draw(self, least, left))

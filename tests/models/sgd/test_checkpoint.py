@@ -22,7 +22,7 @@ from ptklib.models.sgd.heads import Logistic
 from ptklib.models.sgd.members import TaggedBatches
 from ptklib.models.sgd.noise import StepNoise
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, SgdStage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 from ptklib.testing.noise import planted_noise
@@ -30,7 +30,7 @@ from tests.models.sgd.nets import net, records
 
 NETWORK = net(6, Logistic())
 # Whole epochs of four batches.
-STAGES = (Stage(8, 1.0), Stage(4, 0.5))
+STAGES = (SgdStage(8, 1.0), SgdStage(4, 0.5))
 BUDGET = Budget(Fraction(1), Fraction(1, 10**5), 1)
 
 

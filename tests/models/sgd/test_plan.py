@@ -15,7 +15,7 @@ from ptklib.models.sgd.encoded import Encoder
 from ptklib.models.sgd.heads import Logistic
 from ptklib.models.sgd.noise import StepNoise, deviation
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, SgdStage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.models.sgd.settings import NoisySteps, settled
 from ptklib.models.sgd.whole import CLIP
@@ -24,8 +24,8 @@ from ptklib.privacy.costs import ReshuffledGaussianCost, SampledGaussianCost
 from tests.models.sgd.nets import net
 
 BUDGET = Budget(Fraction(1), Fraction(1, 10**5), 1)
-UNIFORM = (Stage(100, 1.0),)
-FALLING = (Stage(40, 2.0), Stage(60, 1.0), Stage(20, 0.5))
+UNIFORM = (SgdStage(100, 1.0),)
+FALLING = (SgdStage(40, 2.0), SgdStage(60, 1.0), SgdStage(20, 0.5))
 
 
 def event_of(plan: SgdPlan) -> dp_accounting.DpEvent:
@@ -47,7 +47,7 @@ def event_of(plan: SgdPlan) -> dp_accounting.DpEvent:
 @pytest.mark.parametrize("stages", [UNIFORM, FALLING], ids=["uniform", "falling"])
 @pytest.mark.parametrize("rate", ["1/20", "1/5", "1"])
 @pytest.mark.parametrize("batching", ["poisson", "tags"])
-def test_a_run_costs_what_was_asked(stages: tuple[Stage, ...], rate: str, batching: str) -> None:
+def test_a_run_costs_what_was_asked(stages: tuple[SgdStage, ...], rate: str, batching: str) -> None:
     """Not more by another accountant, and not much less."""
     pace = SgdPace(batching, Fraction(rate), stages)  # type: ignore[arg-type]
     plan = plan_of(pace, BUDGET)
@@ -69,7 +69,7 @@ def test_nothing_is_amplified_by_shuffling() -> None:
     """Batches by tag cost one Gaussian an epoch, whatever their number; Poisson batches less."""
     noises = {}
     for rate in ("1/2", "1/20"):
-        steps = (Stage(20 * round(1 / Fraction(rate)), 1.0),)
+        steps = (SgdStage(20 * round(1 / Fraction(rate)), 1.0),)
         plan = plan_of(SgdPace("tags", Fraction(rate), steps), BUDGET)
         assert isinstance(plan.cost, ReshuffledGaussianCost)
         assert plan.cost.epochs == 20
