@@ -32,6 +32,7 @@ __all__ = ["main"]
         "featurize": "ptkstore.cli.store.featurize:featurize",
         "budget": "ptkstore.cli.store.budget:budget",
         "events": "ptkstore.cli.store.events:events",
+        "schedule": "ptkstore.cli.store.schedule:schedule",
         "research": "ptkstore.cli.store.profile:research",
         "serve": "ptkstore.cli.server.serve:serve",
         "token": "ptkstore.cli.server.tokens:token",

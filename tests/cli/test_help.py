@@ -95,7 +95,7 @@ def test_there_are_the_commands_that_were_promised() -> None:
         "budget", "budget show", "budget history", "events", "events tail",
         "backup", "health", "restore",
         "serve", "token", "token create", "token list", "token revoke", "audit-log", "audit-log rotate", "audit-log verify",
-        "research", "research profile",
+        "research", "research profile", "schedule", "schedule solve",
         "ui",
     }  # fmt: skip
 

@@ -35,6 +35,7 @@ from ptkstore.engine.plans.planning import (
     has_closed_form,
     plan_view,
     settle_ranked,
+    training_loss,
 )
 from ptkstore.engine.plans.registrations import active, candidate, unwritten
 from ptkstore.engine.plans.remedies import plan_remedies
@@ -214,7 +215,7 @@ def _plan(
     effort: Effort,
 ) -> PlanView:
     privacy_filter = spec.policy.filter()
-    loss = fresh_loss(spec, privacy_filter)
+    loss = training_loss(spec, privacy_filter, fresh_loss(spec, privacy_filter))
     settled, out = settle_ranked(
         spec, privacy_filter, loss, candidates, current=current, effort=effort
     )
