@@ -31,7 +31,7 @@ def test_all_that_one_meets_is_shown(tmp_path: Path) -> None:
             "state": (state, ["a@v1", "epsilon", state.manifest.epsilon, state.digest]),
         }
         for name, (value, parts) in shown.items():
-            html = value._repr_html_()  # type: ignore[union-attr]
+            html = getattr(value, "_repr_html_")()  # noqa: B009
             assert html.count("<table>") == html.count("</table>") >= 1, name
             assert [part for part in parts if part not in words(html)] == [], name
             assert CANARY not in html
