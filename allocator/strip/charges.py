@@ -52,13 +52,11 @@ class Cheapest:
 class Charges:
     """The charges known for one table, and choices that are ruled out."""
 
-    def __init__(self, table: OptionTable, kinds: Ints) -> None:
-        """Begin with areas; ``kinds`` numbers PTKs from 0, the same for those with equal
-        options.
-        """
-        self.table, self._kinds = table, kinds
-        self._sizes = np.bincount(kinds)
-        self._first = np.unique(kinds, return_index=True)[1]
+    def __init__(self, table: OptionTable) -> None:
+        """Begin with areas."""
+        self.table, self._kinds = table, _kinds(table)
+        self._sizes = np.bincount(self._kinds)
+        self._first = np.unique(self._kinds, return_index=True)[1]
         self._rows: list[Floats] = []
         self._never: list[Ints] = []
         if table.capacity:
@@ -151,3 +149,10 @@ class Charges:
             places = np.repeat(options[inside], counts[inside].astype(np.int64))
             choice[self._kinds == kind] = places
         return choice
+
+
+def _kinds(table: OptionTable) -> Ints:
+    """The same number for PTKs with the same options."""
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    keys = (tuple((option.demand, option.samples) for option in row) for row in table.rows)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

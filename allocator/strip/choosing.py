@@ -73,7 +73,7 @@ class Choosing:
         self.table, self.best, self._low = table, best, float(bound)
         self._gap = gap
         self._configurations = configurations
-        self._charges = Charges(table, configurations.kinds)
+        self._charges = Charges(table)
         self._looked: dict[bytes, _Looked] = {}
         self._settled = 1 << 62
         # Choices that turned out to take more than they pay.
