@@ -32,8 +32,9 @@ __all__ = ["Charges", "Cheapest"]
 # Steps of roundings of areas.
 _STEPS = 40
 _NODES = 2000
-# Plans are about as long as one unit of the integer program: with larger numbers the tolerance of a
-# choice (a millionth) would count for more than that of a charge.
+# Plans are about as long as a tenth of a unit of the integer program: with larger numbers HiGHS
+# repairs choices that are a millionth off, and says so on the standard output.
+_UNIT = 10.0
 _SAFE = 1e-9
 _TOLERANCES = 1e-6
 
@@ -96,7 +97,7 @@ class Charges:
         from scipy.sparse import csr_array
 
         kinds, options = np.nonzero(allowed[self._first])
-        count, unit = len(kinds), float(below)
+        count, unit = len(kinds), _UNIT * below
         paid = np.array([row[kinds, options] for row in self._rows]) / unit
         effort.spend(5e6 + 1e3 * paid.size)
         chosen = csr_array(
