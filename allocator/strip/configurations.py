@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from allocator.effort import Effort
 from allocator.strip.covering import Covering
-from allocator.strip.sets import STATES, Sets
+from allocator.strip.prices.sets import STATES, Sets
 from allocator.table import Floats, Ints, OptionTable
 
 __all__ = ["Configurations", "StripRelaxation"]

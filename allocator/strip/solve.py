@@ -30,12 +30,12 @@ from allocator.problem import Problem
 from allocator.strip.area import area_bound, least_area
 from allocator.strip.branching import PackedOptions, Search, shortest
 from allocator.strip.building import as_found, as_plan, begin, no_plan, unsettled
-from allocator.strip.charges import Charges
 from allocator.strip.choosing import Choosing
 from allocator.strip.completing import completed
 from allocator.strip.configurations import Configurations
 from allocator.strip.heights import Heights
 from allocator.strip.packing import Packed, pack
+from allocator.strip.prices.charges import OptionCharges
 from allocator.strip.whole_records import is_small, settled
 from allocator.table import Ints, OptionTable
 
@@ -241,7 +241,7 @@ def _by_charges(
     allowed = table.allowed(cut - 1)
     if not allowed.any(axis=1).all():
         return best, cut
-    cheapest = Charges(table).cheapest(
+    cheapest = OptionCharges(table).cheapest(
         allowed, below=cut, low=min(bound, cut - 1), gap=_CLOSE / 2, effort=effort
     )
     if effort.over:

@@ -15,13 +15,13 @@ from allocator.effort import Effort
 from allocator.problem import MAX_AMOUNT, Option, Problem, PtkOptions
 from allocator.strip.area import area_bound
 from allocator.strip.branching import PackedOptions
-from allocator.strip.charges import Charges
 from allocator.strip.choosing import Choosing
 from allocator.strip.configurations import Configurations
 from allocator.strip.covering import Covering
-from allocator.strip.lifting import lifted
 from allocator.strip.packing import Packed
-from allocator.strip.sets import Sets
+from allocator.strip.prices.charges import OptionCharges
+from allocator.strip.prices.lifting import lifted
+from allocator.strip.prices.sets import Sets
 from allocator.strip.solve import solve_strip
 from allocator.table import Floats, OptionTable, table_of
 from allocator.verify import faults
@@ -103,7 +103,7 @@ def test_quick_sets_fit_and_what_they_say_of_others_holds() -> None:
 
 def test_every_plan_pays_at_most_its_length() -> None:
     for problem, table in tables(3, 120):
-        charges = Charges(table)
+        charges = OptionCharges(table)
         sets = Sets(table)
         start = np.zeros(table.samples.shape)
         charges.add(lifted(sets, start, np.arange(len(table)), Effort(ENOUGH)))
@@ -119,7 +119,7 @@ def test_every_plan_pays_at_most_its_length() -> None:
 
 def test_the_cheapest_choice_is_the_cheapest() -> None:
     for _, table in tables(4, 80):
-        charges = Charges(table)
+        charges = OptionCharges(table)
         below = int(table.samples.max(axis=1).sum()) + 1
         least = min(
             charges.paid(np.array(picks)) for picks in product(*(range(len(r)) for r in table.rows))

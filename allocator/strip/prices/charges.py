@@ -4,7 +4,7 @@ Let p_ij be the price of a record for PTK i at option j, so that no set of optio
 carry, of every PTK at most one, costs more than 1. A plan of N records in which PTK i takes option
 j(i) pays at most 1 for each of its records, and n_ij p_ij for every PTK in all: sum_i c_ij(i) <= N
 with c = n p. Such a table c is a *charge*. Areas are one (p = d / D), rounded areas are more
-(`allocator.strip.dual_feasible`), and the linear program of configurations gives the ones that
+(`allocator.strip.prices.dual_feasible`), and the linear program of configurations gives the ones that
 matter.
 
 *The cheapest choice* is an integer program: one option for each PTK, and the largest of all charges
@@ -12,7 +12,7 @@ as low as can be. It is small (a row for each charge), so HiGHS settles it in mi
 search over linear programs takes minutes; what its search leaves as bound, lowered by more than its
 tolerances, is a lower bound on every plan.
 
-*Equal PTKs.* Charges of PTKs with the same options are averaged over them: exchanging them gives
+*Equal PTKs.* OptionCharges of PTKs with the same options are averaged over them: exchanging them gives
 charges as well, and the average of charges is one. Then only their number at each option counts.
 """
 
@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
-from allocator.strip.dual_feasible import heights
+from allocator.strip.prices.dual_feasible import heights
 from allocator.table import Floats, Ints, OptionTable
 
-__all__ = ["Charges", "Cheapest"]
+__all__ = ["Cheapest", "OptionCharges"]
 
 # Steps of roundings of areas.
 _STEPS = 40
@@ -50,7 +50,7 @@ class Cheapest:
     settled: bool
 
 
-class Charges:
+class OptionCharges:
     """The charges known for one table, and choices that are ruled out."""
 
     def __init__(self, table: OptionTable) -> None:
