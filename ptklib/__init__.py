@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ptklib.errors import SageError
     from ptklib.features import featurize
     from ptklib.models.linear import LinearRegression
+    from ptklib.models.logistic import LogisticRegression
+    from ptklib.models.mlp import MlpClassifier, MlpRegressor
+    from ptklib.models.softmax import SoftmaxRegression
     from ptklib.ptk import Ptk
     from ptklib.ptks.additive import Additive
     from ptklib.ptks.binned.codes import Number
@@ -34,7 +37,13 @@ if TYPE_CHECKING:
     from ptklib.ptks.ratios import Ratios
     from ptklib.ptks.statistics import Statistics
     from ptklib.ptks.tables.hashing import Hashed
-    from ptklib.sklearn import DPLinearRegression, PtkTransformer
+    from ptklib.sklearn import (
+        DPLinearRegression,
+        DPLogisticRegression,
+        DPMLPClassifier,
+        DPMLPRegressor,
+        PtkTransformer,
+    )
     from ptklib.state import State
     from ptklib.testing.model_checks import check_model
     from ptklib.testing.ptk_checks import check_ptk
@@ -47,18 +56,25 @@ _HOMES = {
     "Counts": "ptklib.ptks.counts",
     "Covariance": "ptklib.ptks.covariance",
     "DPLinearRegression": "ptklib.sklearn",
+    "DPLogisticRegression": "ptklib.sklearn",
+    "DPMLPClassifier": "ptklib.sklearn",
+    "DPMLPRegressor": "ptklib.sklearn",
     "Embeddings": "ptklib.ptks.embeddings",
     "Forest": "ptklib.ptks.forest",
     "Hashed": "ptklib.ptks.tables.hashing",
     "IntegerRange": "ptklib.columns.keys",
     "Interactions": "ptklib.ptks.interactions",
     "LinearRegression": "ptklib.models.linear",
+    "LogisticRegression": "ptklib.models.logistic",
+    "MlpClassifier": "ptklib.models.mlp",
+    "MlpRegressor": "ptklib.models.mlp",
     "Number": "ptklib.ptks.binned.codes",
     "Ptk": "ptklib.ptk",
     "PtkTransformer": "ptklib.sklearn",
     "Quantiles": "ptklib.ptks.quantiles",
     "Ratios": "ptklib.ptks.ratios",
     "SageError": "ptklib.errors",
+    "SoftmaxRegression": "ptklib.models.softmax",
     "State": "ptklib.state",
     "Statistics": "ptklib.ptks.statistics",
     "TimePart": "ptklib.columns.keys",
@@ -75,18 +91,25 @@ __all__ = [
     "Counts",
     "Covariance",
     "DPLinearRegression",
+    "DPLogisticRegression",
+    "DPMLPClassifier",
+    "DPMLPRegressor",
     "Embeddings",
     "Forest",
     "Hashed",
     "IntegerRange",
     "Interactions",
     "LinearRegression",
+    "LogisticRegression",
+    "MlpClassifier",
+    "MlpRegressor",
     "Number",
     "Ptk",
     "PtkTransformer",
     "Quantiles",
     "Ratios",
     "SageError",
+    "SoftmaxRegression",
     "State",
     "Statistics",
     "TimePart",

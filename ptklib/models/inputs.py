@@ -4,6 +4,8 @@
 * `Vector`: a column of lists of ``size`` numbers between the same public bounds, ``size`` entries.
 * `NumberedColumns`: columns ``<prefix><number>`` from ``first`` to ``last``, all between the same
   public bounds, an entry for each.
+* `Images` (`ptklib.models.images`): a column of images, as public features that are together no
+  longer than 1.
 * `Categories`, `IntegerRange`, `Bins`, `TimePart` (`ptklib.columns.keys`): an entry for each value
   of the domain, 1 at the value of the record and 0 elsewhere.
 
@@ -39,6 +41,7 @@ from ptklib import config
 from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.columns.numbers import Bounded, numbers_in
 from ptklib.errors import InvalidInput
+from ptklib.models.images.input import Images
 from ptklib.ptk import column_of
 
 __all__ = [
@@ -108,7 +111,7 @@ class NumberedColumns:
 
 
 Listed = Categories | IntegerRange | Bins | TimePart
-Input = Bounded | Vector | NumberedColumns | Categories | IntegerRange | Bins | TimePart
+Input = Bounded | Vector | NumberedColumns | Images | Categories | IntegerRange | Bins | TimePart
 
 
 def columns_of(source: Input) -> tuple[str, ...]:
@@ -136,7 +139,7 @@ def names_of(source: Input) -> tuple[str, ...]:
     """A name for each entry, for people: ``distance``, ``pixel_3``, ``zone=north``."""
     if isinstance(source, Bounded | NumberedColumns):
         return columns_of(source)
-    if isinstance(source, Vector):
+    if isinstance(source, Vector | Images):
         return tuple(f"{source.column}_{place}" for place in range(source.size))
     if isinstance(source, Categories):
         return tuple(f"{source.column}={value}" for value in source.values)
@@ -157,7 +160,9 @@ def write_input(
     """Write the entries of each record, in steps, into ``room``: a row for each record, of the width
     of this input, which holds zeros.
     """
-    if isinstance(source, Vector):
+    if isinstance(source, Images):
+        room[:] = source.steps(column_of(frame, source.column), STEPS)
+    elif isinstance(source, Vector):
         _write_vectors(source, column_of(frame, source.column), room, scaling)
     elif isinstance(source, Bounded | NumberedColumns):
         for place, name in enumerate(columns_of(source)):

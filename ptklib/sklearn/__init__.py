@@ -6,7 +6,14 @@ scikit-learn.
 Reasons: PACKAGE_MISSING.
 """
 
+from ptklib.sklearn.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
 from ptklib.sklearn.regression import DPLinearRegression
 from ptklib.sklearn.transformer import PtkTransformer
 
-__all__ = ["DPLinearRegression", "PtkTransformer"]
+__all__ = [
+    "DPLinearRegression",
+    "DPLogisticRegression",
+    "DPMLPClassifier",
+    "DPMLPRegressor",
+    "PtkTransformer",
+]

@@ -53,7 +53,8 @@ class DPClassifier(base.ClassifierMixin, DPEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """The most likely class; of equals the first."""
-        chosen: NDArray[Any] = self.classes_[self._answers(X).argmax(axis=1)]
+        places = self._answers(X).argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[places]
         return chosen
 
     def __sklearn_tags__(self) -> Any:
