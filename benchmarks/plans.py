@@ -53,6 +53,7 @@ class Setting:
     steps: int
     step: float
     clip: float
+    momentum: float = 0.0
 
 
 FIXED = (
@@ -111,7 +112,12 @@ def _case(family: str, records: int, numbers: int) -> Iterator[tuple[float, dict
             loss=LossKind.LOGISTIC,
         )
         planned = Setting(
-            "planned", float(plan.rate), plan.steps, plan.learning_rate, float(plan.clip)
+            "planned",
+            float(plan.rate),
+            plan.steps,
+            plan.learning_rate,
+            float(plan.clip),
+            plan.momentum,
         )
         shares = {}
         for setting in (*FIXED, planned):
@@ -141,7 +147,7 @@ def _trained(
         )
     )
     lengths = np.linalg.norm(rows, axis=1)
-    weights = np.zeros(numbers, dtype=np.float32)
+    weights, velocity = np.zeros((2, numbers), dtype=np.float32)
     for _ in range(steps):
         chosen = slice(None) if rate == 1 else np.flatnonzero(random.random(records) < rate)
         batch = rows[chosen]
@@ -150,7 +156,9 @@ def _trained(
         error *= np.minimum(1, setting.clip / size)
         noise = random.standard_normal((numbers,), dtype=np.float32)
         noise *= np.float32(sigma * setting.clip)
-        weights -= np.float32(setting.step / (rate * records)) * (batch.T @ error + noise)
+        velocity *= np.float32(setting.momentum)
+        velocity += (batch.T @ error + noise) / np.float32(rate * records)
+        weights -= np.float32(setting.step) * velocity
     return weights
 
 
