@@ -29,13 +29,9 @@ SIZES = (
     (1_000, 10),
     (1_000, 100),
     (1_000, 1_000),
-    (1_000, 10_000),
     (10_000, 10),
     (10_000, 100),
-    (10_000, 1_000),
     (100_000, 10),
-    (100_000, 100),
-    (1_000_000, 10),
 )
 EPSILONS = (0.1, 1, 8)
 FAMILIES = ("even", "skewed", "one-hot", "short")
@@ -89,9 +85,9 @@ def run(say: Say) -> Report:
             at_most(
                 "planned: mean share lost, of the best fixed setting's",
                 means["planned"] / best,
-                0.9,
+                0.8,
             ),
-            at_most("planned: mean share lost beyond the best of all in each case", beyond, 0.08),
+            at_most("planned: mean share lost beyond the best of all in each case", beyond, 0.05),
         ],
         figures={"mean_share_lost": [means], "cases": table},
     )
