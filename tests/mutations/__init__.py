@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tests.mutations.accounting import OF_ACCOUNTING
 from tests.mutations.engine import OF_ENGINE
+from tests.mutations.gradients import OF_GRADIENTS
 from tests.mutations.ledger import OF_LEDGER
 from tests.mutations.mechanisms import OF_MECHANISMS
 from tests.mutations.models import OF_MODELS
@@ -33,6 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *OF_MODELS,
     *OF_PREDICTORS,
     *OF_PREPARATION,
+    *OF_GRADIENTS,
     *OF_PROFILER,
     *OF_VALIDATORS,
     *OF_LEDGER,
