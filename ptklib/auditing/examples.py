@@ -108,5 +108,7 @@ def _models(plane: tuple[Bounded, ...]) -> dict[str, Ptk]:
     return {
         "linear regression, boosted": LinearRegression(inputs=plane[:1], rounds=1, **number),
         "linear regression, moments": LinearRegression(inputs=plane, mechanism="moments", **number),
-        "linear regression, laplace": LinearRegression(inputs=plane[:1], mechanism="laplace", **number),
+        "linear regression, laplace": LinearRegression(
+            inputs=plane[:1], mechanism="laplace", **number
+        ),
     }
