@@ -27,9 +27,10 @@ T, h and C are not in the ratio: with exact accounting many steps cost no more t
 5. *the schedule*: uniform. The best of a fall by a factor of 3 and of none differ by less than
    chance once the reach is right; most of what a falling schedule gives is fewer epochs.
 
-The numbers were chosen on invented data (`docs/internals/accounting-of-training.md` has the
-sweeps), for logistic regression; those of softmax and squared loss follow from their curvature and
-the size of their scores. For networks the rule is a start and was not tried.
+The numbers were chosen on invented data (`docs/internals/accounting-of-training.md` says how): for
+logistic regression over wide ranges, for softmax and squared loss at small sizes, where those that
+follow from their curvature and the size of their scores did best. For networks the rule is a start
+and was not tried.
 
 Cost: that of ``run``. Unit, neighbours: as in `runs`. No data.
 
@@ -93,7 +94,7 @@ _SHAPES = {
         gradient=math.sqrt(2), step=8.0, noise=6.0, reach=1600.0, least_steps=20, most_steps=200
     ),
     LossKind.SQUARED: _Shape(
-        gradient=1.0, step=1.0, noise=1.0, reach=200.0, least_steps=20, most_steps=200
+        gradient=1.0, step=1.5, noise=1.5, reach=400.0, least_steps=20, most_steps=200
     ),
     LossKind.NETWORK: _Shape(
         gradient=1.0, step=2.0, noise=6.0, reach=400.0, least_steps=60, most_steps=300
