@@ -63,7 +63,12 @@ LAYERS: tuple[tuple[Part, ...], ...] = (
         ),
     ),
     (_part("ptklib.ptks"), _part("ptklib.models"), _part("ptklib.validators")),
-    (_part("ptklib.export"), _part("ptklib.preprocessing"), _part("ptklib.sklearn")),
+    (
+        _part("ptklib.export"),
+        _part("ptklib.pipelines"),
+        _part("ptklib.preprocessing"),
+        _part("ptklib.sklearn"),
+    ),
     (_part("ptklib.testing"),),
     (_part("ptklib.auditing"),),
     (_part("profiler"), _part("allocator")),

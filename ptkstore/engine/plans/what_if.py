@@ -235,8 +235,10 @@ def _plan(
     view = with_surplus(view, spec.use, richer, window)
     told = settled.plan.explanation
     left_out = (left_out_line(spec, privacy_filter, loss, candidate) for candidate in out)
+    remedies = plan_remedies(spec, privacy_filter, settled, told, candidates)
     return replace(
         view,
-        remedies=plan_remedies(spec, privacy_filter, settled, told, candidates),
+        remedies=remedies,
+        changes=tuple(remedy.text for remedy in remedies),
         left_out=tuple(LeftOutLine(line.id, line.reason, line.text) for line in left_out),
     )
