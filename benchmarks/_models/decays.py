@@ -24,12 +24,12 @@ from benchmarks._models import problems
 from benchmarks._models.intervals import least_gain, shown
 from benchmarks.bars import Report, Say, at_least
 from ptklib.models.inputs import STEPS
-from ptklib.models.sgd.encoded import Encoded, Encoder
+from ptklib.models.sgd.encoded import EncodedRecords, Encoder
 from ptklib.models.sgd.forward import Forward
 from ptklib.models.sgd.heads import Softmax
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import Pace, SgdPlan, Stage
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 from ptklib.privacy.mechanisms.release import GaussianRelease
@@ -81,8 +81,8 @@ SCHEDULES: dict[str, tuple[NoiseSchedule | None, float]] = {
 class Digits:
     """Rows for training, for validation and for testing."""
 
-    train: Encoded
-    shorter: Encoded  # without those for validation
+    train: EncodedRecords
+    shorter: EncodedRecords  # without those for validation
     validation: tuple[Floats, NDArray[np.int64]]
     test: tuple[Floats, NDArray[np.int64]]
 
@@ -122,7 +122,7 @@ def _network(width: int) -> Network:
     return Network(_COMPONENTS + 1, (width,), "relu", Softmax(10), _BOUND)
 
 
-def _encoded(rows: Floats, labels: NDArray[np.int64]) -> Encoded:
+def _encoded(rows: Floats, labels: NDArray[np.int64]) -> EncodedRecords:
     encoder = Encoder(rows.shape[1], Forward(_network(1)).bits[0])
     for start in range(0, len(rows), 4_096):
         some = slice(start, start + 4_096)
@@ -166,9 +166,9 @@ class Trial:
         return self._right(weights, *digits.test), epochs
 
     def _trained(
-        self, data: Encoded, stages: tuple[Stage, ...], seed: int, start: Floats | None
+        self, data: EncodedRecords, stages: tuple[Stage, ...], seed: int, start: Floats | None
     ) -> Floats:
-        pace = Pace("tags", Fraction(1, _BATCHES), stages)
+        pace = SgdPace("tags", Fraction(1, _BATCHES), stages)
         sigmas = tuple(Fraction(repr(stage.noise)) for stage in stages)
         cost = ReshuffledRun(sigmas=sigmas).cost
         plan = SgdPlan(pace, Budget(Fraction(6), Fraction(1, 10**5), 1), cost)

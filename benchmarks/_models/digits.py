@@ -21,7 +21,7 @@ from benchmarks.bars import Report, Say, at_least
 from ptklib.models.images import Pixels, Scattering
 from ptklib.models.inputs import STEPS
 from ptklib.models.sgd import heads
-from ptklib.models.sgd.encoded import Encoded, Encoder
+from ptklib.models.sgd.encoded import EncodedRecords, Encoder
 from ptklib.models.sgd.forward import Forward
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.plan import plan_of
@@ -94,7 +94,7 @@ def report(
     return made
 
 
-def _encoded(features: Floats, labels: NDArray[np.int64]) -> Encoded:
+def _encoded(features: Floats, labels: NDArray[np.int64]) -> EncodedRecords:
     """Rows as `Softmax` makes them of a column of features, once for all runs."""
     encoder = Encoder(features.shape[1], Forward(_network(features.shape[1])).bits[0])
     for start in range(0, len(features), 1_000):
@@ -108,7 +108,7 @@ def _network(width: int) -> Network:
 
 
 def _accuracy(
-    epsilon: Fraction, train: Encoded, test: Floats, labels: NDArray[np.int64], seed: int
+    epsilon: Fraction, train: EncodedRecords, test: Floats, labels: NDArray[np.int64], seed: int
 ) -> float:
     """One run, as `Softmax` makes it of these settings."""
     budget, network = Budget(epsilon, DELTA, 1), _network(test.shape[1])

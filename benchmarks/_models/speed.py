@@ -30,14 +30,14 @@ from sklearn.neural_network import (  # type: ignore[import-untyped,unused-ignor
 
 from benchmarks.bars import Report, Say, at_least, at_most
 from ptklib.models.inputs import STEPS
-from ptklib.models.sgd.encoded import Encoded, Encoder
+from ptklib.models.sgd.encoded import EncodedRecords, Encoder
 from ptklib.models.sgd.forward import Forward
-from ptklib.models.sgd.heads import Head, Logistic, Softmax, Squared
+from ptklib.models.sgd.heads import Logistic, LossHead, Softmax, Squared
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.noise import StepNoise
 from ptklib.models.sgd.optimiser import Optimiser, Place
 from ptklib.models.sgd.plain import PlainSums
-from ptklib.models.sgd.plan import Pace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 
@@ -56,7 +56,7 @@ class Case:
     name: str
     inputs: int
     hidden: tuple[int, ...]
-    head: Head
+    head: LossHead
     batch: int
     steps: int
     records: int
@@ -70,9 +70,9 @@ class Case:
     def plan(self) -> SgdPlan:
         """The steps that are timed, priced."""
         rate = Fraction(self.batch, self.records)
-        return plan_of(Pace("poisson", rate, (Stage(self.steps, 1.0),)), _BUDGET)
+        return plan_of(SgdPace("poisson", rate, (Stage(self.steps, 1.0),)), _BUDGET)
 
-    def data(self) -> Encoded:
+    def data(self) -> EncodedRecords:
         """Random rows of length 1, with random labels."""
         rng = np.random.default_rng(0)
         encoder = Encoder(self.inputs, Forward(self.network).bits[0])
@@ -149,7 +149,7 @@ def _run(case: Case) -> Run:
     return Run(case.network, case.plan, _PLAIN, (1.0,), case.records, 0)
 
 
-def _private(run: Run, data: Encoded) -> None:
+def _private(run: Run, data: EncodedRecords) -> None:
     run.train(data)
 
 
@@ -159,7 +159,7 @@ def _noise(case: Case, plan: SgdPlan) -> None:
         drawn.draw(*plan.multiplier(step))
 
 
-def _not_private(case: Case, data: Encoded) -> None:
+def _not_private(case: Case, data: EncodedRecords) -> None:
     """The same number of steps over batches of a shuffle."""
     network, rng = case.network, np.random.default_rng(0)
     sums, place = PlainSums(network), Place.at(network.initial(0))

@@ -198,9 +198,14 @@ def _aim(share: float, grown: Doubles, squares: Doubles) -> Doubles:
     it surely is not, or what it is not with three standard deviations.
     """
     most = CLIP * share
-    surely = np.maximum(most - np.sqrt(grown), most / 2)
-    left = most * most - grown / 4 - (3 * most) * np.sqrt(squares)
-    return np.maximum(surely, np.sqrt(np.maximum(left, 0.0)))
+    spread = np.sqrt(squares)
+    spread *= -3 * most
+    spread -= grown / 4
+    spread += most * most
+    np.maximum(spread, 0.0, out=spread)
+    surely = np.sqrt(grown)
+    np.subtract(most, surely, out=surely)
+    return np.maximum(np.maximum(surely, most / 2), np.sqrt(spread, out=spread))
 
 
 def _total(parts: list[Doubles]) -> Doubles:

@@ -20,7 +20,7 @@ from ptklib.models.inputs import STEPS
 from ptklib.models.sgd.heads import Labels
 from ptklib.models.sgd.whole import Floats
 
-__all__ = ["RECORD_BYTES", "SHELF_BYTES", "Encoded", "Encoder"]
+__all__ = ["RECORD_BYTES", "SHELF_BYTES", "EncodedRecords", "Encoder"]
 
 Doubles = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -31,7 +31,7 @@ SHELF_BYTES = 16 << 20
 RECORD_BYTES = 128
 
 
-class Encoded:
+class EncodedRecords:
     """All records of a training; they are read and not changed."""
 
     def __init__(self, shelves: list[Floats], squares: list[Floats], labels: list[Labels]) -> None:
@@ -72,7 +72,7 @@ class Encoded:
 
 
 class Encoder:
-    """Makes `Encoded`, piece by piece."""
+    """Makes `EncodedRecords`, piece by piece."""
 
     def __init__(self, width: int, bits: int) -> None:
         """Rows of so many entries, with so many binary places."""
@@ -100,12 +100,12 @@ class Encoder:
             if self._in_open == self._per_shelf:
                 self._close()
 
-    def done(self) -> Encoded:
+    def done(self) -> EncodedRecords:
         """All that was added."""
         if self._open:
             self._close()
         shelves = self._shelves or [np.zeros((0, self._width), np.float32)]
-        return Encoded(shelves, self._squares, self._labels)
+        return EncodedRecords(shelves, self._squares, self._labels)
 
     def _close(self) -> None:
         self._shelves.append(np.concatenate(self._open))

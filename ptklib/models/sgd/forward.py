@@ -32,6 +32,8 @@ Doubles = NDArray[np.float64]
 
 # Numbers held at once for each layer: what is worked on stays near the processor.
 _AT_ONCE = 1 << 17
+# Rows of records are read once: they need not.
+_INPUTS_AT_ONCE = 1 << 20
 _LEAST_ROWS, _MOST_ROWS = 32, 1024
 _GRID, _REACH = 64, 9
 
@@ -61,9 +63,11 @@ class Forward:
             bits_of(bound, columns, network.layers)
             for bound, (_, columns) in zip(bounds, network.shapes, strict=True)
         ]
-        # Rows of records are not copied: they count as little.
-        widest = max((*network.hidden, network.head.outputs, network.inputs // 2))
-        self.rows_at_once = max(_LEAST_ROWS, min(_MOST_ROWS, _power(_AT_ONCE // widest)))
+        widest = max((*network.hidden, network.head.outputs))
+        most = min(
+            _MOST_ROWS, _power(_AT_ONCE // widest), _power(_INPUTS_AT_ONCE // network.inputs)
+        )
+        self.rows_at_once = max(_LEAST_ROWS, most)
         rows = self.rows_at_once
         self._scores = [np.empty((rows, width), np.float32) for width in network.hidden]
         self._inputs = [np.empty((rows, width + 1), np.float32) for width in network.hidden]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ptklib.models.sgd.whole import EXACT, Floats
 
-__all__ = ["UNIT", "Head", "Labels", "Logistic", "Softmax", "Squared"]
+__all__ = ["UNIT", "Labels", "Logistic", "LossHead", "Softmax", "Squared"]
 
 UNIT = 2.0**-11
 
@@ -37,7 +37,7 @@ _FARTHEST = 2.0
 Labels = NDArray[np.float32]
 
 
-class Head(Protocol):
+class LossHead(Protocol):
     """From scores to errors."""
 
     @property
@@ -61,7 +61,7 @@ class Softmax:
     outputs: int
 
     def errors(self, scores: Floats, labels: Labels) -> Floats:
-        """See `Head`."""
+        """See `LossHead`."""
         scores -= scores.max(axis=1, keepdims=True)
         np.multiply(scores, np.float32(-_GRID), out=scores)
         np.minimum(scores, np.float32(_GRID * _REACH), out=scores)
@@ -74,7 +74,7 @@ class Softmax:
         return np.rint(weights, out=weights)
 
     def slopes(self, scores: Floats, labels: Labels) -> Floats:
-        """See `Head`."""
+        """See `LossHead`."""
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=1, keepdims=True)
@@ -98,7 +98,7 @@ class Logistic:
         return 1
 
     def errors(self, scores: Floats, labels: Labels) -> Floats:
-        """See `Head`."""
+        """See `LossHead`."""
         np.multiply(scores, np.float32(_GRID), out=scores)
         np.clip(scores, -_GRID * _REACH, _GRID * _REACH, out=scores)
         np.rint(scores, out=scores)
@@ -108,7 +108,7 @@ class Logistic:
         return np.rint(chances, out=chances)
 
     def slopes(self, scores: Floats, labels: Labels) -> Floats:
-        """See `Head`."""
+        """See `LossHead`."""
         np.clip(scores, -_REACH, _REACH, out=scores)
         np.negative(scores, out=scores)
         np.exp(scores, out=scores)
@@ -133,13 +133,13 @@ class Squared:
         return 1
 
     def errors(self, scores: Floats, labels: Labels) -> Floats:
-        """See `Head`."""
+        """See `LossHead`."""
         made = self.slopes(scores, labels)
         np.clip(made, -_FARTHEST, _FARTHEST, out=made)
         np.multiply(made, np.float32(1 / UNIT), out=made)
         return np.rint(made, out=made)
 
     def slopes(self, scores: Floats, labels: Labels) -> Floats:
-        """See `Head`."""
+        """See `LossHead`."""
         scores -= labels[:, None]
         return scores

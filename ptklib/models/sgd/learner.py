@@ -30,12 +30,12 @@ from ptklib.models.labels import ClassLabel, Label
 from ptklib.models.products import exact_product, on_grid
 from ptklib.models.rows import InputRows
 from ptklib.models.sgd.checkpoint import CheckpointFile
-from ptklib.models.sgd.encoded import RECORD_BYTES, SHELF_BYTES, Encoded, Encoder
+from ptklib.models.sgd.encoded import RECORD_BYTES, SHELF_BYTES, EncodedRecords, Encoder
 from ptklib.models.sgd.forward import Forward
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.plan import SgdPlan, plan_of
 from ptklib.models.sgd.run import Run
-from ptklib.models.sgd.settings import NoisySteps, Settled, settled
+from ptklib.models.sgd.settings import NoisySteps, SettledRun, settled
 from ptklib.price_first import Budget, Given, windows_after
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.noise.source import BitSource
@@ -81,7 +81,7 @@ class NetLearner(ABC):
     def _mechanisms(self, budget: Budget) -> SgdPlan:
         return plan_of(self._settled(budget).pace, budget)
 
-    def _settled(self, budget: Budget) -> Settled:
+    def _settled(self, budget: Budget) -> SettledRun:
         return settled(self.training, self.network, self.records, budget, penalty=self._penalty)
 
     def _settles(self) -> None:
@@ -156,7 +156,7 @@ class NetLearner(ABC):
         layers = [arrays[f"layer_{place}"].ravel() for place in range(self.network.layers)]
         return np.concatenate(layers).astype(np.float32)
 
-    def _encoded(self, batches: Batches) -> Encoded:
+    def _encoded(self, batches: Batches) -> EncodedRecords:
         encoder = Encoder(self.rows.width, Forward(self.network).bits[0])
         for piece in self.rows.pieces(batches):
             labels, missing = self._labels(piece)

@@ -42,7 +42,7 @@ MAX_RATE = Fraction(99, 100)
 
 # Scales are rounded up to one over this.
 _GRID = 10**9
-_LEAST_DRAWN, _MOST_DRAWN = 1 << 10, 1 << 16
+_LEAST_DRAWN, _MOST_DRAWN = 1 << 12, 1 << 16
 _WORDS_OF_KEY = KEY_BYTES // 8
 
 
@@ -57,19 +57,21 @@ class PoissonBatches:
         if not self._whole:
             scale = curves.up(-1 / math.log1p(-float(rate)))
             self._scale = Fraction(math.ceil(scale * _GRID) + 1, _GRID)
-        # Places of members, counted along records and steps from the start of the next batch.
+        # Places of members, counted along records and steps from the first; where the next batch
+        # begins; and the last place that is known.
         self._ahead: Places = np.zeros(0, dtype=np.intp)
-        self._last = -1
+        self._begin, self._last = 0, -1
 
     def batch(self) -> Places:
         """Places of the members of the next batch, rising."""
         if self._whole or not self._records:
             return np.arange(self._records)
-        while self._last < self._records:
+        end = self._begin + self._records
+        while self._last < end:
             self._draw()
-        stop = int(np.searchsorted(self._ahead, self._records))
-        members, self._ahead = self._ahead[:stop], self._ahead[stop:] - self._records
-        self._last -= self._records
+        stop = int(np.searchsorted(self._ahead, end))
+        members = self._ahead[:stop] - self._begin
+        self._ahead, self._begin = self._ahead[stop:], end
         return members
 
     def _draw(self) -> None:
@@ -78,7 +80,9 @@ class PoissonBatches:
         passed = geometric(count, self._scale, source=self._source)
         # A place beyond every batch that will be drawn is as good as any other.
         np.minimum(passed, 1 << 40, out=passed)
-        places = np.cumsum(passed + 1) + self._last
+        passed += 1
+        places = np.cumsum(passed, out=passed)
+        places += self._last
         self._ahead = np.concatenate([self._ahead, places])
         self._last = int(places[-1])
 

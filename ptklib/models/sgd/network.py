@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from ptklib.models.sgd.heads import Head
+from ptklib.models.sgd.heads import LossHead
 from ptklib.models.sgd.whole import Floats
 
 __all__ = ["MAX_HIDDEN", "MAX_WEIGHT", "Activation", "Network"]
@@ -37,7 +37,7 @@ class Network:
     inputs: int
     hidden: tuple[int, ...]
     activation: Activation
-    head: Head
+    head: LossHead
     bound: float
 
     @cached_property

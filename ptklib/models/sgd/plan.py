@@ -34,7 +34,7 @@ from ptklib.privacy.costs import Cost, ReshuffledGaussianCost, SampledGaussianCo
 from ptklib.privacy.costs.base import sum_of
 from ptklib.privacy.costs.calibration import calibrate
 
-__all__ = ["Batching", "Pace", "SgdPlan", "Stage", "plan_of"]
+__all__ = ["Batching", "SgdPace", "SgdPlan", "Stage", "plan_of"]
 
 Batching = Literal["poisson", "tags"]
 
@@ -51,7 +51,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Pace:
+class SgdPace:
     """How a run goes through the records, and its relative noise. With tags, ``rate`` is one over
     a whole number of batches and stages are whole epochs.
     """
@@ -70,7 +70,7 @@ class Pace:
 class SgdPlan:
     """A run and its price: ``pace`` with multipliers for noise."""
 
-    pace: Pace
+    pace: SgdPace
     budget: Budget
     cost: Cost
 
@@ -94,7 +94,7 @@ class SgdPlan:
 
 
 @lru_cache(maxsize=256)
-def plan_of(pace: Pace, budget: Budget) -> SgdPlan:
+def plan_of(pace: SgdPace, budget: Budget) -> SgdPlan:
     """The least noise, in the proportions of the pace, that a budget pays for."""
     # Refuses a budget that has no delta.
     whole = budget.gaussian_sigma()
@@ -118,9 +118,9 @@ def _root(stages: Sequence[Stage]) -> float:
     return math.sqrt(total) * (1 + 1e-12)
 
 
-def _scaled(pace: Pace, factor: float) -> Pace:
+def _scaled(pace: SgdPace, factor: float) -> SgdPace:
     stages = tuple(Stage(stage.steps, _short(stage.noise * factor)) for stage in pace.stages)
-    return Pace(pace.batching, pace.rate, stages)
+    return SgdPace(pace.batching, pace.rate, stages)
 
 
 def _short(noise: float) -> float:
@@ -130,7 +130,7 @@ def _short(noise: float) -> float:
     return math.ceil(Fraction(noise) * unit) / unit
 
 
-def _cost(pace: Pace, records: int) -> Cost:
+def _cost(pace: SgdPace, records: int) -> Cost:
     parts: list[Cost] = []
     for stage in pace.stages:
         if pace.batching == "tags" and pace.rate != 1:

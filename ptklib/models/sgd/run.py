@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ptklib.models.sgd.checkpoint import Checkpoint, CheckpointFile
 from ptklib.models.sgd.clipped import ClippedSums
-from ptklib.models.sgd.encoded import Encoded
+from ptklib.models.sgd.encoded import EncodedRecords
 from ptklib.models.sgd.members import (
     KEY_BYTES,
     PoissonBatches,
@@ -59,7 +59,7 @@ class Run:
 
     def train(
         self,
-        data: Encoded,
+        data: EncodedRecords,
         *,
         start: Floats | None = None,
         noise: BitSource | None = None,
@@ -84,7 +84,7 @@ class Run:
     def _steps(
         self,
         kept: Checkpoint,
-        data: Encoded,
+        data: EncodedRecords,
         noise: BitSource | None,
         file: CheckpointFile | None,
     ) -> Floats:
@@ -116,7 +116,7 @@ class Run:
                 file.keep(Checkpoint(done, place, keys, kept.digest))
         return self.optimiser.result(place)
 
-    def _tags(self, data: Encoded, key: bytes) -> NDArray[np.uint64]:
+    def _tags(self, data: EncodedRecords, key: bytes) -> NDArray[np.uint64]:
         made = [np.zeros(0, dtype=np.uint64)]
         for rows, _, labels in data.pieces(None, _TAGGED_AT_ONCE):
             made.append(tags_of(rows, labels, key))
@@ -126,7 +126,7 @@ class Run:
         self,
         sums: ClippedSums,
         place: Place,
-        data: Encoded,
+        data: EncodedRecords,
         members: NDArray[np.intp],
         step: int,
     ) -> NDArray[np.float64]:

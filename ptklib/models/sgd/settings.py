@@ -33,10 +33,10 @@ from ptklib import config
 from ptklib.models.sgd.members import MAX_RATE
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.optimiser import Decay, Optimiser
-from ptklib.models.sgd.plan import Pace, Stage
+from ptklib.models.sgd.plan import SgdPace, Stage
 from ptklib.price_first import Budget
 
-__all__ = ["MAX_RECORDS", "MAX_STEPS", "NoisySteps", "Settled", "settled"]
+__all__ = ["MAX_RECORDS", "MAX_STEPS", "NoisySteps", "SettledRun", "settled"]
 
 MAX_RECORDS = 10**9
 MAX_STEPS = 10**6
@@ -100,10 +100,10 @@ class NoisySteps:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledRun:
     """What a run needs besides its network and its price."""
 
-    pace: Pace
+    pace: SgdPace
     optimiser: Optimiser
     clip: tuple[float, ...]
 
@@ -128,7 +128,7 @@ _LEAST_BOLD = 0.02
 
 def settled(
     given: NoisySteps, network: Network, records: int, budget: Budget, *, penalty: float = 0.0
-) -> Settled:
+) -> SettledRun:
     """The whole of a run, from public numbers."""
     rule = _CONVEX if network.layers == 1 else _NETS
     steps = given.steps if given.steps is not None else rule.steps
@@ -149,7 +149,7 @@ def settled(
         penalty=penalty,
         averaging=averaging,
     )
-    return Settled(_pace(given, rate, steps), optimiser, clip)
+    return SettledRun(_pace(given, rate, steps), optimiser, clip)
 
 
 def _rate(given: NoisySteps, rule: _Rule, steps: int, records: int) -> Fraction:
@@ -162,13 +162,13 @@ def _rate(given: NoisySteps, rule: _Rule, steps: int, records: int) -> Fraction:
     return Fraction(math.ceil(rate * _RATES), _RATES)
 
 
-def _pace(given: NoisySteps, rate: Fraction, steps: int) -> Pace:
+def _pace(given: NoisySteps, rate: Fraction, steps: int) -> SgdPace:
     """Stages of nearly equal length, whole epochs with tags."""
     epoch = round(1 / rate) if given.batching == "tags" else 1
     noise = given.noise or (1.0,)
     turns = max(-(-steps // epoch), len(noise))
     ends = [turns * place // len(noise) for place in range(len(noise) + 1)]
-    return Pace(
+    return SgdPace(
         given.batching,
         rate,
         tuple(

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.models.inputs import STEPS
-from ptklib.models.sgd.encoded import Encoded, Encoder
+from ptklib.models.sgd.encoded import EncodedRecords, Encoder
 from ptklib.models.sgd.forward import Forward
-from ptklib.models.sgd.heads import Head, Logistic, Softmax, Squared
+from ptklib.models.sgd.heads import Logistic, LossHead, Softmax, Squared
 from ptklib.models.sgd.network import Network
 
 NETS = {
@@ -23,7 +23,7 @@ NETS = {
 }
 
 
-def net(inputs: int, head: Head, hidden: tuple[int, ...] = ()) -> Network:
+def net(inputs: int, head: LossHead, hidden: tuple[int, ...] = ()) -> Network:
     """With rows in the cube."""
     return Network(inputs, hidden, "relu", head, math.sqrt(inputs))
 
@@ -37,7 +37,7 @@ def weights(network: Network, seed: int, size: float = 1.0) -> NDArray[np.float3
     return flat
 
 
-def records(network: Network, count: int, seed: int) -> Encoded:
+def records(network: Network, count: int, seed: int) -> EncodedRecords:
     """Rows in the ball of the bound, labels of every kind."""
     generator = np.random.default_rng(seed)
     rows = generator.uniform(-1, 1, (count, network.inputs))

@@ -14,14 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 from ptklib.models.inputs import STEPS
-from ptklib.models.sgd.encoded import Encoded, Encoder
+from ptklib.models.sgd.encoded import EncodedRecords, Encoder
 from ptklib.models.sgd.forward import Forward
 from ptklib.models.sgd.heads import Logistic
 from ptklib.models.sgd.members import KEY_BYTES, TaggedBatches, tags_of
 from ptklib.models.sgd.network import Network
 from ptklib.models.sgd.noise import StepNoise
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import Pace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 from ptklib.privacy.costs import SampledGaussianCost
@@ -60,7 +60,9 @@ class Repeated(SgdPlan):
         return super().multiplier(step % self.length)
 
 
-def told(plan: SgdPlan, data: Encoded, count: int, *, alike: bool = False) -> NDArray[np.float64]:
+def told(
+    plan: SgdPlan, data: EncodedRecords, count: int, *, alike: bool = False
+) -> NDArray[np.float64]:
     """One number of each run: what all of its releases say of the canary; all steps ``alike``, or
     each by its noise.
     """
@@ -91,7 +93,7 @@ def _known_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptklib.models.sgd.run.new_key", lambda _: KEY)
 
 
-def stream(canaries: int) -> Encoded:
+def stream(canaries: int) -> EncodedRecords:
     encoder = Encoder(INPUTS, Forward(NETWORK).bits[0])
     rows = np.zeros((canaries, INPUTS))
     rows[:, 0] = STEPS
@@ -111,10 +113,10 @@ def audited(plan: SgdPlan, records: int = 1, *, alike: bool = False) -> AuditRes
 
 
 PACES = {
-    "one step": Pace("poisson", Fraction(1), (Stage(1, 1.0),)),
-    "falling noise": Pace("poisson", Fraction(1), (Stage(2, 2.0), Stage(2, 1.0), Stage(1, 0.5))),
-    "batches by tag": Pace("tags", Fraction(1, 3), (Stage(6, 1.0),)),
-    "poisson batches": Pace("poisson", Fraction(1, 2), (Stage(4, 1.0),)),
+    "one step": SgdPace("poisson", Fraction(1), (Stage(1, 1.0),)),
+    "falling noise": SgdPace("poisson", Fraction(1), (Stage(2, 2.0), Stage(2, 1.0), Stage(1, 0.5))),
+    "batches by tag": SgdPace("tags", Fraction(1, 3), (Stage(6, 1.0),)),
+    "poisson batches": SgdPace("poisson", Fraction(1, 2), (Stage(4, 1.0),)),
 }
 
 
@@ -136,16 +138,16 @@ def test_a_user_of_several_canaries_is_as_hard_to_tell() -> None:
 
 def test_amplification_claimed_for_batches_by_tag_is_caught() -> None:
     """The price of Poisson batches for a run that has none."""
-    pace = Pace("tags", Fraction(1, 20), (Stage(20, 1.0),))
-    claimed = plan_of(Pace("poisson", pace.rate, pace.stages), Budget(Fraction(1, 4), DELTA, 1))
+    pace = SgdPace("tags", Fraction(1, 20), (Stage(20, 1.0),))
+    claimed = plan_of(SgdPace("poisson", pace.rate, pace.stages), Budget(Fraction(1, 4), DELTA, 1))
     assert isinstance(claimed.cost, SampledGaussianCost)
-    wrong = SgdPlan(Pace("tags", pace.rate, claimed.pace.stages), claimed.budget, claimed.cost)
+    wrong = SgdPlan(SgdPace("tags", pace.rate, claimed.pace.stages), claimed.budget, claimed.cost)
     assert audited(wrong).contradicts(wrong.cost.epsilon(DELTA))
 
 
 def test_noise_that_does_not_follow_its_stages_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """All steps with the least noise of the run."""
-    pace = Pace("poisson", Fraction(1), (Stage(8, 4.0), Stage(1, 1.0)))
+    pace = SgdPace("poisson", Fraction(1), (Stage(8, 4.0), Stage(1, 1.0)))
     plan = plan_of(pace, Budget(Fraction(1), DELTA, 1))
     least, draw = plan.pace.stages[-1].noise, StepNoise.draw
     monkeypatch.setattr(StepNoise, "draw", lambda self, _, left: draw(self, least, left))

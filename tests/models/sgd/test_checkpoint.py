@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from ptklib.errors import InvalidInput
 from ptklib.models.sgd.checkpoint import Checkpoint, CheckpointFile
 from ptklib.models.sgd.clipped import ClippedSums
-from ptklib.models.sgd.encoded import Encoded
+from ptklib.models.sgd.encoded import EncodedRecords
 from ptklib.models.sgd.heads import Logistic
 from ptklib.models.sgd.members import TaggedBatches
 from ptklib.models.sgd.noise import StepNoise
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import Pace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.price_first import Budget
 from ptklib.testing.noise import planted_noise
@@ -48,20 +48,20 @@ class ConstantSource:
 def run_of(batching: str, **more: object) -> Run:
     rate = Fraction(1, 4) if batching != "all" else Fraction(1)
     name = "poisson" if batching == "all" else batching
-    plan = plan_of(Pace(name, rate, STAGES), BUDGET)  # type: ignore[arg-type]
+    plan = plan_of(SgdPace(name, rate, STAGES), BUDGET)  # type: ignore[arg-type]
     optimiser = Optimiser(1.0, momentum=0.9, decay="linear", averaging=True)
     return Run(NETWORK, plan, optimiser, (1.0,), int(more.get("expected", 200)), 0)  # type: ignore[call-overload]
 
 
 @pytest.fixture(name="data")
-def _data() -> Encoded:
+def _data() -> EncodedRecords:
     return records(NETWORK, 200, 1)
 
 
 @pytest.mark.parametrize("every", [1, 3, 5])
 @pytest.mark.parametrize("batching", ["all", "tags"])
 def test_killed_at_every_step_a_run_ends_where_it_would_have(
-    batching: str, every: int, data: Encoded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batching: str, every: int, data: EncodedRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before its release, after it, and while a checkpoint is written."""
     run = run_of(batching)
@@ -106,7 +106,7 @@ def _plant(planted: pytest.MonkeyPatch, name: str, step: int) -> None:
 
 @pytest.mark.parametrize("batching", ["poisson", "tags"])
 def test_every_step_is_released_once_however_often_a_run_is_killed(
-    batching: str, data: Encoded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batching: str, data: EncodedRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Steps that are kept are never made again, so what is seen costs what was priced."""
     run, file = run_of(batching), CheckpointFile(tmp_path / "kept", 1)
@@ -133,14 +133,14 @@ def test_every_step_is_released_once_however_often_a_run_is_killed(
     assert done == list(range(run.plan.steps))
 
 
-def test_a_run_that_is_over_releases_nothing_more(data: Encoded, tmp_path: Path) -> None:
+def test_a_run_that_is_over_releases_nothing_more(data: EncodedRecords, tmp_path: Path) -> None:
     run, file = run_of("poisson"), CheckpointFile(tmp_path / "kept", 4)
     first = run.train(data, file=file)
     assert np.array_equal(first, run.train(data, file=file))
     assert not np.array_equal(first, run.train(data))
 
 
-def test_noise_after_a_kill_is_fresh(data: Encoded, tmp_path: Path) -> None:
+def test_noise_after_a_kill_is_fresh(data: EncodedRecords, tmp_path: Path) -> None:
     """No noise is kept, so none can be used for other records: two runs from one checkpoint differ."""
     run, file = run_of("poisson"), CheckpointFile(tmp_path / "kept", 1)
     run.train(data, file=file)
@@ -155,7 +155,7 @@ def test_noise_after_a_kill_is_fresh(data: Encoded, tmp_path: Path) -> None:
 
 
 def test_members_of_an_epoch_are_the_same_after_a_kill(
-    data: Encoded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: EncodedRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed within an epoch, in another order: a record is in one batch of it, before and after."""
     run, file, seen = run_of("tags"), CheckpointFile(tmp_path / "kept", 1), []
@@ -174,7 +174,7 @@ def test_members_of_an_epoch_are_the_same_after_a_kill(
     before = [set(members.tolist()) for members in seen[4:6]]
     seen.clear()
     order = np.random.default_rng(1).permutation(len(data))
-    moved = Encoded([data.shelves[0][order]], [data.squares[order]], [data.labels[order]])
+    moved = EncodedRecords([data.shelves[0][order]], [data.squares[order]], [data.labels[order]])
     run.train(moved, file=file)
     after = [set(order[members].tolist()) for members in seen[:2]]
     epoch = [*before, *after]
@@ -182,7 +182,9 @@ def test_members_of_an_epoch_are_the_same_after_a_kill(
 
 
 @pytest.mark.parametrize("other", [{"expected": 100}, {"batching": "tags"}])
-def test_another_run_is_refused(other: dict[str, object], data: Encoded, tmp_path: Path) -> None:
+def test_another_run_is_refused(
+    other: dict[str, object], data: EncodedRecords, tmp_path: Path
+) -> None:
     file = CheckpointFile(tmp_path / "kept", 1)
     run_of("poisson").train(data, file=file)
     given = {"batching": "poisson", **other}
@@ -191,7 +193,7 @@ def test_another_run_is_refused(other: dict[str, object], data: Encoded, tmp_pat
     assert refused.value.reason == "CHECKPOINT_MISMATCH"
 
 
-def test_another_start_is_refused(data: Encoded, tmp_path: Path) -> None:
+def test_another_start_is_refused(data: EncodedRecords, tmp_path: Path) -> None:
     file = CheckpointFile(tmp_path / "kept", 1)
     run_of("poisson").train(data, file=file)
     start = np.ones(NETWORK.size, np.float32)
@@ -200,7 +202,7 @@ def test_another_start_is_refused(data: Encoded, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "other"])
-def test_a_damaged_checkpoint_is_refused(damage: str, data: Encoded, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused(damage: str, data: EncodedRecords, tmp_path: Path) -> None:
     file = CheckpointFile(tmp_path / "kept", 1)
     run_of("poisson").train(data, file=file)
     body = file.path.read_bytes()
@@ -216,7 +218,7 @@ def test_a_damaged_checkpoint_is_refused(damage: str, data: Encoded, tmp_path: P
     assert refused.value.reason == "CHECKPOINT_UNREADABLE"
 
 
-def test_a_checkpoint_is_for_its_owner_alone(data: Encoded, tmp_path: Path) -> None:
+def test_a_checkpoint_is_for_its_owner_alone(data: EncodedRecords, tmp_path: Path) -> None:
     file = CheckpointFile(tmp_path / "kept", 1)
     (tmp_path / "kept.new").write_bytes(b"torn")
     run_of("poisson").train(data, file=file)
@@ -241,7 +243,7 @@ run_of("tags").train(records(NETWORK, 200, 1), file=CheckpointFile(path, 1))
 
 
 def test_a_process_that_is_killed_is_taken_up_by_another(
-    data: Encoded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: EncodedRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = CheckpointFile(tmp_path / "kept", 1)
     kept: Checkpoint | None = None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptklib.errors import InsecureNoise
 from ptklib.models.sgd import clipped
 from ptklib.models.sgd.clipped import ClippedSums, steady
-from ptklib.models.sgd.encoded import Encoded
+from ptklib.models.sgd.encoded import EncodedRecords
 from ptklib.models.sgd.forward import Forward
 from ptklib.models.sgd.network import MAX_WEIGHT, Network
 from ptklib.models.sgd.plain import PlainSums
@@ -26,7 +26,7 @@ EACH = pytest.mark.parametrize("name", NETS)
 
 def summed(
     network: Network,
-    data: Encoded,
+    data: EncodedRecords,
     flat: NDArray[np.float32],
     clip: tuple[float, ...] = (1.0,),
     members: NDArray[np.intp] | None = None,
@@ -41,13 +41,15 @@ def summed(
     return sums.finish().copy()
 
 
-def alone(network: Network, data: Encoded, flat: NDArray[np.float32], **more: Any) -> Doubles:
+def alone(
+    network: Network, data: EncodedRecords, flat: NDArray[np.float32], **more: Any
+) -> Doubles:
     """What each record adds when it is the only one."""
     places = [np.array([place]) for place in range(len(data))]
     return np.array([summed(network, data, flat, members=place, **more) for place in places])
 
 
-def gradients(network: Network, data: Encoded, flat: NDArray[np.float32]) -> Doubles:
+def gradients(network: Network, data: EncodedRecords, flat: NDArray[np.float32]) -> Doubles:
     """Of each record, in plain float32."""
     sums, scale = PlainSums(network), np.float32(2.0 ** -Forward(network).bits[0])
     rows = [data.rows(np.array([place])) * scale for place in range(len(data))]

@@ -74,7 +74,7 @@ def test_numbers_drawn_ahead_do_not_pile_up() -> None:
         batches = PoissonBatches(1000, Fraction(1, 100), SeededSource(1))
         for _ in range(500):
             batches.batch()
-            assert len(batches._ahead) <= 2 * (1 << 10)
+            assert len(batches._ahead) <= 2 * (1 << 12)
 
 
 def dealt(rows: NDArray[np.float32], batches: int, keys: tuple[bytes, bytes]) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ from ptklib.models.sgd.encoded import Encoder
 from ptklib.models.sgd.heads import Logistic
 from ptklib.models.sgd.noise import StepNoise, deviation
 from ptklib.models.sgd.optimiser import Optimiser
-from ptklib.models.sgd.plan import Pace, SgdPlan, Stage, plan_of
+from ptklib.models.sgd.plan import SgdPace, SgdPlan, Stage, plan_of
 from ptklib.models.sgd.run import Run
 from ptklib.models.sgd.settings import NoisySteps, settled
 from ptklib.models.sgd.whole import CLIP
@@ -49,7 +49,7 @@ def event_of(plan: SgdPlan) -> dp_accounting.DpEvent:
 @pytest.mark.parametrize("batching", ["poisson", "tags"])
 def test_a_run_costs_what_was_asked(stages: tuple[Stage, ...], rate: str, batching: str) -> None:
     """Not more by another accountant, and not much less."""
-    pace = Pace(batching, Fraction(rate), stages)  # type: ignore[arg-type]
+    pace = SgdPace(batching, Fraction(rate), stages)  # type: ignore[arg-type]
     plan = plan_of(pace, BUDGET)
     spent = plan.cost.epsilon(BUDGET.delta)
     assert 0.99 < spent <= 1
@@ -70,11 +70,11 @@ def test_nothing_is_amplified_by_shuffling() -> None:
     noises = {}
     for rate in ("1/2", "1/20"):
         steps = (Stage(20 * round(1 / Fraction(rate)), 1.0),)
-        plan = plan_of(Pace("tags", Fraction(rate), steps), BUDGET)
+        plan = plan_of(SgdPace("tags", Fraction(rate), steps), BUDGET)
         assert isinstance(plan.cost, ReshuffledGaussianCost)
         assert plan.cost.epochs == 20
         noises[rate] = plan.pace.stages[0].noise
-        poisson = plan_of(Pace("poisson", Fraction(rate), steps), BUDGET)
+        poisson = plan_of(SgdPace("poisson", Fraction(rate), steps), BUDGET)
         assert isinstance(poisson.cost, SampledGaussianCost)
         assert (poisson.cost.rate, poisson.cost.steps) == (Fraction(rate), steps[0].steps)
     assert noises["1/2"] == pytest.approx(noises["1/20"])
@@ -83,7 +83,7 @@ def test_nothing_is_amplified_by_shuffling() -> None:
 
 def test_a_user_has_a_member_at_most_as_often_as_priced() -> None:
     """Rate times records, and noise times records."""
-    pace = Pace("poisson", Fraction(1, 20), UNIFORM)
+    pace = SgdPace("poisson", Fraction(1, 20), UNIFORM)
     plan = plan_of(pace, Budget(Fraction(1), Fraction(1, 10**5), 4))
     assert isinstance(plan.cost, SampledGaussianCost)
     assert plan.cost.rate == Fraction(1, 5)
@@ -95,7 +95,7 @@ def test_a_user_has_a_member_at_most_as_often_as_priced() -> None:
 
 
 def test_every_step_is_priced_and_no_other() -> None:
-    plan = plan_of(Pace("poisson", Fraction(1, 20), FALLING), BUDGET)
+    plan = plan_of(SgdPace("poisson", Fraction(1, 20), FALLING), BUDGET)
     assert plan.steps == 120
     noises = [plan.multiplier(step) for step in range(120)]
     assert [left for _, left in noises[:41]] == [*range(40, 0, -1), 60]
@@ -107,7 +107,7 @@ def test_every_step_is_priced_and_no_other() -> None:
 
 def test_a_budget_without_delta_is_refused() -> None:
     with pytest.raises(InvalidInput) as refused:
-        plan_of(Pace("poisson", Fraction(1, 20), UNIFORM), Budget(Fraction(1), Fraction(0), 1))
+        plan_of(SgdPace("poisson", Fraction(1, 20), UNIFORM), Budget(Fraction(1), Fraction(0), 1))
     assert refused.value.reason == "DELTA_NEEDED"
 
 
@@ -118,7 +118,7 @@ def test_noise_of_every_stage_is_as_loud_as_priced(records: int) -> None:
     """
     network = net(40, Logistic())
     budget = Budget(Fraction(1), Fraction(1, 10**5), records)
-    plan = plan_of(Pace("poisson", Fraction(1, 2), FALLING), budget)
+    plan = plan_of(SgdPace("poisson", Fraction(1, 2), FALLING), budget)
     moves: list[np.ndarray] = []
 
     class Watched(Optimiser):
