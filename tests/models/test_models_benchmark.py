@@ -11,15 +11,16 @@ import pytest
 
 from benchmarks._models import decays, digits, patients, problems
 from benchmarks._models.intervals import half_width, least_gain, shown
+from ptklib.privacy.schedules.decays import Uniform
 from ptklib.privacy.schedules.solving import affordable_epochs
 
 
 def test_invented_problems_are_the_same_every_time_and_within_their_domains() -> None:
-    for make in (
-        lambda: problems.taxi(None, train=500, test=100, seed=1),
-        lambda: problems.adult(None, seed=1),
-    ):
-        problem, again = make(), make()
+    pairs = [
+        [problems.taxi(None, train=500, test=100, seed=1) for _ in range(2)],
+        [problems.adult(None, seed=1) for _ in range(2)],
+    ]
+    for problem, again in pairs:
         assert problem.train.equals(again.train)
         rows = problem.matrix(problem.test)
         assert set(np.unique(rows)) == {0.0, 1.0}
@@ -81,6 +82,6 @@ def test_noisy_components_of_digits_make_rows_that_can_be_learned() -> None:
     norms = np.linalg.norm(held.test[0], axis=1)
     assert norms.max() <= decays._BOUND
     trial = decays.Trial(20, learning_rate=0.5)
-    weak = decays.Uniform(sigma=Fraction(1, 10))
+    weak = Uniform(sigma=Fraction(1, 10))
     assert trial.accuracy(held, weak, 8, 0) > 0.8
-    assert trial.accuracy(held, decays.Uniform(sigma=Fraction(1000)), 8, 0) < 0.5
+    assert trial.accuracy(held, Uniform(sigma=Fraction(1000)), 8, 0) < 0.5
