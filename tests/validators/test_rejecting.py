@@ -5,6 +5,7 @@ by no more than it is priced for.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -97,4 +98,4 @@ def test_a_hopeless_class_is_rejected() -> None:
     assert {published.verdict(losses) for losses in clear} == {"REJECT"}
     assert published.verdict([]) == "RETRY"
     assert published.verdict(np.full(4000, 0.05)) == "RETRY"
-    assert published.cost.basic() == (1, 0)
+    assert published.cost.basic() == (Fraction(1), Fraction(0))

@@ -73,11 +73,9 @@ def test_errors_are_as_small_as_is_said(noise: Any, law: str, records: int) -> N
     misses = [0, 0]
     for _ in range(RUNS):
         told = mean_test.tell(LAWS[law](rng, records))
-        for place, (test, true) in enumerate(
-            ((mean_test, world.mean()), (spread_test, world.var()))
-        ):
-            verdict = test.judged(told)
-            misses[place] += abs(verdict.estimates[0] - true) > verdict.error
+        verdicts = mean_test.judged(told), spread_test.judged(told)
+        for place, true in enumerate((world.mean(), world.var())):
+            misses[place] += abs(verdicts[place].estimates[0] - true) > verdicts[place].error
     assert not too_often(misses[0])
     assert not too_often(misses[1])
 
