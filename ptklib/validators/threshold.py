@@ -108,10 +108,16 @@ def likely_threshold(scale: float, eta: float) -> float:
 
     def chance(threshold: float) -> float:
         far, falling = math.exp(-threshold / scale), math.exp(-threshold)
-        # The difference quotient of the exponential, stable where both rates are the same.
+        # The difference quotient of the exponential, stable where both rates are the same; as a
+        # difference elsewhere, for noise that is large would make powers of large numbers.
         rate = 1 / scale - 1
-        between = threshold if abs(rate) < 1e-9 else -math.expm1(-rate * threshold) / rate
-        return far / 2 + falling / (2 * (1 + scale)) + falling * between / (2 * scale)
+        if abs(rate) < 1e-9:
+            both = falling * threshold
+        elif abs(rate * threshold) < 1:
+            both = -falling * math.expm1(-rate * threshold) / rate
+        else:
+            both = (falling - far) / rate
+        return far / 2 + falling / (2 * (1 + scale)) + both / (2 * scale)
 
     low, high = 0.0, 1.0
     while chance(high) > eta:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ptklib.errors import InvalidInput
 from ptkstore.cli.output import Table, show, write_text
 from ptkstore.cli.session import Invocation, pass_session, shared_options
+from ptkstore.cli.store.json_file import read_json
 
 if TYPE_CHECKING:
     from allocator.plan import Plan
@@ -89,7 +87,7 @@ def solve(
     from allocator.problem import Problem
     from allocator.solving.solve import solve as solve_problem
 
-    problem = Problem.from_json(_read(source))
+    problem = Problem.from_json(read_json(source))
     plan = solve_problem(
         problem, method=method, solver=solver, time_limit_seconds=time_limit, clock=time.monotonic
     )
@@ -110,29 +108,6 @@ def solve(
     show(session, body, *parts)
     if plan.total_samples is None:
         click.get_current_context().exit(1)
-
-
-def _read(source: str) -> Any:
-    import json
-
-    try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InvalidInput("FILE_UNREADABLE", f"{source} is not UTF-8 text", file=source) from None
-    except OSError as error:
-        raise InvalidInput("FILE_UNREADABLE", f"{source}: {error.strerror}", file=source) from None
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidInput(
-            "FILE_UNREADABLE",
-            f"{source} must be JSON: {error.msg} in line {error.lineno}",
-            file=source,
-        ) from None
-    except RecursionError:
-        raise InvalidInput(
-            "FILE_UNREADABLE", f"{source} must be JSON: it is nested too deeply", file=source
-        ) from None
 
 
 def _parts(problem: Problem, plan: Plan) -> list[Table | str]:

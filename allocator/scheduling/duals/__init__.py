@@ -1,0 +1,1 @@
+"""Prices of blocks, and the bounds that they prove."""

@@ -1,0 +1,1 @@
+"""Rules that decide a request when it comes, one file each."""

@@ -1,0 +1,1 @@
+"""Instances as values, and what is promised of a stream."""

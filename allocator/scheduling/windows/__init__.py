@@ -1,0 +1,1 @@
+"""Tasks that need every block of a window: the problem, its policies and its optimum."""
