@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Packed", "packed"]
+__all__ = ["BestPacking", "packed"]
 
 _Ints = NDArray[np.int64]
 _SUMS = 20_000
@@ -22,7 +22,7 @@ _SLACK = 1e-9
 _SAFE = float(1 << 61)
 
 
-class Packed:
+class BestPacking:
     """The best choice known, and a bound that no choice exceeds (equal where it is optimal)."""
 
     __slots__ = ("bound", "chosen", "value")
@@ -34,18 +34,18 @@ class Packed:
         self.bound = bound
 
 
-def packed(profit: _Ints, weight: _Ints, room: int) -> Packed:
+def packed(profit: _Ints, weight: _Ints, room: int) -> BestPacking:
     """Choose items of positive profit within ``room``."""
     (at,) = np.nonzero((profit > 0) & (weight <= room))
     if not len(at):
-        return Packed(0, at, 0)
+        return BestPacking(0, at, 0)
     profit, weight = profit[at], weight[at]
     if max(float(weight.sum(dtype=np.float64)), float(profit.sum(dtype=np.float64))) >= _SAFE:
         return _beyond(profit.tolist(), weight.tolist(), room, at)
     total = int(weight.sum())
     if total <= room:
         value = int(profit.sum())
-        return Packed(value, at, value)
+        return BestPacking(value, at, value)
     order = np.argsort(-(profit / np.maximum(weight, 1e-9)), kind="stable")
     at, profit, weight = at[order], profit[order], weight[order]
     value, chosen, linear, ratio = _greedy(profit, weight, room)
@@ -56,19 +56,19 @@ def packed(profit: _Ints, weight: _Ints, room: int) -> Packed:
     fixed = inside & ~open_items
     left = room - int(weight[fixed].sum())
     if left < 0:
-        return Packed(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
+        return BestPacking(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
     (free,) = np.nonzero(open_items)
     base = int(profit[fixed].sum())
     better = _sums(profit[free], weight[free], left, value - base, linear - base)
     if better is None:
-        return Packed(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
+        return BestPacking(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
     if better[0] + base <= value:
-        return Packed(value, at[chosen], value)
+        return BestPacking(value, at[chosen], value)
     picked = np.concatenate([np.nonzero(fixed)[0], free[better[1]]])
-    return Packed(better[0] + base, at[picked], better[0] + base)
+    return BestPacking(better[0] + base, at[picked], better[0] + base)
 
 
-def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> Packed:
+def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> BestPacking:
     """Sums that 64 bits might not hold: greedily, with the linear bound, in Python's integers."""
     left, value, chosen = room, 0, []
     bound: Fraction | None = None
@@ -79,7 +79,7 @@ def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> Packe
             chosen.append(k)
         elif bound is None:
             bound = value + Fraction(profit[k] * left, weight[k])
-    return Packed(value, at[chosen], value if bound is None else max(value, int(bound)))
+    return BestPacking(value, at[chosen], value if bound is None else max(value, int(bound)))
 
 
 def _greedy(profit: _Ints, weight: _Ints, room: int) -> tuple[int, _Ints, float, float]:

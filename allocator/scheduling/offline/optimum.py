@@ -21,7 +21,7 @@ from allocator.scheduling.duals.market import market_prices
 from allocator.scheduling.offline.exact import proved
 from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.linear import Relaxed, query_prices, relaxed
-from allocator.scheduling.offline.multipliers import Bounded, lagrangian
+from allocator.scheduling.offline.multipliers import Bracket, lagrangian
 from allocator.scheduling.offline.patterns import Patterns
 from allocator.scheduling.offline.undecided import settled
 from allocator.scheduling.problem.singles import Singles
@@ -67,10 +67,10 @@ def optimum(problem: Singles, effort: Effort) -> tuple[Filling, int]:
     return known.best, max(known.bound, known.best.value)
 
 
-def _linear(problem: Singles, effort: Effort) -> tuple[Bounded, Relaxed | None]:
+def _linear(problem: Singles, effort: Effort) -> tuple[Bracket, Relaxed | None]:
     """Bound and assignment by prices on blocks."""
     empty = Filling(problem)
-    known = Bounded(trivial(problem), empty, np.zeros(len(problem.query_ids)))
+    known = Bracket(trivial(problem), empty, np.zeros(len(problem.query_ids)))
     if not problem.significance.any():
         return known, None
     prices = market_prices(
@@ -98,7 +98,7 @@ def _linear(problem: Singles, effort: Effort) -> tuple[Bounded, Relaxed | None]:
     return known, start
 
 
-def _knapsacks(problem: Singles, known: Bounded, effort: Effort, *, dive: bool) -> None:
+def _knapsacks(problem: Singles, known: Bracket, effort: Effort, *, dive: bool) -> None:
     if dive:
         while known.best.improve(effort.share(0.2)) and not effort.over:
             pass
@@ -114,12 +114,12 @@ def _knapsacks(problem: Singles, known: Bounded, effort: Effort, *, dive: bool) 
             patterns.whole(known, effort)
 
 
-def _better(known: Bounded, filling: Filling) -> None:
+def _better(known: Bracket, filling: Filling) -> None:
     if filling.value > known.best.value:
         known.best = filling
 
 
-def _gap(known: Bounded) -> float:
+def _gap(known: Bracket) -> float:
     return (known.bound - known.best.value) / max(1, known.bound)
 
 

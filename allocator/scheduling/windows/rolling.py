@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from allocator.scheduling.windows.program import Crowd, Mix, best_mix
 from allocator.scheduling.windows.stage import Stage
 
-__all__ = ["Rolling"]
+__all__ = ["RollingWindows"]
 
 _BATCHES = 50
 _WHOLE = 400
@@ -29,7 +29,7 @@ _KINDS = 6000
 _SECONDS = 2.0
 
 
-class Rolling:
+class RollingWindows:
     """The best mix of those who wait, again and again."""
 
     name = "rolling"

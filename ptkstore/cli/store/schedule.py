@@ -17,7 +17,7 @@ from ptkstore.cli.session import Invocation, pass_session, shared_options
 from ptkstore.cli.store.json_file import read_json
 
 if TYPE_CHECKING:
-    from allocator.scheduling.answer import Answer
+    from allocator.scheduling.answer import ScheduleAnswer
 
 __all__ = ["schedule", "solve"]
 
@@ -110,7 +110,7 @@ def _quiet() -> Iterator[None]:
         os.close(kept)
 
 
-def _parts(answer: Answer) -> list[Table | str]:
+def _parts(answer: ScheduleAnswer) -> list[Table | str]:
     parts: list[Table | str] = [
         f"{answer.policy}: value {answer.value}; nothing can be worth more than {answer.upper_bound} (gap "
         f"{100 * answer.gap:.2f}%); {len(answer.assignment)} grants, {answer.seconds:.3g} s, "
