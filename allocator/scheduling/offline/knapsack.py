@@ -18,6 +18,7 @@ __all__ = ["BestPacking", "packed"]
 
 _Ints = NDArray[np.int64]
 _SUMS = 20_000
+_CORE = 40
 _SLACK = 1e-9
 _SAFE = float(1 << 61)
 
@@ -53,6 +54,14 @@ def packed(profit: _Ints, weight: _Ints, room: int) -> BestPacking:
     loss = np.abs(profit - ratio * weight)
     inside = np.cumsum(weight) <= room
     open_items = linear - loss >= value + 1 - _SLACK * linear
+    settled = True
+    if int(open_items.sum()) > _CORE:
+        # Too many that are nearly worth their price: those nearest to it decide, and the linear
+        # bound stands for the rest.
+        settled = False
+        near = np.argsort(np.where(open_items, loss, np.inf), kind="stable")[:_CORE]
+        open_items = np.zeros(len(loss), dtype=np.bool_)
+        open_items[near] = True
     fixed = inside & ~open_items
     left = room - int(weight[fixed].sum())
     if left < 0:
@@ -62,10 +71,11 @@ def packed(profit: _Ints, weight: _Ints, room: int) -> BestPacking:
     better = _sums(profit[free], weight[free], left, value - base, linear - base)
     if better is None:
         return BestPacking(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
-    if better[0] + base <= value:
-        return BestPacking(value, at[chosen], value)
-    picked = np.concatenate([np.nonzero(fixed)[0], free[better[1]]])
-    return BestPacking(better[0] + base, at[picked], better[0] + base)
+    if better[0] + base > value:
+        picked = np.concatenate([np.nonzero(fixed)[0], free[better[1]]])
+        value, chosen = better[0] + base, picked
+    bound = value if settled else max(value, int(linear * (1 + _SLACK)))
+    return BestPacking(value, at[chosen], bound)
 
 
 def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> BestPacking:

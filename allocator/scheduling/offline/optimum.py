@@ -59,10 +59,15 @@ def optimum(problem: Singles, effort: Effort) -> tuple[Filling, int]:
             _better(known, exact[0])
             known.bound = min(known.bound, exact[1])
     if _gap(known) > _NEAR and start is not None:
-        large = _large(problem)
-        if not large:
-            _better(known, settled(problem, start, known.best, effort.share(0.6)))
-        if _gap(known) > 5 * _NEAR:
+        part = effort.share(0.15 if _large(problem) else 0.6)
+        while _gap(known) > _NEAR and not part.over and known.best.improve(part, start.prices):
+            pass
+        if _gap(known) > 2 * _NEAR and not _large(problem):
+            settling = settled(problem, start, known.best, effort.share(0.4))
+            while settling.improve(effort.share(0.5), start.prices) and not effort.over:
+                pass
+            _better(known, settling)
+        if _gap(known) > 5 * _NEAR and not effort.over:
             _knapsacks(problem, known, effort.share(0.9), dive=True)
     return known.best, max(known.bound, known.best.value)
 
