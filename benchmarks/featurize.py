@@ -25,13 +25,13 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.bars import Report, Say, at_least, at_most
+from ptklib.columns.keys import Categories, IntegerRange, Key
 from ptklib.features import featurize
 from ptklib.ptk import Ptk
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Categories, IntegerRange, Key
 from ptklib.state import State
 
 ROWS = 1_000_000

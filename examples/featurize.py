@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ptklib.columns.keys import IntegerRange, TimePart
 from ptklib.features import featurize
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange, TimePart
 from ptklib.state import State
 
 ZONES = 12

@@ -25,10 +25,10 @@ from profiler.measuring.terms import Prices, ProfileTerms
 from ptklib.auditing.kinds import chain_views
 from ptklib.auditing.pairs import Chain
 from ptklib.auditing.subject import Claim, OutputView, Subject, refused
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["GROUP", "profiler_subjects"]
 

@@ -137,6 +137,7 @@ _PATTERNS = {
     "ptkstore.api.references": "references to states and addresses",
     "ptkstore.api.stream_spec": "names of streams",
     "ptkstore.bus.protocol": "patterns of subjects",
+    "ptkstore.cli.project.inferring": "names of columns and streams",
     "ptkstore.console.page.downloading": "names of files to download",
     "ptkstore.console.page.page": "addresses within the console",
     "ptkstore.console.page.spreadsheet": "cells that a spreadsheet would take for formulas",

@@ -29,7 +29,6 @@ from allocator.problem import Option, Problem, PtkOptions
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import ATTO, NANO, show_units
 from ptklib.privacy.filters import Demand, Filter
-from ptklib.privacy.filters.renyi import RenyiFilter
 
 __all__ = [
     "Offer",
@@ -48,6 +47,9 @@ __all__ = [
     "total_demand",
     "usable_coordinates",
 ]
+
+# Where amounts are epsilons, and add up.
+_SUMS = ("pure", "basic")
 
 
 @dataclass(frozen=True)
@@ -240,9 +242,10 @@ def distance(settled: Settled) -> tuple[bool, float]:
 
 
 def printer(privacy_filter: Filter, coordinate: int) -> Callable[[int], str]:
-    """How amounts of a coordinate are shown to people."""
-    unit = {"gaussian": " mu^2"}.get(privacy_filter.composition, " epsilon")
-    if isinstance(privacy_filter, RenyiFilter):
-        order = privacy_filter.orders[coordinate]
-        unit = " epsilon" if order is None else f" Renyi divergence at order {float(order):g}"
-    return lambda units: show_units(units, NANO) + unit
+    """How amounts of a coordinate are shown to people: as an epsilon where epsilons add up, else as
+    a share of what the stream promises, which everybody can read.
+    """
+    whole = privacy_filter.capacity[coordinate]
+    if privacy_filter.composition in _SUMS or not whole:
+        return lambda units: show_units(units, NANO) + " epsilon"
+    return lambda units: f"{100 * units / whole:.5g}% of the stream's budget"

@@ -56,7 +56,7 @@ def require(name: str) -> None:
         raise InvalidInput(
             "SOLVER_UNAVAILABLE",
             f"solver must be one that is installed ({there}), got {name!r}: "
-            "use 'exact', or install ptkstore[store] for cbc, highspy for highs, gurobipy for "
+            "use 'exact', or install pulp[cbc] for cbc, highspy for highs, gurobipy for "
             "gurobi",
             solver=name,
         )

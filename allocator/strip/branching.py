@@ -59,14 +59,16 @@ class Search:
         *,
         gap: float,
         below: int | None = None,
+        configurations: Configurations | None = None,
     ) -> None:
         """With ``below`` any plan of fewer records is good enough and no other is of use: the
-        search ends with the first, or with a bound of at least ``below``.
+        search ends with the first, or with a bound of at least ``below``. ``configurations`` are
+        those that another search has found.
         """
         self.table, self.best, self.bound = table, best, bound
         self._gap, self._below = gap, below
         self._cut = best.packed.total if below is None else min(below, best.packed.total)
-        self.configurations = Configurations(table)
+        self.configurations = configurations or Configurations(table)
         self._alike = _alike(table)
         self._add(best)
         self._open: list[tuple[float, int, NDArray[np.bool_]]] = [

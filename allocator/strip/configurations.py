@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
+from allocator.strip.covering import Covering
 from allocator.strip.sets import STATES, Sets
 from allocator.table import Floats, Ints, OptionTable
 
@@ -38,7 +39,8 @@ _DISJOINT = 6
 _SOME_SETS = 4
 _SOME_STATES = 200
 # Units in which probes count demands.
-_FINE = 8192
+# One below a multiple of the numbers from 2 to 10.
+_FINE = 7559
 # Partial sets kept at a time where fewer leave the bound open.
 _MOST_STATES = 64 * STATES
 
@@ -70,12 +72,15 @@ class Configurations:
         """Start without any."""
         self.table = table
         self.sets = Sets(table)
-        self._fine = Sets(table, units=_FINE)
+        self.fine = Sets(table, units=_FINE)
         self._least = table.samples.min(axis=1).astype(np.float64)
         self._ratios = self._least[:, None] / table.samples
         # In records of full capacity.
         self._areas = table.samples * (table.demands / max(1, table.capacity))
+        # The same number for PTKs with the same options.
+        self.kinds = _kinds(table)
         self._columns: list[Ints] = []
+        self._most = _KEPT * len(table) + 200
         self._known: set[bytes] = set()
 
     def add(self, column: Ints) -> bool:
@@ -95,11 +100,14 @@ class Configurations:
         effort: Effort,
         rounds: int = 400,
         start: Floats | None = None,
+        least: float = 0.0,
+        close: float = _CONVERGED,
     ) -> StripRelaxation:
         """Solve with these options (each PTK has one at least).
 
-        Stops when the bound reaches ``enough``, or after so many ``rounds``; ``start`` are the
-        prices of a relaxation to go on from.
+        Stops when the bound reaches ``enough``, when the value is ``close`` to the bound or to
+        ``least`` (a bound that is known from elsewhere), or after so many ``rounds``; ``start`` are
+        the prices of a relaxation to go on from.
         """
         ratios, states = np.where(allowed, self._ratios, 0.0), STATES
         # A PTK by itself is a configuration too: a price is at most the fewest samples that it may
@@ -111,11 +119,17 @@ class Configurations:
         areas = np.where(allowed, self._areas, np.inf).min(axis=1)
         best_prices, done = np.minimum(areas / self._least, own) if start is None else start, True
         bound = float((best_prices * self._least).sum()) * (1 - _SAFE)
+        program = Covering(self._least, own)
+        prices, widths = own, np.zeros(0)
         while True:
-            prices, widths, alone = self._master(ratios, own, effort)
+            if len(self._columns) > 3 * self._most:
+                self._forget(1.0 - program.worth(prices), widths)
+                program = Covering(self._least, own)
+            self._given(program, ratios)
+            prices, widths, alone = program.solve(effort)
             value = float((prices * self._least).sum())
             rounds -= 1
-            if value <= bound * (1 + _CONVERGED) or bound >= enough:
+            if value <= max(bound, least) * (1 + close) or bound >= enough:
                 break
             if rounds < 0 or effort.over:
                 done = False
@@ -139,6 +153,8 @@ class Configurations:
                 # Nothing cuts, and too many partial sets were left out to say that nothing does.
                 states *= 4
         used, lengths = self._used(widths, alone, allowed)
+        if len(self._columns) > self._most:
+            self._forget(1.0 - program.worth(prices), widths)
         shares = np.zeros(self.table.samples.shape)
         for column, width in zip(used, lengths, strict=True):
             inside = np.flatnonzero(column >= 0)
@@ -162,7 +178,7 @@ class Configurations:
         several = np.flatnonzero(allowed.sum(axis=1) > 1)
         if not len(several) or effort.over:
             return bounds
-        room = np.maximum(0.0, 1 - self._fine.rooms(worth, several, effort))
+        room = np.maximum(0.0, 1 - self.fine.rooms(worth, several, effort))
         own = relaxed.prices[several] * self._least[several]
         held = relaxed.bound - own[:, None] + room * self.table.samples[several]
         # Prices and rooms are sums of a few numbers of the size of 1.
@@ -176,12 +192,9 @@ class Configurations:
         column = first
         for _ in range(_DISJOINT):
             left[column >= 0] = 0.0
-            worthy = self.sets.best(left, 1.0, effort, most_sets=_SOME_SETS, states=_SOME_STATES)
-            if not worthy.sets:
+            most, column = self.sets.quick(left, effort)
+            if most <= 1 or not self._cuts(column, violated_at):
                 break
-            column = worthy.sets[0]
-            for ptk_set in worthy.sets:
-                self._cuts(ptk_set, violated_at)
 
     def _cuts(self, column: Ints, violated_at: Floats) -> bool:
         """Remember a configuration if it cuts these prices off and is new."""
@@ -190,42 +203,19 @@ class Configurations:
             column
         )
 
-    def _master(self, ratios: Floats, own: Floats, effort: Effort) -> tuple[Floats, Floats, Floats]:
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_array
+    def _given(self, program: Covering, ratios: Floats) -> None:
+        """Give the program the columns that it does not have yet."""
+        for column in self._columns[program.columns :]:
+            inside = np.flatnonzero(column >= 0)
+            program.add(inside, ratios[inside, column[inside]])
 
-        effort.spend(4e6 + 200.0 * len(self._columns) * len(own))
-        goal = -self._least / self._least.max()
-        if self._columns:
-            columns = np.array(self._columns)
-            rows, ptks = np.nonzero(columns >= 0)
-            values = ratios[ptks, columns[rows, ptks]]
-            matrix = csr_array((values, (rows, ptks)), shape=columns.shape)
-            answer = linprog(
-                goal,
-                A_ub=matrix,
-                b_ub=np.ones(len(columns)),
-                bounds=np.column_stack([0 * own, own]),
-                method="highs-ds",
-            )
-            if answer.status == 0:
-                scale = self._least.max()
-                widths = -answer.ineqlin.marginals * scale
-                if len(columns) > _KEPT * len(own) + 200:
-                    widths = self._forget(answer.ineqlin.residual, widths)
-                return answer.x, widths, -answer.upper.marginals * scale * own
-        return own, np.zeros(len(self._columns)), own * self._least
-
-    def _forget(self, slack: Floats, widths: Floats) -> Floats:
-        """Drop the half of the configurations that is farthest from use; the widths of those that
-        stay.
-        """
+    def _forget(self, slack: Floats, widths: Floats) -> None:
+        """Drop the half of the configurations that is farthest from use."""
         stay = np.sort(
             np.argsort(np.where(widths > 0, -1.0, slack), kind="stable")[: (len(slack) + 1) // 2]
         )
         self._columns = [self._columns[k] for k in stay]
         self._known = {_key(column) for column in self._columns}
-        return widths[stay]
 
     def _used(
         self, widths: Floats, alone: Floats, allowed: NDArray[np.bool_]
@@ -249,6 +239,12 @@ class Configurations:
         lengths = [widths[place] for place in chosen] + [alone[i] for i in singles]
         shape = (len(used), count)
         return np.array(used, dtype=np.int64).reshape(shape), np.array(lengths, dtype=np.float64)
+
+
+def _kinds(table: OptionTable) -> Ints:
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    keys = (tuple((option.demand, option.samples) for option in row) for row in table.rows)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def _key(column: Ints) -> bytes:

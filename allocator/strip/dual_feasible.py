@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Least", "least_within"]
+__all__ = ["Least", "heights", "least_within"]
 
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ _Floats = NDArray[np.float64]
 _STEPS = 10
 _EDGES = 24
 _SAFE = 1e-9
-_MOST = (1 << 62) // (_STEPS + 1)
+_WIDE = 1 << 62
 _NEVER = float("inf")
 
 
@@ -58,21 +58,31 @@ def least_within(samples: _Ints, demands: _Ints, capacity: int, most: int) -> Le
     if not len(samples) or capacity <= 0:
         return Least(0.0, np.where(allowed, demands, np.iinfo(np.int64).max).argmin(axis=1))
     needs = np.where(allowed, samples, 0).astype(np.float64)
-    heights = demands / capacity
-    values = [heights]
-    if int(demands.max()) < _MOST and capacity < _MOST:
-        for k in range(1, _STEPS + 1):
-            whole, rest = np.divmod((k + 1) * demands, capacity)
-            values.append(np.where(rest == 0, heights, whole / k))
-        values += [
-            np.where(demands < edge, 0.0, np.where(demands > capacity - edge, 1.0, heights))
-            for edge in _edges(demands[allowed], capacity)
-        ]
     # By function, PTK and option.
-    worth = np.where(allowed, needs * np.array(values), _NEVER)
+    worth = np.where(allowed, needs * np.array(heights(demands, capacity, allowed)), _NEVER)
     bounds = worth.min(axis=2).sum(axis=1)
     best = int(bounds.argmax())
     return Least(float(bounds[best]) * (1 - _SAFE), worth[best].argmin(axis=1))
+
+
+def heights(
+    demands: _Ints, capacity: int, allowed: NDArray[np.bool_], *, steps: int = _STEPS
+) -> list[_Floats]:
+    """The identity and both families at all of these demands: ``rounded`` up to so many ``steps``,
+    ``filled`` at edges that tell allowed demands apart.
+    """
+    plain = demands / capacity
+    values = [plain]
+    if int(demands.max()) >= _WIDE // (steps + 1) or capacity >= _WIDE // (steps + 1):
+        return values
+    for k in range(1, steps + 1):
+        whole, rest = np.divmod((k + 1) * demands, capacity)
+        values.append(np.where(rest == 0, plain, whole / k))
+    values += [
+        np.where(demands < edge, 0.0, np.where(demands > capacity - edge, 1.0, plain))
+        for edge in _edges(demands[allowed], capacity)
+    ]
+    return values
 
 
 def _edges(demands: _Ints, capacity: int) -> list[int]:

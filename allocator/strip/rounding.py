@@ -32,15 +32,19 @@ def in_records(
     configurations: Configurations,
     relaxed: StripRelaxation,
     effort: Effort,
+    *,
+    settle: bool = True,
 ) -> Packed | None:
-    """A plan with these options, close to the relaxed one in length."""
+    """A plan with these options, close to the relaxed one in length; the last records of it are
+    looked for where it should ``settle`` them.
+    """
     rows = np.arange(len(table))
     samples, demands = table.samples[rows, choice], table.demands[rows, choice]
     widths = np.floor(relaxed.widths + 1e-6).astype(np.int64)
     members = relaxed.columns >= 0
     packed = _packed_at_the_end(widths, members, samples, demands, table.capacity)
     goal = int(np.ceil(relaxed.bound - 1e-6))
-    if len(table) > _FEW or packed.total <= goal:
+    if not settle or len(table) > _FEW or packed.total <= goal:
         return packed
     widths = np.maximum(widths - _BACK, 0)
     missing = np.maximum(samples - widths @ members, 0)
@@ -73,7 +77,7 @@ def _settled(served: NDArray[np.bool_], missing: Ints, least: int, effort: Effor
         ],
         integrality=goal,
         bounds=Bounds(0, float(missing.max(initial=0))),
-        options={"node_limit": _NODES, "mip_rel_gap": 0.0},
+        options={"node_limit": _NODES, "mip_rel_gap": 0.0, **effort.time_limit},
     )
     return None if answer.x is None else np.rint(answer.x).astype(np.int64)
 

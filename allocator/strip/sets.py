@@ -1,10 +1,14 @@
 """The sets of most worth that one record can carry, exactly, however odd the demands are.
 
-A table of rounded demands is quick and says a little too much (`allocator.strip.knapsack`): a set
-that is a millionth too heavy counts as one that fits, and where demands lie a little above one half
-of the capacity that doubles what a record seems to carry. Here the table, filled from the last PTK
-to the first, is only a guide. Partial sets are built from the first PTK to the last with their exact
-demands, and one is dropped when
+A table of rounded demands is quick and says a little too much: a set that is a millionth too heavy
+counts as one that fits, and where demands lie a little above one half of the capacity that doubles
+what a record seems to carry. Rounding helps where it can: demands are whole numbers, so those that
+fit stay below the capacity plus one, and a demand of d counts floor(d (units + 1) / (capacity + 1)).
+With a number of units one below a multiple of 2 to 10, k demands a little above one k-th do not fit
+in the table either.
+
+Here the table, filled from the last PTK to the first, is only a guide. Partial sets are built from
+the first PTK to the last with their exact demands, and one is dropped when
 
 - what it is worth and what is promised for the rest come to no more than ``above``: by the table,
   and by what the rest is worth at most for each unit of demand;
@@ -26,7 +30,8 @@ from allocator.table import Floats, Ints, OptionTable
 
 __all__ = ["STATES", "Found", "Sets"]
 
-_UNITS = 2048
+# One below a multiple of the numbers from 2 to 10.
+_UNITS = 2519
 # Sets to hand out.
 _SETS = 20
 # Products of units and amounts below this stay exact in 64 bits.
@@ -51,11 +56,12 @@ class Sets:
     """Solves for changing values over the fixed demands of one table."""
 
     def __init__(self, table: OptionTable, *, units: int = _UNITS) -> None:
-        """Round the demands once."""
+        """Round the demands once: ``weights`` are by PTK and option."""
         self.table = table
         self._capacity = max(1, table.capacity)
         self.units = units
-        self._down = self._rounded(table.demands)
+        self.weights = self._rounded(table.demands)
+        self._demands = [[option.demand for option in row] for row in table.rows]
         self._inside = np.arange(table.width)[None, :] < table.lengths[:, None]
 
     def best(
@@ -108,6 +114,37 @@ class Sets:
         ranked = np.argsort(-values_now, kind="stable")[:most_sets]
         return Found(most, tuple(self._traced(int(last), trail, rows) for last in ranked))
 
+    def quick(self, values: Floats, effort: Effort) -> tuple[float, Ints]:
+        """A set of much worth, and what none is worth more than by the table alone.
+
+        The table is followed from the first PTK to the last with the room that is left exactly.
+        """
+        worth = np.where(self._inside, values, 0.0)
+        best = worth.max(axis=1)
+        rows = np.flatnonzero(best > 0)
+        # The tallest first: the low ones fill what they leave.
+        tall = self.table.demands[rows, worth[rows].argmax(axis=1)]
+        rows = rows[np.argsort(-tall, kind="stable")]
+        promise = self._promises(worth, worth > 0, rows)
+        effort.spend(1.5 * float((worth[rows] > 0).sum()) * (self.units + 2000) + 2e3 * len(rows))
+        chosen = np.full(len(self.table), -1, dtype=np.int64)
+        room, left = self._capacity, self.units
+        for k, i in enumerate(rows.tolist()):
+            most, taken = float(promise[k + 1, left]), -1
+            for j, demand in enumerate(self._demands[i]):
+                if demand <= room and worth[i, j] > 0:
+                    gain = float(worth[i, j] + promise[k + 1, self._units_of(room - demand)])
+                    if gain > most:
+                        most, taken = gain, j
+            if taken >= 0:
+                chosen[i] = taken
+                room -= self._demands[i][taken]
+                left = self._units_of(room)
+        return float(promise[0, self.units]) * (1 + _ULPS), chosen
+
+    def _units_of(self, room: int) -> int:
+        return min(self.units, room * (self.units + 1) // (self._capacity + 1))
+
     def rooms(self, values: Floats, rows: Ints, effort: Effort) -> Floats:
         """For each option of these PTKs: at most what the others are worth on a record that carries
         it; by place in ``rows`` and option.
@@ -121,27 +158,31 @@ class Sets:
         after = self._promises(worth, useful, everyone)
         before = self._promises(worth, useful, everyone[::-1])[::-1]
         effort.spend(4.0 * float(useful.sum() + self._inside[rows].sum()) * (self.units + 2000))
+        room = self.room(np.minimum(self.table.demands, self._capacity))
         rooms = np.zeros((len(rows), self.table.width))
         for k, i in enumerate(rows):
             for j in range(int(self.table.lengths[i])):
-                left = self.units - int(self._down[i, j])
+                left = min(self.units - int(self.weights[i, j]), int(room[i, j]))
                 if left >= 0:
                     rooms[k, j] = (before[i, : left + 1] + after[i + 1, left::-1]).max()
         return rooms
 
     def _rounded(self, demands: Ints) -> Ints:
         if self._capacity < _EXACT:
-            return np.asarray(demands * self.units // self._capacity)
+            return np.asarray(demands * (self.units + 1) // (self._capacity + 1))
         return np.array(
-            [[int(demand) * self.units // self._capacity for demand in row] for row in demands],
+            [
+                [int(demand) * (self.units + 1) // (self._capacity + 1) for demand in row]
+                for row in demands
+            ],
             dtype=np.int64,
         ).reshape(demands.shape)
 
-    def _room(self, weights: Ints) -> Ints:
+    def room(self, weights: Ints) -> Ints:
         """The units that are left beside these weights, rounded up where they are not exact."""
         left = self._capacity - weights
         if self._capacity < _EXACT:
-            return np.asarray(left * self.units // self._capacity)
+            return np.asarray(left * (self.units + 1) // (self._capacity + 1))
         about = np.floor(left / self._capacity * self.units).astype(np.int64) + 1
         return np.minimum(about, self.units)
 
@@ -152,7 +193,7 @@ class Sets:
             i = rows[k]
             promise[k] = promise[k + 1]
             for j in np.flatnonzero(useful[i]):
-                weight = int(self._down[i, j])
+                weight = int(self.weights[i, j])
                 np.maximum(
                     promise[k, weight:],
                     promise[k + 1, : self.units + 1 - weight] + worth[i, j],
@@ -182,7 +223,7 @@ class Sets:
         new_values = (values[:, None] + gains).ravel()
         fits = np.flatnonzero(new_weights <= self._capacity)
         new_weights, new_values = new_weights[fits], new_values[fits]
-        left = np.minimum(promise[self._room(new_weights)], (self._capacity - new_weights) * slope)
+        left = np.minimum(promise[self.room(new_weights)], (self._capacity - new_weights) * slope)
         promised = new_values + left
         kept = np.flatnonzero(promised > limit)
         order = kept[np.lexsort((-new_values[kept], new_weights[kept]))]

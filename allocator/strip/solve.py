@@ -20,7 +20,6 @@ machine; the time limit is a second limit that only a slow machine meets.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -31,9 +30,10 @@ from allocator.problem import Problem
 from allocator.strip.area import area_bound, least_area
 from allocator.strip.branching import PackedOptions, Search, shortest
 from allocator.strip.building import as_found, as_plan, begin, no_plan, unsettled
+from allocator.strip.choosing import Choosing
 from allocator.strip.completing import completed
+from allocator.strip.configurations import Configurations
 from allocator.strip.heights import Heights
-from allocator.strip.moves import OptionMoves
 from allocator.strip.packing import Packed, pack
 from allocator.strip.whole_records import is_small, settled
 from allocator.table import Ints, OptionTable
@@ -50,8 +50,6 @@ _FEW = 80
 _SOME = 300
 _CLOSE = 2e-3
 _DUST = 2e-5
-# Steps of the first turn of searching.
-_TURN = 5e8
 # Tried for the first plan.
 _PACKINGS = 60
 
@@ -159,7 +157,7 @@ def _better(
 ) -> tuple[PackedOptions, int]:
     if len(table) > _SOME:
         return _by_heights(table, best, bound, gap, effort)
-    if len(table) > _FEW:
+    if len(table) > _SOME:
         share = effort.part(0.3 * effort_for(len(table)))
         best, bound = _by_heights(table, best, bound, gap, share)
         if best.packed.total <= bound * (1 + gap) or effort.over:
@@ -184,20 +182,15 @@ def _better(
 def _searched(
     table: OptionTable, start: PackedOptions, gap: float, effort: Effort
 ) -> tuple[PackedOptions, int]:
-    """Branch and bound and moves in turn, each time with more to spend."""
-    search = Search(table, start, area_bound(table), gap=gap)
-    moves = OptionMoves(table, search.configurations)
-    # Without moves there is nobody to take turns with.
-    share = _TURN if len(table) <= _FEW else math.inf
-    best, bound = start, area_bound(table)
-    while not effort.over:
-        best, bound = search.run(effort.part(share))
-        if best.packed.total <= bound * (1 + gap) or search.done:
-            break
-        if len(table) <= _FEW:
-            search.offer(moves.better(best, effort.part(share)))
-        share *= 2
-    return search.best, min(bound, search.best.packed.total)
+    """Options chosen and told in turn; branch and bound for what that leaves."""
+    configurations = Configurations(table)
+    choosing = Choosing(table, start, area_bound(table), gap=gap, configurations=configurations)
+    choosing.run(effort)
+    if choosing.closed or effort.over or len(table) > _FEW:
+        return choosing.best, choosing.bound
+    search = Search(table, choosing.best, choosing.bound, gap=gap, configurations=configurations)
+    best, bound = search.run(effort)
+    return best, min(max(bound, choosing.bound), best.packed.total)
 
 
 def _main_part(table: OptionTable, length: int) -> Ints:

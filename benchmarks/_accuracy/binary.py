@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange
 from ptklib.ptks.binned.codes import Feature, Number
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange
 
 __all__ = ["BinaryTask", "binary_tasks"]
 

@@ -33,9 +33,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.bars import Bar, Report, Say, at_most
+from ptklib.columns.keys import IntegerRange
 from ptklib.privacy.costs.calibration import gaussian_sigma
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["Pairs", "bars_of", "report"]
 

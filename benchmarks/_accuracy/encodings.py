@@ -31,11 +31,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.bars import Bar, Report, Say, at_most
+from ptklib.columns.keys import Categories, IntegerRange, Key
 from ptklib.ptk import Ptk
 from ptklib.ptks.forest import Forest
 from ptklib.ptks.interactions import Interactions
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Categories, IntegerRange, Key
 
 __all__ = ["Encoded", "bars_of", "encoded", "report"]
 

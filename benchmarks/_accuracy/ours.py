@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks._accuracy.tasks import Task
+from ptklib.columns.keys import Bins
 from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.covariance import Covariance
 from ptklib.ptks.forest import Forest
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins
 from ptklib.ptks.vectors import Bounded
 
 __all__ = ["outputs"]

@@ -37,10 +37,10 @@ from numpy.typing import NDArray
 
 from benchmarks._accuracy.groups import Groups
 from benchmarks.bars import Bar, at_most
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptks.counts import Counts, estimate
 from ptklib.ptks.statistics import Statistics
 from ptklib.ptks.statistics.ptk import STEPS
-from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["EPSILONS", "Pulled", "bars", "figures", "means", "shares", "summary"]
 

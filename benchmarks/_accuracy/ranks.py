@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.bars import Bar, Report, Say, at_most
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptks.quantiles import Quantiles
-from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["LIMIT", "Ranks", "measured", "report"]
 

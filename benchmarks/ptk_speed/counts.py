@@ -19,9 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.bars import Say
+from ptklib.columns.keys import Bins, IntegerRange
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.tables.hashing import Hashed
-from ptklib.ptks.tables.keys import Bins, IntegerRange
 
 WHAT = "39 features by label, 1 million rows / exact tables by numpy bincount (texts: pyarrow dictionaries)"
 LIMIT = 1.5

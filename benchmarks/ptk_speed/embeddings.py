@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 from benchmarks.bars import Say
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.tables.keys import IntegerRange
 
 WHAT = "20 factors of 6,000 users and 4,000 items, 1 million ratings / as many updates of plain Poisson factorization"
 LIMIT = 1.3

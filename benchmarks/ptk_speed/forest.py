@@ -17,9 +17,9 @@ import pyarrow as pa
 from sklearn.ensemble import ExtraTreesClassifier
 
 from benchmarks.bars import Say
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.tables.keys import IntegerRange
 
 WHAT = (
     "10 trees of depth 6 on 12 inputs, 300,000 rows / sklearn ExtraTreesClassifier of the same size"

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.bars import Say
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptks.quantiles import Quantiles
-from ptklib.ptks.tables.keys import IntegerRange
 
 WHAT = "counts on 256 bins for 265 zones, 2 million rows / exact counts by numpy.bincount"
 LIMIT = 1.5

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.bars import Say
+from ptklib.columns.keys import IntegerRange, Key, TimePart
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange, Key, TimePart
 
 WHAT = "four tables of counts, means and variances, 2 million rows / pyarrow group_by on all cores"
 LIMIT = 1.5

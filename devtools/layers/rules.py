@@ -50,9 +50,11 @@ LAYERS: tuple[tuple[Part, ...], ...] = (
     (_part("ptklib.ledger"),),
     (
         _part(
+            "ptklib.columns",
             "ptklib.config",
             "ptklib.features",
             "ptklib.frames",
+            "ptklib.price_first",
             "ptklib.ptk",
             "ptklib.registry",
             "ptklib.serving",
@@ -60,8 +62,13 @@ LAYERS: tuple[tuple[Part, ...], ...] = (
             name="ptklib: the contract",
         ),
     ),
-    (_part("ptklib.ptks"), _part("ptklib.validators")),
-    (_part("ptklib.export"), _part("ptklib.sklearn")),
+    (_part("ptklib.ptks"), _part("ptklib.models"), _part("ptklib.validators")),
+    (
+        _part("ptklib.export"),
+        _part("ptklib.pipelines"),
+        _part("ptklib.preprocessing"),
+        _part("ptklib.sklearn"),
+    ),
     (_part("ptklib.testing"),),
     (_part("ptklib.auditing"),),
     (_part("profiler"), _part("allocator")),

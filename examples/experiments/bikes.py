@@ -30,9 +30,9 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyp
 
 from examples.experiments.arms import ptk_arms
 from examples.experiments.harness import Experiment, Outcome, Say, Scene, compare
+from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.ptk import Arrays, Ptk
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.tables.keys import Categories, IntegerRange
 
 __all__ = ["from_taxis", "retained"]
 

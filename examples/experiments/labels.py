@@ -27,9 +27,9 @@ from sklearn.metrics import log_loss, roc_auc_score  # type: ignore[import-untyp
 
 from examples.experiments.arms import ptk_arms
 from examples.experiments.harness import Experiment, Outcome, Say, Scene, compare
+from ptklib.columns.keys import Bins, IntegerRange
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.tables.hashing import Hashed, hash_values
-from ptklib.ptks.tables.keys import Bins, IntegerRange
 
 __all__ = ["adult", "clicks"]
 

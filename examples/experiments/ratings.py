@@ -26,9 +26,9 @@ from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped,
 
 from examples.experiments.arms import ptk_arms
 from examples.experiments.harness import Experiment, Outcome, Say, Scene, compare
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptk import Arrays, Ptk
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["books", "music"]
 

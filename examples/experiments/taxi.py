@@ -26,9 +26,9 @@ from sklearn.linear_model import Ridge, RidgeCV  # type: ignore[import-untyped,u
 
 from examples.experiments.arms import ptk_arms
 from examples.experiments.harness import Experiment, Outcome, Say, Scene, compare
+from ptklib.columns.keys import Bins, IntegerRange
 from ptklib.ptk import Ptk
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, IntegerRange
 
 __all__ = ["places", "zones"]
 

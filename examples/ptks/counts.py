@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from ptklib.columns.keys import Bins, IntegerRange
 from ptklib.features import featurize
 from ptklib.ptks.counts import Counts
 from ptklib.ptks.tables.hashing import Hashed
-from ptklib.ptks.tables.keys import Bins, IntegerRange
 from ptklib.state import State
 
 SITES, ROWS, DAYS = 20_000, 50_000, 10

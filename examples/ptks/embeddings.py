@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.tables.keys import IntegerRange
 
 USERS, FILMS, RATINGS = 3_000, 300, 150_000
 WORLD = np.random.default_rng(0)

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from sklearn.linear_model import LogisticRegression
 
+from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.features import featurize
 from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.state import State
 
 PLACES = ("harbour", "offices", "old town", "station")

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from examples.plots import Axis, Point, Series, line_chart
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptk import Arrays, Ptk
-from ptklib.ptks.tables.keys import IntegerRange
 
 __all__ = ["CASES", "Case", "draw"]
 

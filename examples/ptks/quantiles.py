@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from ptklib.columns.keys import TimePart
 from ptklib.ptks.quantiles import Quantiles
-from ptklib.ptks.tables.keys import TimePart
 
 EPSILON = 0.5
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.tables.ranking import Ranking
 
 ZONES = IntegerRange(column="zone", first=0, last=19)

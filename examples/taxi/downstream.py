@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from examples.taxi.city import GREEN, ZONES, City
+from ptklib.columns.keys import Categories, TimePart
 from ptklib.features import featurize
 from ptklib.ptk import Ptk
-from ptklib.ptks.tables.keys import Categories, TimePart
 from ptklib.state import State
 
 __all__ = ["ARMS", "FRACTIONS", "NO_PTK", "OWN", "PTK", "SMALL", "Comparison", "Point", "compare"]

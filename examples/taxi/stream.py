@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from examples.taxi.city import FIRST_DAY_MS, ZONES
+from ptklib.columns.keys import Categories, Key, TimePart
 from ptklib.ledger.policy import Policy
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Categories, Key, TimePart
 from ptkstore.api.columns import Column
 from ptkstore.api.moments import iso
 from ptkstore.api.stream_spec import StreamSpec

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptklib.columns.keys import Bins, IntegerRange
+from ptklib.models.linear import LinearRegression
 from ptklib.ptk import Ptk
 from ptklib.ptks.additive import Additive
 from ptklib.ptks.clusters import Clusters
@@ -18,7 +20,6 @@ from ptklib.ptks.interactions import Interactions
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, IntegerRange
 from ptklib.ptks.vectors import Bounded
 
 __all__ = ["example_ptks"]
@@ -93,8 +94,21 @@ def example_ptks() -> dict[str, Ptk]:
         "additive, gaussian": Additive(
             inputs=inputs[:1], label="c", classes=("no", "yes"), rounds=1, mechanism="gaussian"
         ),
+        **_models(plane),
         # So few records would not be worth tastes.
         "embeddings": Embeddings(
             **people, value="rating", lower=0.0, upper=5.0, factors=2, rounds=1, tastes="always"
+        ),
+    }
+
+
+def _models(plane: tuple[Bounded, ...]) -> dict[str, Ptk]:
+    # Without AdaSSP: at the delta of an audit the noise of its paper is worth an epsilon near 0.
+    number: dict[str, Any] = {"label": "c", "lower": 0.0, "upper": 1.0}
+    return {
+        "linear regression, boosted": LinearRegression(inputs=plane[:1], rounds=1, **number),
+        "linear regression, moments": LinearRegression(inputs=plane, mechanism="moments", **number),
+        "linear regression, laplace": LinearRegression(
+            inputs=plane[:1], mechanism="laplace", **number
         ),
     }

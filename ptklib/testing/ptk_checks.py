@@ -34,7 +34,15 @@ from ptklib.testing.ptk_contract_checks import CONTRACT_CHECKS
 from ptklib.testing.ptk_privacy_checks import PRIVACY_CHECKS
 from ptklib.testing.ptk_record_checks import RECORD_CHECKS
 
-__all__ = ["MIN_ROWS", "CheckOutcome", "CheckReport", "PtkCheckFailed", "check_ptk", "list_checks"]
+__all__ = [
+    "MIN_ROWS",
+    "CheckOutcome",
+    "CheckReport",
+    "PtkCheckFailed",
+    "check_ptk",
+    "list_checks",
+    "run_checks",
+]
 
 MIN_ROWS = 60
 _EXAMPLE_ROWS = 400
@@ -107,7 +115,19 @@ def check_ptk(
 
     Takes some seconds: the audits train often.
     """
-    known = list_checks(ptk)
+    return run_checks(ptk, (), data=data, leave_out=leave_out)
+
+
+def run_checks(
+    ptk: Ptk,
+    more: tuple[Check, ...],
+    *,
+    data: Batches | pa.Table | None = None,
+    leave_out: Collection[str] = (),
+) -> CheckReport:
+    """`check_ptk` with the checks of what is more than a PTK."""
+    checks = (*_chosen(ptk), *(check for check in more if check.applies(ptk)))
+    known = [check.name for check in checks]
     if unknown := sorted(set(leave_out) - set(known)):
         raise InvalidInput(
             "CHECK_UNKNOWN",
@@ -128,7 +148,7 @@ def check_ptk(
         )
     case = Case(ptk, table)
     outcomes: list[CheckOutcome] = []
-    for check in sorted(_chosen(ptk), key=lambda chosen: chosen.slow):
+    for check in sorted(checks, key=lambda chosen: chosen.slow):
         wrong = any(outcome.problem is not None for outcome in outcomes)
         if check.name in leave_out:
             outcomes.append(CheckOutcome(check.name, skipped=_LEFT_OUT))

@@ -18,6 +18,13 @@ With q = exp(-1/scale), c = (1 - q)/(1 + q), a = unit and whole t >= 1 that expe
 where the last quotient is t if q exp(a) = 1. It falls in t; the least t that is small enough is
 found in 100-digit arithmetic, near what floats say, and must be small enough by a margin for its
 rounding.
+
+Gaussian noise is rounded to units, so Z <= N + 1/2 with N the continuous one, and N is taken half a
+unit worse. In nats, with s the standard deviation and x = (t - 1/2) unit, the expectation is
+
+    Phi(-x/s)  +  exp(s^2/2 - x) Phi(x/s - s)
+
+in float64, whose error (relative 1e-13) is far inside the margin that is kept of eta.
 """
 
 from __future__ import annotations
@@ -30,9 +37,16 @@ from typing import Any
 from ptklib.privacy import curves
 from ptklib.privacy.bisection import first_true
 
-__all__ = ["chance_of_error", "least_threshold", "likely_threshold"]
+__all__ = [
+    "chance_of_error",
+    "least_gaussian_threshold",
+    "least_threshold",
+    "likely_gaussian_threshold",
+    "likely_threshold",
+]
 
 _MARGIN = Fraction(1, 10**12)
+_FLOAT_MARGIN = 1e-9
 
 
 def chance_of_error(threshold: int, scale: Fraction, unit: Fraction) -> float:
@@ -60,16 +74,50 @@ def least_threshold(scale: Fraction, unit: Fraction, eta: Fraction) -> int:
     return high if low == high else first_true(enough, low, high)
 
 
+@lru_cache(maxsize=1024)
+def least_gaussian_threshold(sigma: Fraction, unit: Fraction, eta: Fraction) -> int:
+    """The same for rounded Gaussian noise of standard deviation ``sigma`` units, within a unit and
+    a billionth.
+    """
+    nats = likely_gaussian_threshold(float(sigma * unit), float(eta) * (1 - _FLOAT_MARGIN))
+    return math.ceil(Fraction(nats * (1 + _FLOAT_MARGIN)) / unit + Fraction(1, 2))
+
+
+@lru_cache(maxsize=4096)
+def likely_gaussian_threshold(sigma: float, eta: float) -> float:
+    """The same in nats, with Gaussian noise on the line; rounded up."""
+    from scipy.special import log_ndtr  # slow to import, and not needed by those who only read
+
+    def chance(threshold: float) -> float:
+        far = math.exp(log_ndtr(-threshold / sigma))
+        near = sigma * sigma / 2 - threshold + log_ndtr(threshold / sigma - sigma)
+        return float(far + math.exp(min(near, 0.0)))
+
+    low, high = 0.0, 1.0
+    while chance(high) > eta:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if chance(middle) > eta else (low, middle)
+    return high
+
+
 @lru_cache(maxsize=4096)
 def likely_threshold(scale: float, eta: float) -> float:
     """The same in nats, by floats and with Laplace noise on the line: for planning alone."""
 
     def chance(threshold: float) -> float:
         far, falling = math.exp(-threshold / scale), math.exp(-threshold)
-        # The difference quotient of the exponential, stable where both rates are the same.
+        # The difference quotient of the exponential, stable where both rates are the same; as a
+        # difference elsewhere, for noise that is large would make powers of large numbers.
         rate = 1 / scale - 1
-        between = threshold if abs(rate) < 1e-9 else -math.expm1(-rate * threshold) / rate
-        return far / 2 + falling / (2 * (1 + scale)) + falling * between / (2 * scale)
+        if abs(rate) < 1e-9:
+            both = falling * threshold
+        elif abs(rate * threshold) < 1:
+            both = -falling * math.expm1(-rate * threshold) / rate
+        else:
+            both = (falling - far) / rate
+        return far / 2 + falling / (2 * (1 + scale)) + both / (2 * scale)
 
     low, high = 0.0, 1.0
     while chance(high) > eta:

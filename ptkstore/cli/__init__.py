@@ -15,7 +15,7 @@ from __future__ import annotations
 import click
 
 from ptkstore.cli.groups import SageGroup
-from ptkstore.cli.session import shared_options
+from ptkstore.cli.session import print_version, shared_options
 
 __all__ = ["main"]
 
@@ -46,6 +46,14 @@ __all__ = ["main"]
         "version": "ptkstore.cli.project.commands:version",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Print the version and exit.",
 )
 @shared_options
 def main() -> None:

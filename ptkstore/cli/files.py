@@ -1,4 +1,4 @@
-"""Frames in files: Parquet, CSV and Arrow IPC, by the ending of the name.
+"""Frames in files: Parquet, CSV, JSON lines and Arrow IPC, by the ending of the name.
 
 Messages never quote a file's values: a conversion error names the column and no more.
 Reasons: FILE_UNREADABLE, FILE_UNWRITABLE, FILE_KIND_UNKNOWN, COLUMN_MISSING, COLUMN_TYPE.
@@ -6,6 +6,7 @@ Reasons: FILE_UNREADABLE, FILE_UNWRITABLE, FILE_KIND_UNKNOWN, COLUMN_MISSING, CO
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from ptkstore.api.columns import place_of_column
 __all__ = ["ENDINGS", "conform", "read_table", "write_table"]
 
 _ARROW = (".arrow", ".feather", ".ipc")
-ENDINGS = (".parquet", ".csv", *_ARROW)
+_JSON = (".jsonl", ".ndjson")
+ENDINGS = (".parquet", ".csv", *_JSON, *_ARROW)
 
 
 def read_table(path: str | Path, schema: pa.Schema | None = None) -> pa.Table:
@@ -36,6 +38,8 @@ def read_table(path: str | Path, schema: pa.Schema | None = None) -> pa.Table:
             import pyarrow.parquet as pq
 
             return pq.read_table(path)
+        if ending in _JSON:
+            return _read_json(path, schema)
         return _read_csv(path, schema) if ending == ".csv" else _read_arrow(path)
     except pa.ArrowException:
         # The text may quote a value; a column's number is public.
@@ -86,6 +90,14 @@ def write_table(table: pa.Table, path: str | Path) -> None:
             import pyarrow.csv as pc
 
             pc.write_csv(table, partial)
+        elif ending in _JSON:
+            partial.write_text(
+                "".join(
+                    json.dumps(row, ensure_ascii=False, default=str) + "\n"
+                    for row in table.to_pylist()
+                ),
+                encoding="utf-8",
+            )
         else:
             with pa.ipc.new_file(partial, table.schema) as writer:
                 writer.write_table(table)
@@ -101,6 +113,17 @@ def _read_csv(path: Path, schema: pa.Schema | None) -> pa.Table:
     return pc.read_csv(
         path, convert_options=pc.ConvertOptions(column_types=types, strings_can_be_null=True)
     )
+
+
+def _read_json(path: Path, schema: pa.Schema | None) -> pa.Table:
+    """Columns by their looks first: one that the file does not have is missing, and not null."""
+    import pyarrow.json as pj
+
+    table = pj.read_json(path)
+    if schema is None:
+        return table
+    known = pa.schema([entry for entry in schema if entry.name in table.column_names])
+    return pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=known))
 
 
 def _column_at_fault(path: Path, schema: pa.Schema | None) -> int | None:

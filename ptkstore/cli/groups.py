@@ -142,7 +142,8 @@ def _told(error: Exception) -> SageError:
         named = f": {error.filename}" if error.filename else ""
         return SageError("SYSTEM_ERROR", f"{error.strerror}{named}")
     if isinstance(error, ModuleNotFoundError):
-        return package_missing(error.name, "store")
+        # What a store in a directory needs is always there; what is not is the service's.
+        return package_missing(error.name, "server")
     # The text of an error that is not ours may quote data: only its kind is told.
     kind = type(error).__name__
     advice = f"set {TRACEBACK_VARIABLE}=1 to see where, and report it"

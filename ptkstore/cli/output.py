@@ -199,19 +199,43 @@ def _print_aligned(table: Table) -> None:
 
 
 def _print_rich(table: Table) -> None:
-    import rich.box
+    """On a terminal: names stay whole, whatever its width. Columns of nothing are left out; those
+    that do not fit beside the others stand below their row, by their headings.
+    """
     import rich.console
-    import rich.table
+    import rich.padding
     import rich.text
 
-    drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(table.columns):
-        drawn.add_column(
-            name, justify="right" if table.is_number(place) else "left", overflow="fold"
-        )
-    for row in table.texts():
-        drawn.add_row(*(rich.text.Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    rich.console.Console().print(drawn)
+    console = rich.console.Console(highlight=False)
+    texts = table.texts()
+    lines = [list(table.columns), *texts]
+    kept = [place for place in range(len(lines[0])) if any(row[place] != "-" for row in texts)]
+    widths = {place: max(len(line[place]) for line in lines) for place in kept}
+    beside = _beside(kept, widths, console.width)
+    for number, line in enumerate(lines):
+        row = rich.text.Text(style="bold" if number == 0 else "")
+        for place in beside:
+            fill = " " * (widths[place] - len(line[place]))
+            right = table.is_number(place)
+            style = _STYLES.get(line[place], "")
+            row.append(fill * right).append(line[place], style).append(fill * (not right) + "  ")
+        row.rstrip()
+        console.print(row, soft_wrap=len(beside) > 1)
+        for place in kept[len(beside) :] if number else ():
+            if line[place] != "-":
+                told = rich.text.Text(f"{lines[0][place]}: ", "dim").append(
+                    line[place], f"not dim {_STYLES.get(line[place], '')}".strip()
+                )
+                console.print(rich.padding.Padding(told, (0, 0, 0, 4)))
+
+
+def _beside(kept: Sequence[int], widths: Mapping[int, int], most: int) -> Sequence[int]:
+    """As many columns from the left as fit on a line; the first in any case."""
+    room, many = most, 0
+    while many < len(kept) and widths[kept[many]] <= room:
+        room -= widths[kept[many]] + 2
+        many += 1
+    return kept[: max(many, 1)]
 
 
 def write_text(path: str, text: str) -> None:

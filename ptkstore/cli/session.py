@@ -28,6 +28,7 @@ __all__ = [
     "Invocation",
     "opened",
     "pass_session",
+    "print_version",
     "shared_options",
 ]
 
@@ -81,6 +82,15 @@ def shared_options(command: Function) -> Function:
         help="Print pure JSON on stdout.",
     )
     return as_json(store(command))
+
+
+def print_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    """``sage --version``: the first line of ``sage version``, and the end."""
+    if asked and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"sage {version('ptkstore')}")
+        context.exit()
 
 
 @contextmanager

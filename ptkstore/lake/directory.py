@@ -1,7 +1,7 @@
 """A lake in a directory: ``sha256/ab/abcd….safetensors`` and ``sha256/ab/abcd….json``.
 
-A state is there once its ``.json`` is: both files are written aside and synced, the arrays are
-renamed into place and the directory synced, and only then the manifest follows. Deleting goes the
+A state is there once both files are: they are written aside and synced, renamed into place, the
+arrays first, and the directory is synced before the state is named to anybody. Deleting goes the
 other way round. So a crash between any two operations leaves a state that is whole, or one that is
 not there and a stray file that `DirectoryLake.delete_unreferenced` sweeps.
 """
@@ -160,7 +160,7 @@ class DirectoryLake:
         ready = [(ARRAYS, self._write_aside(arrays)), (MANIFEST, self._write_aside(manifest))]
         for suffix, path in ready:
             os.replace(path, self._path(digest, suffix))
-            sync_directory(directory)
+        sync_directory(directory)
 
     def _write_aside(self, data: bytes) -> Path:
         path = self._aside / secrets.token_hex(16)

@@ -127,7 +127,8 @@ class JobRecords:
         batch = tagged.batch.select(
             [name for name in self._columns if name in tagged.batch.schema.names]
         )
-        # How many cuts a tag has passed: 0 lies before every range, and so does nobody's.
+        # How many cuts a tag has passed: 0 lies before every range, the last after all of them, and
+        # neither is anybody's.
         if len(self._cuts) <= _FEW_CUTS:
             passed = np.zeros(len(tagged.tags), dtype=np.uint8)
             for cut in self._cuts:
@@ -135,9 +136,13 @@ class JobRecords:
         else:
             passed = np.searchsorted(self._cuts, tagged.tags, side="right").astype(np.uint16)
         sizes = np.bincount(passed, minlength=len(self._place) + 1)
-        begins = np.cumsum(sizes[: len(self._place)])
-        if np.count_nonzero(sizes) > 1:
-            batch = batch.take(pa.array(np.argsort(passed, kind="stable")))
+        stretches = sizes[1 : len(self._place)]
+        begins = np.concatenate([[0], np.cumsum(stretches)])
+        if np.count_nonzero(stretches) > 1:
+            order = np.argsort(passed, kind="stable")[sizes[0] : sizes[0] + begins[-1]]
+            batch = batch.take(pa.array(order))
+        elif begins[-1] < len(tagged.tags):
+            batch = batch.filter(pa.array((passed > 0) & (passed < len(self._place))))
         return _Grouped(batch, begins)
 
 

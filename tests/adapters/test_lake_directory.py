@@ -90,9 +90,26 @@ def test_a_put_syncs_before_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for one in operations_of_a_put(tmp_path, monkeypatch)
         if one in {"fsync", "replace", "mkdir"}
     ]
-    # the new directory; the two files; the arrays and their directory; the manifest and the
-    # directory
-    assert done == ["mkdir", "fsync", "fsync", "fsync", "replace", "fsync", "replace", "fsync"]
+    # the new directory; the two files; the arrays, the manifest and their directory
+    assert done == ["mkdir", "fsync", "fsync", "fsync", "replace", "replace", "fsync"]
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
+def test_half_a_state_is_not_there_and_can_be_put_again(tmp_path: Path, suffix: str) -> None:
+    """Both names go to the disk with one sync of the directory: a cut of the power may keep either
+    alone.
+    """
+    arrays, manifest = b"arrays!", b"{1}"
+    lake = DirectoryLake(tmp_path / "lake")
+    digest = lake.put(arrays, manifest)
+    for path in files(tmp_path, suffix):
+        path.unlink()
+    assert not lake.exists(digest)
+    assert lake.list() == ()
+    with pytest.raises((StateMissing, StateDamaged)):
+        lake.get(digest)
+    assert lake.put(arrays, manifest) == digest
+    assert lake.get(digest) == (arrays, manifest)
 
 
 def test_a_put_killed_anywhere_shows_nothing_or_the_whole(

@@ -37,6 +37,8 @@ CHEAP = (
     "covariance",
     "clusters, grid",
     "interactions",
+    "linear regression, moments",
+    "linear regression, laplace",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_templates_are_good_projects(template: str) -> None:
         ),
         ("target: 0.05", "target: 0.05\n    over: often", "OVER_INVALID", 13, "over must be"),
         ("name: hour-speed", "name: 7", "PROJECT_INVALID", 9, "name must be text"),
-        ("ptks:", "ptks: {}\nx:", "PROJECT_KEY_UNKNOWN", 9, "the file has no 'x'"),
+        ("ptks:", "ptks: []\nx:", "PROJECT_KEY_UNKNOWN", 9, "the file has no 'x'"),
         (
             "  - name: rides",
             "  - rides\n  - name: rides",
@@ -168,3 +169,44 @@ def test_a_project_that_is_not_there(tmp_path: Path) -> None:
 def test_the_outermost_form(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidInput, match="PROJECT_INVALID"):
         read(tmp_path, text)
+
+
+def faults_of(error: InvalidInput) -> list[dict[str, Any]]:
+    faults = error.details["errors"]
+    assert isinstance(faults, list)
+    return faults
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace("time_column", "tme_column")
+        .replace("epsilon: 1,", "epsilom: 1,")
+        .replace("float64", "floot")
+        .replace("target: 0.05", "target: much\n    train_every: 0\n    over: often")
+        .replace("value: speed", "valve: speed")
+    )
+    with pytest.raises(InvalidInput, match="PROJECT_FAULTS") as caught:
+        read(tmp_path, text)
+    told = [(error["line"], error["reason"]) for error in faults_of(caught.value)]
+    assert told == [
+        (3, "PROJECT_KEY_UNKNOWN"),
+        (4, "PROJECT_KEY_UNKNOWN"),
+        (7, "COLUMN_INVALID"),
+        (12, "PROJECT_INVALID"),
+        (13, "PROJECT_INVALID"),
+        (14, "OVER_INVALID"),
+        (19, "PROJECT_KEY_UNKNOWN"),
+    ]
+    lines = caught.value.message.splitlines()
+    assert lines[-1] == "7 errors, and nothing was done: mend them all"
+    assert all("sage.yaml line" in line and line.endswith("]") for line in lines[:-1])
+
+
+def test_what_is_wrong_in_one_stream_hides_nothing_of_a_ptk(tmp_path: Path) -> None:
+    text = GOOD.replace("time_column: at", "time_column: speed").replace("[mean]", "[median]")
+    with pytest.raises(InvalidInput, match="PROJECT_FAULTS") as caught:
+        read(tmp_path, text)
+    assert [error["reason"] for error in faults_of(caught.value)] == [
+        "SPEC_INVALID",
+        "CONFIG_INVALID",
+    ]

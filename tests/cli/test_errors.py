@@ -207,11 +207,11 @@ def test_the_operating_system_is_quoted(
 def test_a_missing_package_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = ModuleNotFoundError("No module named 'sqlalchemy'", name="sqlalchemy")
+    error = ModuleNotFoundError("No module named 'structlog'", name="structlog")
     code, text = _raising(error, monkeypatch, capsys)
     assert (code, text) == (
         1,
-        "the package sqlalchemy is not installed: pip install 'ptkstore[store]' [PACKAGE_MISSING]\n",
+        "the package structlog is not installed: pip install 'ptkstore[server]' [PACKAGE_MISSING]\n",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -116,12 +117,12 @@ show(Invocation(), None, Table(("level", "count"), [("OK", 1), ("ERROR", 22)]))
 """
 
 
-def _on_terminal(stream: str) -> str:
+def _on_terminal(stream: str, code: str = _SHOW, **variables: str) -> str:
     """What the terminal shows when that stream of the process is connected to it."""
     parent, child = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", _SHOW],
-        env=environment(TERM="xterm"),
+        [sys.executable, "-c", code],
+        env=environment(TERM="xterm", **variables),
         stdout=child if stream == "stdout" else subprocess.DEVNULL,
         stderr=child if stream == "stderr" else subprocess.DEVNULL,
     )
@@ -145,6 +146,31 @@ def test_a_terminal_gets_colours() -> None:
     assert "\x1b[32mOK" in shown
     assert "\x1b[1;31mERROR" in shown
     assert "one" not in shown
+
+
+_WIDE = """
+from ptkstore.cli.output import Table, show
+from ptkstore.cli.session import Invocation
+name = "mean-speed-by-zone-and-hour-of-the-week-of-yellow-taxis"
+words = "the target of this one is not reachable at any profiled level within so many samples"
+show(Invocation(), None, Table(("ptk", "stream", "status", "nothing", "reason"), [
+    (name, "yellow-taxi-rides", "REJECTED", None, words), ("b", "yellow-taxi-rides", "OK", None, ""),
+]))
+"""
+
+
+def test_names_are_whole_on_80_columns() -> None:
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", _on_terminal("stdout", _WIDE, COLUMNS="80"))
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[1].split() == [
+        "mean-speed-by-zone-and-hour-of-the-week-of-yellow-taxis",
+        "yellow-taxi-rides",
+    ]
+    assert lines[2] == "    status: REJECTED"
+    assert lines[3].startswith("    reason: the target of this one")
+    assert "nothing" not in shown
+    assert lines[-2:] == [f"b{' ' * 56}yellow-taxi-rides", "    status: OK"]
 
 
 def test_a_terminal_gets_progress_and_a_pipe_does_not() -> None:

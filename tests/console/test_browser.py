@@ -49,6 +49,11 @@ def test_every_page_in_every_dress(
         tab.picture(f"{name}-{scheme}-{width}")
         wide = tab.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{path} is {wide} wide"
+        tabs = tab.page.locator(".bar nav a")
+        for box in (tabs.nth(place).bounding_box() for place in range(tabs.count())):
+            assert box is not None
+            assert box["x"] >= 0, path
+            assert box["x"] + box["width"] <= width, f"{path}: a tab is off the screen"
     tab.page.locator("details.me summary").click()
     tab.check()
     tab.expected.append("404")

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from ptkstore import Store
 from ptkstore.api.views import PartitionLine, PlanLine, PlanView
+from ptkstore.api.views.remedies import Remedy
 from ptkstore.console import DirectorySource, ServerSource
 from ptkstore.console.page.listing import listed
 from ptkstore.console.page.page import Page, Visit
@@ -25,6 +26,7 @@ from ptkstore.console.page.wording import amount, duration, moment, percent, who
 from ptkstore.console.pages import PAGES
 from ptkstore.console.pages import plan as plan_page
 from ptkstore.console.pages.plan_changes import changes
+from ptkstore.drawing.needed_svg import draw_needed
 from ptkstore.drawing.plan_svg import draw, idle_share
 from tests.console.running import Running, console
 from tests.console.stores import MARKUP
@@ -47,6 +49,10 @@ def test_the_overview_tells_of_every_stream(running: Running, store: Store) -> N
     assert "4 retired" in text
     assert "the window is 1 d" in text
     assert "rides : 1 PTK rejected" in text
+    assert "rides : 1 PTK waits" in text
+    page = running.signed_in().get("overview").text
+    for status in ("REJECTED", "WAITING"):
+        assert f'href="ptks?stream=rides&amp;status={status}"' in page
     assert "quiet" in text
     assert "None declare one in sage.yaml" in text
 
@@ -94,6 +100,38 @@ def test_the_plan_tells_what_changed_and_who_is_left_out(running: Running) -> No
     assert re.search(r"What would admit it: a target of 0\.\d+ instead of 0.0001", text)
     assert "groups waiting clusters" in text
     assert "To be profiled when the next window closes" in text
+
+
+def test_names_are_links(running: Running) -> None:
+    client = running.signed_in()
+    page = client.get("plan?stream=rides").text
+    for name in ("joining", "leaving", "hour-fast", "too-sharp", "groups"):
+        assert f'<a href="ptk?name={name}">{name}</a>' in page, name
+    assert '<a href="plan?stream=rides">rides</a>' in client.get("ptks").text
+    events = client.get("events").text
+    assert '<a href="ptk?name=too-sharp">too-sharp</a>' in events
+    assert '<a href="plan?stream=quiet">quiet</a>' in events
+
+
+def test_what_is_lacking_is_a_picture(embedded: Running, store: Store) -> None:
+    """Where no plan fits: what there is beside what would do."""
+    text = embedded.signed_in().get("what-if?stream=rides&retarget=hour-speed&to=0.002").text
+    picture = re.search(r'<svg class="plan-picture needed".*?</svg>', text, re.S)
+    assert picture
+    assert re.search(r"20,000 may be held, [\d,]+ would do", words(picture[0]))
+    spec = store.stream("rides")
+    enough = (
+        Remedy(kind="epsilon", field="epsilon", value="4", text=""),
+        Remedy(kind="n_max", field="n_max", value=40_000, text=""),
+        Remedy(kind="epsilon", ptk="a", field="epsilon", value=9, text=""),
+        Remedy(kind="remove", ptk="a", text="<b>"),
+    )
+    drawn = draw_needed(spec, enough)
+    wide = [float(size) for size in re.findall(r'class="before"[^>]* width="([\d.]+)"', drawn)]
+    frame = [float(size) for size in re.findall(r'class="ceiling"[^>]* width="([\d.]+)"', drawn)]
+    assert [round(part / whole, 2) for part, whole in zip(wide, frame, strict=True)] == [0.25, 0.5]
+    assert "1 is promised, 4 would do" in drawn
+    assert draw_needed(spec, enough[2:]) == ""
 
 
 def test_the_plan_says_why_its_gap_is_what_it_is(shown: tuple[Running, Store]) -> None:

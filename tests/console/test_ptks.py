@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from ptkstore.engine.access.tokens import make_token
 from tests.console.running import Client, Running, console
 from tests.console.stores import MARKUP
 from tests.console.test_pages import words
-from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, spec
+from tests.engine.small import CANARY, DAY_MS, FIRST_MS, config, day, spec
 from tests.rpc.small import serving
 from tests.rpc.store_suite import filled
 
@@ -107,6 +108,13 @@ def test_ptks_that_do_not_train_say_why(running: Running) -> None:
     assert re.search(r"a target of 0\.\d+ instead of 0.0001", rejected)
     assert "No version yet" in rejected
     assert "Promised loss – not reached at any epsilon" in rejected
+    assert "Trains not at all it was rejected" in rejected
+    retired = words(client.get("ptk?name=leaving").text)
+    assert "Trains no more it is retired" in retired
+    assert "Promised loss – nothing is promised: it does not train" in retired
+    for text in (rejected, retired):
+        assert "every window of" not in text
+        assert "Every version keeps" not in text
     assert "Every version keeps" not in rejected
     waiting = words(client.get("ptk?name=groups").text)
     assert "What it waits for" in waiting
@@ -321,3 +329,25 @@ def test_the_picture_of_a_measured_profile() -> None:
     # to the left.
     assert draw(ProfileView("p", "ACTIVE", "none", ("1",), (None,)), None) == ""
     assert "<script" not in draw(ProfileView(MARKUP, "ACTIVE", "analytic", ("1",), (5,)), None)
+
+
+def test_a_version_tells_every_window_that_it_learned_from(tmp_path: Path) -> None:
+    with Store(tmp_path, workers=0) as store:
+        store.create_stream(spec(n_max=20_000))
+        store.register("a", stream="rides", kind="statistics", config=config(), target=0.2)
+        for number in range(4):
+            store.push("rides", day(number, 4000))
+            store.run("rides", until_ms=FIRST_MS + (number + 1) * DAY_MS)
+        with console(DirectorySource(store, "a directory")) as running:
+            text = words(running.signed_in().get("ptk?name=a").text)
+    assert "The newest version learned from 4 windows: 2026-01-04 2026-01-03 2026-01-02" in text
+
+
+def test_words_are_explained_where_they_stand(running: Running) -> None:
+    client = running.signed_in()
+    for path in ("overview", "plan?stream=rides", "ptk?name=hour-speed"):
+        terms = re.findall(
+            r'<abbr class="term" tabindex="0" title="([^"]+)">([^<]+)<', client.get(path).text
+        )
+        assert len(terms) >= 3, path
+        assert all(len(told) > 20 for told, _ in terms)

@@ -17,6 +17,7 @@ from scipy import stats
 from profiler.measuring.pieces import Piece, PieceCost
 from profiler.measuring.tasks import SystemNoise, TrainTask
 from ptklib import registry
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput, Refused
 from ptklib.ledger.policy import Policy
 from ptklib.privacy.costs import PureCost
@@ -25,7 +26,6 @@ from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.clusters import Clusters
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.forest import Forest
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.vectors import Bounded
 from ptkstore import Store
 from ptkstore.api.changes import AddedPtk, Changes

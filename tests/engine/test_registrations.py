@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.ptks.embeddings import Embeddings
-from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptkstore.engine.plans.dry_run import check_fit
 from tests.streams.rides import spec, user_spec
 

@@ -124,14 +124,15 @@ def test_a_plan_with_remedies_is_read_back(tmp_path: Path) -> None:
         assert {one.kind for one in PlanView.from_json(body).remedies} == {ADVICE}
 
 
-@pytest.mark.parametrize(("delta", "known"), [(0, True), ("1e-6", False)])
-def test_an_epsilon_is_told_where_amounts_are_epsilons(
-    tmp_path: Path, delta: Number, known: bool
-) -> None:
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_an_epsilon_that_is_told_is_enough(tmp_path: Path, delta: Number) -> None:
     with open_store(tmp_path, policy=Policy(epsilon=1, delta=delta), n_max=6000) as store:
         assert register(store, "p0", 0.05).status == "ACTIVE"
         refused = register(store, "p1", 0.02)
         (remedy,) = [one for one in refused.remedies if one.kind == "epsilon"]
-        assert (remedy.value is not None) == known
-        if known:
+        assert isinstance(remedy.value, str)
+        if not delta:
             assert remedy.value == "1.20000002"
+            assert remedy.text == "Promise epsilon 1.201 instead of 1."
+        enough = Changes(add=(added(0.02),), epsilon=remedy.value)
+        assert store.what_if("rides", enough).proposed.total_samples is not None

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from tests.mutations.accounting import OF_ACCOUNTING
 from tests.mutations.engine import OF_ENGINE
+from tests.mutations.gradients import OF_GRADIENTS
 from tests.mutations.ledger import OF_LEDGER
 from tests.mutations.mechanisms import OF_MECHANISMS
 from tests.mutations.models import OF_MODELS
 from tests.mutations.mutation import Mutation
+from tests.mutations.predictors import OF_PREDICTORS
+from tests.mutations.preparation import OF_PREPARATION
 from tests.mutations.profiler import OF_PROFILER
 from tests.mutations.streams import OF_STREAMS
 from tests.mutations.totals import OF_TOTALS
+from tests.mutations.trainings import OF_TRAININGS
 from tests.mutations.validators import OF_VALIDATORS
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -26,7 +30,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     *OF_MECHANISMS,
     *OF_ACCOUNTING,
     *OF_TOTALS,
+    *OF_TRAININGS,
     *OF_MODELS,
+    *OF_PREDICTORS,
+    *OF_GRADIENTS,
+    *OF_PREPARATION,
     *OF_PROFILER,
     *OF_VALIDATORS,
     *OF_LEDGER,

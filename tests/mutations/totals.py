@@ -8,7 +8,7 @@ __all__ = ["OF_TOTALS"]
 
 OF_TOTALS: list[Mutation] = [
     *within(
-        "ptklib/ptks/price_first.py",
+        "ptklib/price_first.py",
         "tests/ptks/test_quantiles.py",
         (
             "ptks: a user's records for the price of one, of every kind",

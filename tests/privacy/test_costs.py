@@ -21,6 +21,8 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy import curves
 from ptklib.privacy.costs import (
     ApproxCost,
+    BestOfNegativeBinomialCost,
+    BestOfPoissonCost,
     Composed,
     Cost,
     DiscreteLaplaceCost,
@@ -28,10 +30,12 @@ from ptklib.privacy.costs import (
     GaussianCost,
     GdpCost,
     LaplaceCost,
+    ParallelCost,
     PureCost,
     RenyiCost,
     ReshuffledGaussianCost,
     SampledGaussianCost,
+    SampledRunCost,
     ZcdpCost,
     cost_from_json,
 )
@@ -52,6 +56,10 @@ EXAMPLES: list[Cost] = [
     ExponentialCost(epsilon="0.5"),
     SampledGaussianCost(rate="0.01", sigma="1.1", steps=100),
     ReshuffledGaussianCost(sigma=10, sensitivity=1, epochs=5),
+    SampledRunCost(rate="0.05", sigmas=[2, "1.5"], steps=[30, 10]),
+    ParallelCost(parts=[GaussianCost(sigma=3), PureCost(epsilon="0.1")]),
+    BestOfNegativeBinomialCost(base=GaussianCost(sigma=5), shape=1, stop="0.1"),
+    BestOfPoissonCost(base=GaussianCost(sigma=5), mean=3),
     RenyiCost(orders=[2, "4.5", 8], values=["0.1", "0.2", "0.4"]),
     PureCost(epsilon="0.1") + GaussianCost(sigma=3) + ApproxCost(epsilon=1, delta="1e-6"),
 ]
@@ -434,6 +442,7 @@ def test_who_has_a_gaussian_dp_bound() -> None:
         "laplace",
         "discrete_laplace",
         "exponential",
+        "parallel",
         "reshuffled_gaussian",
     }
 

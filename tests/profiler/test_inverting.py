@@ -12,9 +12,9 @@ import pytest
 
 from profiler.inverting import CONFIDENCE, closed_form_error, has_closed_form
 from ptklib.auditing.examples import example_ptks
+from ptklib.columns.keys import IntegerRange
 from ptklib.ptk import Ptk
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange
 
 DELTA = Fraction(1, 10**6)
 CLOSED = {

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from ptklib import registry
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.ptks.additive import Additive
 from ptklib.ptks.additive.link import link_of
 from ptklib.ptks.additive.smoothing import _VARIANCES, odds_of, smoothed
 from ptklib.ptks.binned.codes import Number
 from ptklib.ptks.binned.target import Classes
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.testing.noise import SeededSource, planted_noise
 
 AGE = Number(column="age", lower=0, upper=80, bins=8)

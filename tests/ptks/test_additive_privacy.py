@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptklib.auditing.tape import record, replay
+from ptklib.columns.keys import Categories
 from ptklib.errors import InvalidInput
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.ptks.additive import Additive
@@ -23,7 +24,6 @@ from ptklib.ptks.additive.boosting import Boosting
 from ptklib.ptks.additive.link import REACH, link_of
 from ptklib.ptks.binned.codes import STEPS, Number
 from ptklib.ptks.binned.target import Classes, Steps, Target
-from ptklib.ptks.tables.keys import Categories
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.ptk_checks import check_ptk
 

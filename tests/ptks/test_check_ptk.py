@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.ptk import Tags
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.ptk_checks import CheckReport, PtkCheckFailed, check_ptk, list_checks
 from tests.ptks.broken import BROKEN, Average

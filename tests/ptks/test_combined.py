@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.ptk import Arrays, Ptk
@@ -20,7 +21,6 @@ from ptklib.ptks.forest import Forest
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.tables.weighted import ROUNDING, added
 from ptklib.ptks.vectors import Bounded
 from ptklib.testing.ptk_cases import Case

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import DiscreteLaplaceCost, GaussianCost
 from ptklib.privacy.noise.sampler import discrete_laplace, rounded_gaussian
@@ -21,7 +22,6 @@ from ptklib.ptks.counts import FEW_LINES, Counts, estimate
 from ptklib.ptks.counts import samples as counts_profile
 from ptklib.ptks.counts.tables import TOP_32
 from ptklib.ptks.tables.hashing import Hashed
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.tables.samples import smallest_count
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf, rounded_gaussian_cdf
 

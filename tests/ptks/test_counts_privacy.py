@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange
 from ptklib.ptks.counts import FEW_LINES, Counts
 from ptklib.ptks.counts.budget import CountReleases
 from ptklib.ptks.tables.hashing import Hashed
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange
 from ptklib.testing.audit import AuditResult, audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_checks import check_ptk

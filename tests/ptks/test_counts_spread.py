@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.privacy.noise.sampler import discrete_laplace
 from ptklib.ptks.counts import Counts, estimate
-from ptklib.ptks.tables.keys import IntegerRange
 
 Floats = NDArray[np.float64]
 

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget
 from ptklib.ptk import Arrays
 from ptklib.ptks.embeddings import Embeddings, budget
 from ptklib.ptks.embeddings.reading import best_guess, level_of, spread_of
 from ptklib.ptks.embeddings.releases import plan_of
 from ptklib.ptks.embeddings.trust import interplay_in, trust_in
-from ptklib.ptks.price_first import Budget
-from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_checks import check_ptk, list_checks

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.embeddings import factorization as hpf
 from ptklib.ptks.embeddings.events import EventTable
 from ptklib.ptks.embeddings.releases import STEPS
-from ptklib.ptks.tables.keys import IntegerRange
 
 
 def make(**options: Any) -> Embeddings:

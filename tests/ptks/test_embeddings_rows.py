@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ptklib.price_first import Budget
 from ptklib.ptks.embeddings.activities import Level
 from ptklib.ptks.embeddings.factorization import information
 from ptklib.ptks.embeddings.reading import activity_of
 from ptklib.ptks.embeddings.releases import plan_of
 from ptklib.ptks.embeddings.rows import guessed, likely_counts
-from ptklib.ptks.price_first import Budget
 from tests.ptks.test_embeddings import invented, make, train
 
 V = 0.04

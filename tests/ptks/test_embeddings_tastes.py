@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget
 from ptklib.ptks.embeddings import Embeddings
 from ptklib.ptks.embeddings import factorization as hpf
 from ptklib.ptks.embeddings.budget import LEVEL, Prospect, Shares, checked, items_first, shares_of
@@ -17,8 +19,6 @@ from ptklib.ptks.embeddings.events import EventTable
 from ptklib.ptks.embeddings.grams import evened_by, products_of
 from ptklib.ptks.embeddings.releases import GRAM_SCALE, PARTS, STEPS, plan_of
 from ptklib.ptks.embeddings.trust import evidence, held_out, sums_of, trust_in
-from ptklib.ptks.price_first import Budget
-from ptklib.ptks.tables.keys import IntegerRange
 
 
 @settings(max_examples=200, deadline=None)

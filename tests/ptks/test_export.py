@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.export import export
 from ptklib.features import feature_table
 from ptklib.ptk import Arrays
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.serving.plan import ServingPlan
 from ptklib.state import State
 

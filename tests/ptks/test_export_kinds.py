@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from ptklib import registry
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.export import export
 from ptklib.features import feature_table
 from ptklib.ptk import Ptk
@@ -29,7 +30,6 @@ from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
 from ptklib.ptks.tables.hashing import Hashed
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.tables.ranking import Ranking
 from ptklib.ptks.vectors import Bounded
 from ptklib.state import State

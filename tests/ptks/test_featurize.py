@@ -15,12 +15,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.features import feature_table, featurize
 from ptklib.frames import append_columns
 from ptklib.ptk import Arrays, column_of
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.state import State
 
 ZONES = np.array([3, 0, 9, 1])

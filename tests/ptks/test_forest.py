@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.ptks.binned.codes import MAX_BINS, STEPS, Number, feature_codes
 from ptklib.ptks.forest import Forest
 from ptklib.ptks.forest.estimate import from_ancestors, from_expected
 from ptklib.ptks.forest.guided import Tables, expected_leaves, simplex
 from ptklib.ptks.forest.trees import leaves_of, random_splits
-from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing.noise import SeededSource, planted_noise
 
 AGE = Number(column="age", lower=0, upper=80, bins=8)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
@@ -32,7 +33,6 @@ from ptklib.ptks.forest.splits import (
     grow_privately,
     step_purity,
 )
-from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing import ptk_privacy_checks
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ptklib.price_first import Budget
 from ptklib.ptks.embeddings import budget
 from ptklib.ptks.embeddings import factorization as hpf
 from ptklib.ptks.embeddings.events import EventTable
@@ -29,7 +30,6 @@ from ptklib.ptks.embeddings.releases import (
 )
 from ptklib.ptks.embeddings.side import Side
 from ptklib.ptks.embeddings.training import Training
-from ptklib.ptks.price_first import Budget
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 

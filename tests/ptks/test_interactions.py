@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays
 from ptklib.ptks.binned.codes import STEPS
 from ptklib.ptks.counts.samples import failure_bound as failure_of_classes
 from ptklib.ptks.interactions import MAX_KEYS, Interactions
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.tables.noisy_totals import scale_of
 from ptklib.ptks.tables.samples import failure_bound
 from ptklib.testing.noise import SeededSource, planted_noise

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.errors import InvalidInput
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import Bins, IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost, DiscreteLaplaceCost
@@ -22,7 +23,6 @@ from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.quantiles import ptk as quantiles_module
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
 from ptklib.ptks.tables.fewest import fewest
-from ptklib.ptks.tables.keys import Bins, IntegerRange
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf
 from ptklib.testing.noise import SeededSource, planted_noise

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import ExponentialCost
 from ptklib.privacy.mechanisms.selection import ExponentialMechanism
 from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.quantiles import ptk as quantiles_module
 from ptklib.ptks.quantiles.choosing import BinDraws, scores
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.ptk_checks import check_ptk
 

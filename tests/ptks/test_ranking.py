@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.tables.ranking import Ranking, ranks, shares
 from ptklib.state import State
 from ptklib.testing.ptk_checks import check_ptk

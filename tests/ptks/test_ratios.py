@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.costs import Cost, DiscreteLaplaceCost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.ptks.ratios import STEPS, Ratios
 from ptklib.ptks.ratios.forms import best_forms
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.testing.audit import audit_epsilon
 from ptklib.testing.noise import SeededSource, planted_noise
 from ptklib.testing.ptk_checks import check_ptk

@@ -14,6 +14,7 @@ import pytest
 
 from profiler.measuring.bounds import UNIT
 from profiler.measuring.tasks import least_sum
+from ptklib.columns.keys import Categories, IntegerRange, TimePart
 from ptklib.ptk import Ptk
 from ptklib.ptks.additive import Additive
 from ptklib.ptks.binned.codes import Number
@@ -26,7 +27,6 @@ from ptklib.ptks.quantiles import Quantiles
 from ptklib.ptks.ratios import Ratios
 from ptklib.ptks.statistics import Statistics
 from ptklib.ptks.tables.hashing import Hashed
-from ptklib.ptks.tables.keys import Categories, IntegerRange, TimePart
 from ptklib.ptks.vectors import Bounded
 from ptklib.testing.ptk_cases import Case
 from ptklib.testing.ptk_memory import peak_bytes, repeated

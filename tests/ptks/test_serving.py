@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.features import feature_table
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.serving import columns as serving_columns
 from ptklib.serving import runner as serving
 from ptklib.serving import steps as serving_steps

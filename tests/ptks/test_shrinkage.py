@@ -15,15 +15,15 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.ptks.statistics import TARGETS, Statistics
 from ptklib.ptks.statistics.served import NoisyTable
 from ptklib.ptks.tables import remembered
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.ptks.tables.samples import reach, reaches
 from ptklib.ptks.tables.shrinkage import TableNoise, pulled_means
 from ptklib.ptks.tables.shrinkage.few_records import FewRecords, _hats
-from ptklib.ptks.tables.shrinkage.models import FAR, Model, prior
+from ptklib.ptks.tables.shrinkage.models import FAR, PriorModel, prior
 from ptklib.ptks.tables.shrinkage.noise import tails
 
 Floats = NDArray[np.float64]
@@ -156,7 +156,7 @@ def few(**options: Any) -> FewRecords:
 
 def test_a_mean_of_few_records_is_that_of_the_whole_plane_of_counts_and_means() -> None:
     """Against a fine grid of numbers of records and of means, and a prior on both."""
-    model = Model(far=0.0)
+    model = PriorModel(far=0.0)
     ends = np.array([[0.5, 4.0], [-1.0, 2.0], [3.0, -2.0], [4.0, 3.0]])
     (found,), _ = few().posterior(ends.sum(axis=1), ends[:, 1], (model,))
     numbers, means = np.linspace(0.005, 16, 3000)[:, None], np.linspace(0, 1, 401)
@@ -181,8 +181,8 @@ def test_very_many_small_groups_are_read_from_a_table_of_the_same_means() -> Non
     side = few()
     counts, totals = generator.uniform(-2, 10, 400), np.zeros(400)
     totals = counts * generator.uniform(0, 1, 400)
-    (exact,), _ = side.posterior(counts, totals, (Model(),))
-    (lattice,), _ = side.posterior(*side.lattice, (Model(),))
+    (exact,), _ = side.posterior(counts, totals, (PriorModel(),))
+    (lattice,), _ = side.posterior(*side.lattice, (PriorModel(),))
     for column in range(2):
         read = side.between(counts, totals, lattice[:, column])
         assert np.abs(read - exact[:, column]).max() < 0.01
@@ -206,7 +206,7 @@ def test_other_noise_of_small_groups_is_a_mixture(windows: float) -> None:
         for tail, share in tails(windows)
     )
     assert side._log_density(noise) == pytest.approx(np.log(wanted))
-    (found,), _ = side.posterior(np.array([6.0]), np.array([6.0]), (Model(),))
+    (found,), _ = side.posterior(np.array([6.0]), np.array([6.0]), (PriorModel(),))
     assert 0 < found[0, 1] < found[0, 0] < 0.7
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from ptklib import registry, state
+from ptklib.columns.keys import IntegerRange
 from ptklib.encoding.canonical import canonical
 from ptklib.encoding.state_digest import digest_of
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import PureCost
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.state import Manifest, State
 from ptkstore.lake.protocol import state_key
 from tests.ptks.broken import Average

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import DiscreteLaplaceCost
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.noise.sampler import discrete_laplace, rounded_gaussian
 from ptklib.ptks.statistics import STEPS, Statistics
 from ptklib.ptks.statistics import ptk as statistics
-from ptklib.ptks.tables.keys import Categories, IntegerRange
 from ptklib.testing.distributions import check_scale, discrete_laplace_cdf
 
 ZONES = IntegerRange(column="zone", first=0, last=3)

@@ -22,10 +22,10 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, Key
 from ptklib.errors import InvalidInput
 from ptklib.features import featurize
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, Key
 from ptklib.sklearn import PtkTransformer
 from ptklib.state import State
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ptklib.columns.keys import IntegerRange
 from ptklib.errors import InvalidInput
 from ptklib.privacy.costs import DiscreteLaplaceCost
 from ptklib.ptks.statistics import Statistics
-from ptklib.ptks.tables.keys import IntegerRange
 from ptklib.validators.betting import LEAST_FACTOR, UNIT, LossTest, largest_stake
 from ptklib.validators.loss import validate_loss
 from ptklib.validators.verdict import (

@@ -19,7 +19,14 @@ from ptklib.privacy.costs.base import Cost, count, positive
 from ptklib.privacy.curves import Floats
 from ptklib.privacy.frozen import keep
 
-__all__ = ["GaussianCost", "GdpCost", "ReshuffledGaussianCost", "SampledGaussianCost", "ZcdpCost"]
+__all__ = [
+    "MAX_MU_SQUARED",
+    "GaussianCost",
+    "GdpCost",
+    "ReshuffledGaussianCost",
+    "SampledGaussianCost",
+    "ZcdpCost",
+]
 
 MAX_MU_SQUARED = MAX_EPSILON**2
 

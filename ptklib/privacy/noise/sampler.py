@@ -41,6 +41,7 @@ SAMPLER_SELF_TEST_FAILED, and those of `amounts.exact` and `source.require_secur
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -84,6 +85,7 @@ _U_MASK = np.uint64(2**63 - 1)
 # processor.
 _CHUNK = 1 << 15
 _ABSOLUTE = 2.0**-46
+_KEPT = threading.local()
 _RELATIVE = 2.0**-46
 
 
@@ -172,7 +174,7 @@ def _draw(shape: Shape, law: _Law, source: BitSource | None) -> _Ints:
     bits = require_secure(source)
     _self_test()
     out = np.empty(_count(shape), dtype=np.int64)
-    scratch = _Scratch(law, min(_CHUNK, len(out)))
+    scratch = _scratch_of(law) if len(out) >= _CHUNK else _Scratch(law, len(out))
     for start in range(0, len(out), _CHUNK):
         part = out[start : start + _CHUNK]
         _from_words(bits.words(len(part)), law, lambda: int(bits.words(1)[0]), part, scratch)
@@ -180,13 +182,23 @@ def _draw(shape: Shape, law: _Law, source: BitSource | None) -> _Ints:
 
 
 class _Scratch:
-    """Buffers that the chunks of one call share."""
+    """Buffers that the chunks of a call share."""
 
     def __init__(self, law: _Law, size: int) -> None:
         self.curve = law.curve_for(size)
         self.y = np.empty(size)
         self.near = np.empty(size)
         self.close = np.empty(size, dtype=np.bool_)
+
+
+def _scratch_of(law: _Law) -> _Scratch:
+    """The buffers of this thread for whole chunks: to get megabytes anew for each large draw takes
+    as long as the draw.
+    """
+    kept: dict[object, _Scratch] = _KEPT.__dict__.setdefault("by_curve", {})
+    if law.curve_for not in kept:
+        kept[law.curve_for] = _Scratch(law, _CHUNK)
+    return kept[law.curve_for]
 
 
 def _from_words(

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from ptklib.price_first import Budget
 from ptklib.privacy.costs import Composed, Cost, GaussianCost
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.ptks.additive.link import REACH
 from ptklib.ptks.binned.noise import Release, gaussian_part
-from ptklib.ptks.price_first import Budget
 
 __all__ = ["MAX_RELEASES", "AdditiveMechanisms", "Sizes", "plan_of"]
 

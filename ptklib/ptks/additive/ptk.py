@@ -61,8 +61,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Categories
+from ptklib.columns.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, Given, PriceFirst
 from ptklib.ptk import Arrays, Ptk, Tags, check_arrays
 from ptklib.ptks.additive.boosting import Boosting
 from ptklib.ptks.additive.budget import MAX_RELEASES, AdditiveMechanisms, Sizes, plan_of
@@ -73,9 +76,6 @@ from ptklib.ptks.binned.codes import Feature, feature_codes
 from ptklib.ptks.binned.learner import BinnedLearner
 from ptklib.ptks.binned.records import pieces, read
 from ptklib.ptks.binned.target import Steps
-from ptklib.ptks.price_first import Budget, Given, PriceFirst
-from ptklib.ptks.tables.keys import Categories
-from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
 __all__ = ["Additive"]
 

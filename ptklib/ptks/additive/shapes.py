@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.ptks.binned.codes import Feature, Number
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, TimePart
 
 __all__ = ["bin_names", "input_names"]
 

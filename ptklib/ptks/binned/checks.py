@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ptklib.columns.keys import Categories, TimePart
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
 from ptklib.privacy.fixed_point import FixedPoint
@@ -16,7 +17,6 @@ from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.ptk import Arrays
 from ptklib.ptks.binned.codes import MAX_BINS, Feature
 from ptklib.ptks.binned.target import Classes, Steps, Target
-from ptklib.ptks.tables.keys import Categories, TimePart
 
 __all__ = ["check_counts", "check_inputs", "check_target", "target_of"]
 

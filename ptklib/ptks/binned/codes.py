@@ -18,9 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib import config
+from ptklib.columns.keys import Bins, Categories, Codes, IntegerRange, TimePart
+from ptklib.columns.numbers import number_column, numbers_in, steps_between
 from ptklib.ptk import column_of
-from ptklib.ptks.tables.cells import number_column, numbers_in, steps_between
-from ptklib.ptks.tables.keys import Bins, Categories, Codes, IntegerRange, TimePart
 
 __all__ = ["MAX_BINS", "STEPS", "Feature", "Number", "class_codes", "feature_codes", "target_steps"]
 

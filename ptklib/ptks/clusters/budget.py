@@ -17,11 +17,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ptklib.price_first import Budget
 from ptklib.privacy.costs import Cost, PureCost
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptks.clusters.noise import CubeRelease
-from ptklib.ptks.price_first import Budget
 from ptklib.ptks.tables.noisy_totals import Release
 from ptklib.ptks.vectors import STEPS
 

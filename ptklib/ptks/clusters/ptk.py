@@ -49,8 +49,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.working import LOSS_BYTES, PIECE_BYTES
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.noise.source import BitSource, require_secure
@@ -58,10 +60,8 @@ from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.clusters.budget import ClusterReleases, Rows, grid_plan, rows_plan
 from ptklib.ptks.clusters.grid import GRID_NODES, GRID_SETS, Grid
 from ptklib.ptks.clusters.lloyd import Records, Step, iterate, spread_start
-from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables.noisy_totals import Release, check_totals
 from ptklib.ptks.tables.weighted import added
-from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
 from ptklib.ptks.vectors import PIECE_RECORDS, STEPS, Bounded, Scaling, Space, example_of, space_of
 from ptklib.ptks.vectors.space import Floats
 

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from ptklib.price_first import Budget
 from ptklib.privacy.costs import Cost, DiscreteLaplaceCost, GaussianCost
 from ptklib.privacy.costs.base import sum_of
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
-from ptklib.ptks.price_first import Budget
 from ptklib.ptks.tables.noisy_totals import Release, variance_of
 
 __all__ = ["CountReleases", "plan_of"]

@@ -50,8 +50,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Categories, Codes, IntegerRange, Key
+from ptklib.columns.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
@@ -74,12 +77,9 @@ from ptklib.ptks.counts.tables import (
     rows_of,
     tally,
 )
-from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptks.tables import samples as profile
-from ptklib.ptks.tables.keys import Categories, Codes, IntegerRange, Key
 from ptklib.ptks.tables.remembered import remembered
 from ptklib.ptks.tables.weighted import added
-from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
 __all__ = ["FEW_LINES", "MAX_TOTAL_CELLS", "Counts"]
 

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Bins, Categories, Codes, IntegerRange, TimePart
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.ptk import Batches, batches_of, column_of
 from ptklib.ptks.counts.estimate import combined
 from ptklib.ptks.tables.hashing import Hashed
-from ptklib.ptks.tables.keys import Bins, Categories, Codes, IntegerRange, TimePart
 
 __all__ = [
     "PIECE",

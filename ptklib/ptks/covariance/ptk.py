@@ -53,17 +53,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.working import LOSS_BYTES, PIECE_BYTES
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, Given, PriceFirst
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted
 from ptklib.ptks.covariance.noise import WishartRelease
-from ptklib.ptks.price_first import Budget, Given, PriceFirst
 from ptklib.ptks.tables.noisy_totals import check_totals, merged
 from ptklib.ptks.tables.weighted import added
-from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES
 from ptklib.ptks.vectors import STEPS, Bounded, Scaling, Space, example_of, space_of
 from ptklib.ptks.vectors.space import Floats
 

@@ -49,8 +49,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Categories, IntegerRange
+from ptklib.columns.numbers import number_column, steps_between
+from ptklib.columns.working import PIECE_BYTES, domain_bytes
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.ptk import UNITS, Arrays, Batches, Ptk, Tags, batches_of, check_arrays, column_of
 from ptklib.ptks.embeddings.budget import MOST_PRODUCTS, checked
 from ptklib.ptks.embeddings.events import Columns, EventTable
@@ -66,10 +70,6 @@ from ptklib.ptks.embeddings.reading import (
 )
 from ptklib.ptks.embeddings.releases import STEPS, EmbeddingReleases, plan_of
 from ptklib.ptks.embeddings.training import Training
-from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
-from ptklib.ptks.tables.cells import number_column, steps_between
-from ptklib.ptks.tables.keys import Categories, IntegerRange
-from ptklib.ptks.tables.working import PIECE_BYTES, domain_bytes
 
 __all__ = ["MAX_NUMBERS", "Embeddings"]
 

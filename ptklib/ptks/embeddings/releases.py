@@ -34,12 +34,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ptklib.price_first import Budget
 from ptklib.privacy import curves
 from ptklib.privacy.costs import Cost, GaussianCost
 from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.sampler import MAX_SCALE
 from ptklib.ptks.embeddings.factorization import RESOLUTION
-from ptklib.ptks.price_first import Budget
 
 __all__ = [
     "COUNT_UNITS",

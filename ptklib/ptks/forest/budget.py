@@ -9,12 +9,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget
 from ptklib.privacy.costs import ApproxCost, Composed, Cost
 from ptklib.privacy.mechanisms.large_margin import LargeMargin
 from ptklib.privacy.mechanisms.release import LaplaceRelease
 from ptklib.privacy.mechanisms.selection import NoisyMax
 from ptklib.ptks.binned.noise import Release, gaussian_part
-from ptklib.ptks.price_first import Budget
 
 __all__ = ["ForestMechanisms", "Shape", "plan_of"]
 

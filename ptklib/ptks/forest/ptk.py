@@ -56,8 +56,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import MAX_CELLS, Categories
+from ptklib.columns.working import domain_bytes
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, Given, PriceFirst, windows_after
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Ptk, Tags, Weighted, check_arrays
@@ -74,10 +77,7 @@ from ptklib.ptks.forest.records import count_leaves, drawn_trees
 from ptklib.ptks.forest.splits import HALF_RANGE_CLASSES, HALF_RANGE_STEPS, grow_privately
 from ptklib.ptks.forest.trees import Integers, leaves_of, random_splits
 from ptklib.ptks.forest.working import forest_bytes
-from ptklib.ptks.price_first import Budget, Given, PriceFirst, windows_after
-from ptklib.ptks.tables.keys import MAX_CELLS, Categories
 from ptklib.ptks.tables.weighted import added
-from ptklib.ptks.tables.working import domain_bytes
 
 __all__ = ["Forest"]
 

@@ -5,7 +5,7 @@ See `Ptk.working_bytes`.
 
 from __future__ import annotations
 
-from ptklib.ptks.tables.working import BATCH_RECORDS, PIECE_BYTES
+from ptklib.columns.working import BATCH_RECORDS, PIECE_BYTES
 
 __all__ = ["forest_bytes"]
 

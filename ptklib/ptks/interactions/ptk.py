@@ -46,8 +46,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import MAX_CELLS, Codes, Key, TimePart
+from ptklib.columns.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Given, PriceFirst
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
@@ -58,10 +61,8 @@ from ptklib.ptks.binned.target import Labels, Steps, Target
 from ptklib.ptks.counts.samples import smallest_count as smallest_count_of_classes
 from ptklib.ptks.interactions.backoff import Totals, shares_of
 from ptklib.ptks.interactions.tables import KeyTable, key_tables
-from ptklib.ptks.price_first import Given, PriceFirst
 from ptklib.ptks.tables.cells import example_values, pieces
 from ptklib.ptks.tables.keyed import Keyed
-from ptklib.ptks.tables.keys import MAX_CELLS, Codes, Key, TimePart
 from ptklib.ptks.tables.noisy_totals import (
     Release,
     check_totals,
@@ -71,7 +72,6 @@ from ptklib.ptks.tables.noisy_totals import (
 from ptklib.ptks.tables.remembered import remembered
 from ptklib.ptks.tables.samples import at_levels, check_min_share, smallest_count
 from ptklib.ptks.tables.weighted import added
-from ptklib.ptks.tables.working import BATCH_RECORDS, LOSS_BYTES, PIECE_BYTES, domain_bytes
 
 __all__ = ["MAX_KEYS", "Interactions"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.ptks.tables.keys import Codes, Key
+from ptklib.columns.keys import Codes, Key
 
 __all__ = ["COPIES", "KeyTable", "key_tables"]
 

@@ -51,19 +51,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Codes, Key
+from ptklib.columns.numbers import number_column
 from ptklib.config import demand
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, Given, PriceFirst
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays
-from ptklib.ptks.price_first import Budget, Given, PriceFirst
 from ptklib.ptks.quantiles.choosing import BinDraws, scores
 from ptklib.ptks.quantiles.tree import Tree, default_branching, spread, tails
-from ptklib.ptks.tables.cells import ROWS_AT_ONCE, example_values, number_column, pieces, prefixed
+from ptklib.ptks.tables.cells import ROWS_AT_ONCE, example_values, pieces, prefixed
 from ptklib.ptks.tables.fewest import fewest
 from ptklib.ptks.tables.keyed import Keyed
-from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
     check_totals,
     scale_of,

@@ -43,15 +43,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Codes, Key
+from ptklib.columns.numbers import number_column, steps_between
 from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
+from ptklib.price_first import PriceFirst
 from ptklib.ptk import Arrays, Batches, Ptk, Tags
-from ptklib.ptks.price_first import PriceFirst
 from ptklib.ptks.ratios.forms import Forms, best_forms
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import number_column, pieces, prefixed, steps_between
+from ptklib.ptks.tables.cells import pieces, prefixed
 from ptklib.ptks.tables.keyed import Keyed
-from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import Release, check_totals
 
 __all__ = ["STEPS", "Ratios"]

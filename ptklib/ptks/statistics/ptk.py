@@ -53,20 +53,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Codes, Key
+from ptklib.columns.numbers import number_column, steps_between
 from ptklib.config import demand, demand_distinct
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Given, PriceFirst
 from ptklib.privacy.amounts import Number
 from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Ptk, Tags, Weighted, check_arrays, count_of
-from ptklib.ptks.price_first import Given, PriceFirst
 from ptklib.ptks.statistics.served import TARGETS, NoisyTable
 from ptklib.ptks.tables import corners
 from ptklib.ptks.tables.adding import Adder
-from ptklib.ptks.tables.cells import example_values, number_column, pieces, prefixed, steps_between
+from ptklib.ptks.tables.cells import example_values, pieces, prefixed
 from ptklib.ptks.tables.keyed import Keyed
-from ptklib.ptks.tables.keys import Codes, Key
 from ptklib.ptks.tables.noisy_totals import (
     Release,
     check_totals,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.ptks.tables.keys import Codes
+from ptklib.columns.keys import Codes
 
 __all__ = ["Adder"]
 

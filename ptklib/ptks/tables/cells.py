@@ -21,10 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptklib.config import demand
-from ptklib.errors import InvalidInput
-from ptklib.ptk import Batches, batches_of, column_of
-from ptklib.ptks.tables.keys import (
+from ptklib.columns.keys import (
     MAX_CELLS,
     Bins,
     Categories,
@@ -32,20 +29,17 @@ from ptklib.ptks.tables.keys import (
     IntegerRange,
     Key,
     TimePart,
-    numbers_of,
 )
-from ptklib.ptks.tables.working import LOSS_BYTES, PIECE_BYTES, domain_bytes
+from ptklib.columns.working import LOSS_BYTES, PIECE_BYTES, domain_bytes
+from ptklib.config import demand
+from ptklib.ptk import Batches, batches_of, column_of
 
 __all__ = [
     "ROWS_AT_ONCE",
     "Cells",
-    "Numbers",
     "example_values",
-    "number_column",
-    "numbers_in",
     "pieces",
     "prefixed",
-    "steps_between",
 ]
 
 ROWS_AT_ONCE = 1 << 16
@@ -54,10 +48,6 @@ _MOST_ROWS_AT_ONCE = 1 << 20
 _MAX_PADDED = 8 * MAX_CELLS
 # Of one number in the padded layout: counted, folded, noised and read.
 _CELL_BYTES = 128
-
-
-# Values, and which of them are null (None: none).
-Numbers = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True)
@@ -170,45 +160,6 @@ class Cells:
             (name, _labels(key, codes))
             for name, key, codes in zip(names, self.keys, split, strict=True)
         ]
-
-
-def number_column(frame: pa.RecordBatch | pa.Table, name: str) -> Numbers:
-    """The numbers of a column without a copy; a type without numbers is refused."""
-    return numbers_in(column_of(frame, name), name)
-
-
-def numbers_in(column: pa.Array, name: str) -> Numbers:
-    """The same of a column at hand, which the refusal calls by its name."""
-    if not any(
-        test(column.type)
-        for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    ):
-        raise InvalidInput(
-            "COLUMN_TYPE", f"column {name!r} must hold numbers, got {column.type}", column=name
-        )
-    return numbers_of(column)
-
-
-def steps_between(
-    numbers: Numbers, lower: float, upper: float, steps: int, *, rounding: np.ufunc = np.rint
-) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Each number as whole steps, 0 to ``steps``, between the bounds, rounded and clipped by itself
-    (a fresh array, with 0 for those that are null or NaN); and which are those (None: none).
-    """
-    raw, absent = numbers
-    # A value near the end of float64 becomes infinite, and is clipped like one.
-    with np.errstate(over="ignore", invalid="ignore"):
-        made = np.subtract(raw, lower, dtype=np.float64)
-        made *= steps / (upper - lower)
-    rounding(made, out=made)
-    np.clip(made, 0.0, float(steps), out=made)
-    bad = np.isnan(made)
-    if absent is not None:
-        bad |= absent
-    if not bad.any():
-        return made, None
-    made[bad] = 0.0
-    return made, bad
 
 
 def example_values(

@@ -32,8 +32,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptklib import config
+from ptklib.columns.keys import MAX_CELLS, Codes
+from ptklib.columns.numbers import numbers_of
 from ptklib.errors import InvalidInput
-from ptklib.ptks.tables.keys import MAX_CELLS, Codes, numbers_of
 
 __all__ = ["MAX_ROWS", "Hashed", "hash_values"]
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Key
+from ptklib.price_first import Budget, Given
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Arrays, Batches, Weighted
-from ptklib.ptks.price_first import Budget, Given
 from ptklib.ptks.tables.cells import Cells
-from ptklib.ptks.tables.keys import Key
 from ptklib.ptks.tables.noisy_totals import Mechanism, merged, release_of
 from ptklib.ptks.tables.weighted import added
 
@@ -32,7 +32,7 @@ __all__ = ["Keyed"]
 class Keyed(ABC):
     """Training, merging and the exact state of totals by public keys.
 
-    Stands before `ptklib.ptks.price_first.PriceFirst` among the bases of a kind.
+    Stands before `ptklib.price_first.PriceFirst` among the bases of a kind.
     """
 
     keys: tuple[Key, ...]

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptklib.errors import InvalidInput
+from ptklib.price_first import Budget, windows_after
 from ptklib.privacy.mechanisms.inputs import LIMIT
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.ptk import Arrays, check_arrays
-from ptklib.ptks.price_first import Budget, windows_after
 
 __all__ = [
     "Mechanism",

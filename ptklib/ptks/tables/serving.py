@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptklib.columns.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Arrays, Ptk
-from ptklib.ptks.tables.keys import Bins, Categories, IntegerRange, Key, TimePart
 from ptklib.serving.plan import ServingPlan
 
 __all__ = ["cells_of", "changed", "key_step", "stand_ins", "tabulated"]

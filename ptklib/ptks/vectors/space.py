@@ -30,21 +30,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptklib import config
+from ptklib.columns.numbers import Bounded, Numbers, number_column
 from ptklib.ptk import Batches, batches_of
-from ptklib.ptks.tables.cells import Numbers, number_column
 
 __all__ = [
     "MAX_COLUMNS",
     "PIECE_RECORDS",
     "STEPS",
-    "Bounded",
     "Floats",
     "RecordVectors",
     "Scaling",
@@ -65,33 +64,6 @@ PIECE_RECORDS = _ROWS_AT_ONCE[1]
 
 Floats = NDArray[np.float64]
 Scaling = Literal["range", "common"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bounded:
-    """A column of numbers with public bounds."""
-
-    kind: ClassVar[str] = "bounded"
-    column: str
-    lower: float
-    upper: float
-
-    def __post_init__(self) -> None:
-        """The bounds are apart, and not so far or so near that float64 cannot scale between
-        them.
-        """
-        config.checked(self)
-        width = self.upper - self.lower
-        config.demand(
-            self.lower < self.upper and math.isfinite(width) and 1e-300 < width < 1e300,
-            f"lower must be below upper of {self.column!r}, got {self.lower} and {self.upper}",
-            field="lower",
-        )
-        config.demand(
-            width >= 2**-30 * max(abs(self.lower), abs(self.upper)),
-            f"bounds of {self.column!r} must not be nearer to each other than 2**-30 of their size",
-            field="lower",
-        )
 
 
 @dataclass(frozen=True)

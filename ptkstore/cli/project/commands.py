@@ -28,27 +28,70 @@ __all__ = ["apply", "doctor", "init", "moment_of", "run", "version"]
     "directory", type=click.Path(file_okay=False, path_type=Path), default=Path(), metavar="[DIR]"
 )
 @click.option("-t", "--template", default="taxi", show_default=True, help="The template to copy.")
+@click.option("--from", "file", metavar="FILE", help="Instead: a draft from a file of records.")
+@click.option("--time", "time_column", default="", metavar="COLUMN", help="When a record happened.")
+@click.option(
+    "--bounds",
+    multiple=True,
+    metavar="COLUMN=LOW:HIGH",
+    help="With --from: public bounds of a column. Repeatable.",
+)
+@click.option(
+    "--domain",
+    "domains",
+    multiple=True,
+    metavar="COLUMN=A,B,C",
+    help="With --from: the public values of a column. Repeatable.",
+)
 @shared_options
 @pass_session
-def init(session: Invocation, directory: Path, template: str) -> None:
+def init(
+    session: Invocation,
+    directory: Path,
+    template: str,
+    file: str | None,
+    time_column: str,
+    bounds: tuple[str, ...],
+    domains: tuple[str, ...],
+) -> None:
     """Write a first project into DIR.
 
     DIR is the current directory when left out. Refuses to overwrite a file. The project is
-    sage.yaml, which declares streams and PTKs, and a generator of data to try it with.
+    sage.yaml, which declares streams and PTKs, and a generator of data to try it with; or, with
+    --from, a stream and two PTKs for the records of a file (see `sage stream infer`).
 
     \b
-    Example:
+    Examples:
       sage init -t taxi taxi
+      sage init --from visits.parquet --bounds minutes=0:240
     """
-    from ptkstore.cli.project.templates import begin
+    from ptkstore.cli.project.templates import begin, begin_with
 
-    written = begin(template, directory)
+    if file is None:
+        written = begin(template, directory)
+        enter = "" if directory == Path() else f"cd {directory} && "
+        show(
+            session,
+            {"template": template, "files": [str(path) for path in written]},
+            *(f"wrote {path}" for path in written),
+            f"next: {enter}sage apply",
+        )
+        return
+    from ptkstore.cli.project.asking import drafted
+    from ptkstore.cli.project.drafting import MARK, looked_at, project_text
+
+    draft = drafted((file,), name="", time_column=time_column, bounds=bounds, domains=domains)
+    written = begin_with(project_text(draft, with_ptks=True), directory)
+    looked = looked_at(draft)
     enter = "" if directory == Path() else f"cd {directory} && "
+    there = Path(file).resolve() if directory != Path() else Path(file)
     show(
         session,
-        {"template": template, "files": [str(path) for path in written]},
+        {"from": file, "files": [str(path) for path in written], "looked_at": looked},
         *(f"wrote {path}" for path in written),
-        f"next: {enter}sage apply",
+        f"look at the lines marked {MARK} in sage.yaml ({'; '.join(looked)})" if looked else "",
+        f"next: {enter}sage apply && sage stream push {draft.name} {there} && "
+        f"sage run --until {draft.last_day}",
     )
 
 

@@ -12,17 +12,18 @@
         target: 0.05             # or epsilon: 0.3 (best effort)
         train_every: 1           # may be left out
         over: {rolling: 7}       # may be left out: all; or last, {rolling: K}, {decay: F}
-        config: {...}            # the fields of the kind
+        config: {...}            # the fields of the kind; what the stream says already may be left out
 
 All of it is checked before anything is done: unknown keys, the streams, the configuration of every
-PTK. Errors name the line. Reasons: PROJECT_MISSING, PROJECT_INVALID, PROJECT_KEY_UNKNOWN, and those
-of streams and PTKs.
+PTK. Errors name the line, and all of them are told at once. Reasons: PROJECT_MISSING,
+PROJECT_INVALID, PROJECT_KEY_UNKNOWN, PROJECT_FAULTS, and those of streams and PTKs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,13 +31,23 @@ from ptklib.encoding.error_fields import field_of
 from ptklib.errors import InvalidInput
 from ptkstore.api.goal import Goal
 from ptkstore.api.over import ALL, Over
+from ptkstore.cli.project.completing import completed
 from ptkstore.cli.project.document import Document, Place
+from ptkstore.cli.project.faults import Faults
 
 if TYPE_CHECKING:
     from ptkstore.api.stream_spec import StreamSpec
     from ptkstore.cli.session import Invocation
 
-__all__ = ["DEFAULT_NAME", "DeclaredPtk", "Project", "at_line", "declared_in", "read_stream"]
+__all__ = [
+    "DEFAULT_NAME",
+    "SETTINGS",
+    "DeclaredPtk",
+    "Project",
+    "at_line",
+    "declared_in",
+    "read_stream",
+]
 
 DEFAULT_NAME = "sage.yaml"
 # Sections of the same file that `sage serve` reads; see `ptkstore.settings`.
@@ -81,12 +92,22 @@ class Project:
                 file=str(path),
             )
         document = Document.read(path)
+        faults = Faults()
         _mapping(document, (), "the file")
-        document.only((), ("streams", "ptks", *SETTINGS), "the file")
-        streams = [read_stream(document, place) for place in _items(document, "streams")]
-        ptks = [_read_ptk(document, place) for place in _items(document, "ptks")]
-        _named_once(document, "streams", [stream.name for stream in streams])
-        _named_once(document, "ptks", [ptk.name for ptk in ptks])
+        document.only((), ("streams", "ptks", *SETTINGS), "the file", faults)
+        streams: list[StreamSpec] = []
+        ptks: list[DeclaredPtk] = []
+        with faults.kept():
+            for place in _items(document, "streams"):
+                with faults.kept():
+                    streams.append(read_stream(document, place, faults))
+        with faults.kept():
+            for place in _items(document, "ptks"):
+                with faults.kept():
+                    ptks.append(_read_ptk(document, place, faults, streams))
+        for section in ("streams", "ptks"):
+            _named_once(document, section, faults)
+        faults.raised()
         return cls(tuple(streams), tuple(ptks), document)
 
 
@@ -98,57 +119,95 @@ def declared_in(session: Invocation, file: Path | None) -> Path:
     return there if there.is_file() and not here.is_file() else here
 
 
-def read_stream(document: Document, place: Place = ()) -> StreamSpec:
-    """The stream that is declared at ``place``."""
+def read_stream(document: Document, place: Place = (), faults: Faults | None = None) -> StreamSpec:
+    """The stream that is declared at ``place``. Raises its last error; those before it are kept in
+    ``faults``, or all are raised where there is none.
+    """
     from ptklib.ledger.policy import Policy
     from ptkstore.api.columns import Column
     from ptkstore.api.stream_spec import StreamSpec
 
+    if faults is None:
+        faults = Faults()
+        spec: list[StreamSpec] = []
+        with faults.kept():
+            spec.append(read_stream(document, place, faults))
+        faults.raised()
+        return spec[0]
+    own = Faults()
     body = _mapping(document, place, "a stream")
-    document.only(place, [field.name for field in fields(StreamSpec)], "a stream")
+    document.only(place, [field.name for field in fields(StreamSpec)], "a stream", own)
     if isinstance(body.get("policy"), dict):
-        document.only((*place, "policy"), [field.name for field in fields(Policy)], "a policy")
-    if isinstance(body.get("columns"), list):
-        for number in range(len(body["columns"])):
-            column = (*place, "columns", number)
+        policy = (*place, "policy")
+        document.only(policy, [field.name for field in fields(Policy)], "a policy", own)
+    columns = body.get("columns")
+    for number in range(len(columns) if isinstance(columns, list) else 0):
+        column = (*place, "columns", number)
+        with own.kept():
             _mapping(document, column, "a column")
-            document.only(column, [field.name for field in fields(Column)], "a column")
+            if document.only(column, [field.name for field in fields(Column)], "a column", own):
+                _located(document, column, partial(Column.from_json, document.at(column)))
+    own.raised_into(faults)
     return _located(document, place, lambda: StreamSpec.from_json(body))
 
 
-def _read_ptk(document: Document, place: Place) -> DeclaredPtk:
+def _read_ptk(
+    document: Document, place: Place, faults: Faults, streams: Sequence[StreamSpec] = ()
+) -> DeclaredPtk:
     from ptklib import registry
 
+    own = Faults()
     body = _mapping(document, place, "a PTK")
-    document.only(place, [field.name for field in fields(DeclaredPtk)], "a PTK")
+    all_known = document.only(place, [field.name for field in fields(DeclaredPtk)], "a PTK", own)
     missing = [
         field.name
         for field in fields(DeclaredPtk)
         if field.default is MISSING and field.name not in body
     ]
-    _demand(not missing, document, place, f"a PTK must have {', '.join(missing)}")
+    with own.kept():
+        _demand(not missing, document, place, f"a PTK must have {', '.join(missing)}")
     for name in ("name", "stream", "kind"):
-        _demand(isinstance(body[name], str), document, (*place, name), f"{name} must be text")
+        with own.kept():
+            _demand(
+                isinstance(body.get(name, ""), str),
+                document,
+                (*place, name),
+                f"{name} must be text",
+            )
     target, every = body.get("target"), body.get("train_every", 1)
-    number = isinstance(target, int | float | None) and not isinstance(target, bool)
-    _demand(number, document, (*place, "target"), "target must be a number")
-    goal = _located(document, place, lambda: Goal.of(target, body.get("epsilon")))
-    _demand(
-        type(every) is int and every >= 1,
-        document,
-        (*place, "train_every"),
-        "train_every must be 1 or more",
-    )
-    over = _located(document, place, lambda: Over.of(body.get("over", ALL)))
-    config = _mapping(document, (*place, "config"), "config")
-    kind = body["kind"]
+    goal, over = Goal(), Over.of(ALL)
+    with own.kept():
+        number = isinstance(target, int | float | None) and not isinstance(target, bool)
+        _demand(number, document, (*place, "target"), "target must be a number")
+        # A key that is misspelt is told already, and may be the one that is missing here.
+        if all_known or target is not None or "epsilon" in body:
+            goal = _located(document, place, lambda: Goal.of(target, body.get("epsilon")))
+    with own.kept():
+        _demand(
+            type(every) is int and every >= 1,
+            document,
+            (*place, "train_every"),
+            "train_every must be 1 or more",
+        )
+    with own.kept():
+        over = _located(document, place, lambda: Over.of(body.get("over", ALL)))
+    if missing:
+        own.raised_into(faults)
+    kind, config = body["kind"], _mapping(document, (*place, "config"), "config")
     if kind in registry.kinds():
         document.only(
             (*place, "config"),
             [field.name for field in fields(registry.kinds()[kind])],
             f"{kind} config",
+            own,
         )
-    made = _located(document, place, lambda: registry.make(kind, config))
+    own.raised_into(faults)
+    spec = next((stream for stream in streams if stream.name == body["stream"]), None)
+    made = _located(
+        document,
+        place,
+        lambda: registry.make(kind, config if spec is None else completed(spec, kind, config)),
+    )
     return DeclaredPtk(
         name=body["name"],
         stream=body["stream"],
@@ -190,14 +249,17 @@ def _items(document: Document, name: str) -> list[Place]:
     return [(name, number) for number in range(len(body or ()))]
 
 
-def _named_once(document: Document, name: str, names: list[str]) -> None:
-    for number, declared in enumerate(names):
-        _demand(
-            declared not in names[:number],
-            document,
-            (name, number),
-            f"{declared!r} is declared twice",
-        )
+def _named_once(document: Document, section: str, faults: Faults) -> None:
+    entries = document.body.get(section)
+    names: list[str] = []
+    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if isinstance(name, str):
+            with faults.kept():
+                _demand(
+                    name not in names, document, (section, number), f"{name!r} is declared twice"
+                )
+            names.append(name)
 
 
 def _demand(holds: bool, document: Document, place: Place, words: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from ptklib.errors import InvalidInput
+from ptkstore.cli.project.faults import Faults
 
 __all__ = ["MAX_VALUES", "Document", "Place"]
 
@@ -86,15 +87,16 @@ class Document:
             value = value[key]
         return value
 
-    def only(self, place: Place, known: Iterable[str], what: str) -> None:
-        """Refuse keys at ``place`` that are not known."""
-        allowed = list(known)
+    def only(self, place: Place, known: Iterable[str], what: str, faults: Faults) -> bool:
+        """True where all keys at ``place`` are known; each that is not is a fault."""
+        allowed, all_known = list(known), True
         for key in self.at(place):
-            if key not in allowed:
-                near = difflib.get_close_matches(str(key), allowed, n=1)
-                hint = (
-                    f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(allowed))}"
-                )
+            if key in allowed:
+                continue
+            all_known = False
+            near = difflib.get_close_matches(str(key), allowed, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(allowed))}"
+            with faults.kept():
                 raise InvalidInput(
                     "PROJECT_KEY_UNKNOWN",
                     f"{self.where((*place, key))}: {what} has no {key!r:.60}; {hint}",
@@ -102,6 +104,7 @@ class Document:
                     line=self.line((*place, key)),
                     key=str(key)[:60],
                 )
+        return all_known
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:

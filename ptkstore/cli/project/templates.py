@@ -5,13 +5,14 @@ Reasons: TEMPLATE_UNKNOWN, PROJECT_EXISTS.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from ptklib.errors import InvalidInput
 
-__all__ = ["begin", "templates"]
+__all__ = ["begin", "begin_with", "templates"]
 
 # A file of this name would act on our own repository; it is renamed when it is written.
 _RENAMED = {"gitignore": ".gitignore"}
@@ -35,11 +36,26 @@ def begin(template: str, directory: Path) -> list[Path]:
             template=template,
         )
     source = _root().joinpath(template)
-    contents = {
-        directory / _RENAMED.get(entry.name, entry.name): entry.read_bytes()
-        for entry in sorted(source.iterdir(), key=lambda entry: entry.name)
-        if entry.is_file()
-    }
+    return _written(
+        directory,
+        {
+            _RENAMED.get(entry.name, entry.name): entry.read_bytes()
+            for entry in sorted(source.iterdir(), key=lambda entry: entry.name)
+            if entry.is_file()
+        },
+    )
+
+
+def begin_with(project: str, directory: Path) -> list[Path]:
+    """Write a project of one's own, with what keeps keys out of a repository; all of it or
+    nothing.
+    """
+    ignored = _root().joinpath("taxi").joinpath("gitignore").read_bytes()
+    return _written(directory, {".gitignore": ignored, "sage.yaml": project.encode()})
+
+
+def _written(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
+    contents = {directory / name: content for name, content in files.items()}
     taken = [str(path) for path in contents if path.exists()]
     if taken:
         raise InvalidInput(

@@ -24,15 +24,24 @@ __all__ = ["PAGE", "events"]
 PAGE = 500
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, invoke_without_command=True)
 @shared_options
-def events() -> None:
+@pass_session
+@click.pass_context
+def events(context: click.Context, session: Invocation) -> None:
     """Events: registrations, plans, new versions, failures.
 
+    By itself: the newest twenty, as `sage events tail`.
+
     \b
-    Example:
+    Examples:
+      sage events
       sage events tail --follow
     """
+    if context.invoked_subcommand is None:
+        with opened(session) as store:
+            newest, _ = _read(store, 20, 0)
+        _show(session, newest)
 
 
 @events.command()
@@ -83,6 +92,10 @@ def tail(session: Invocation, limit: int, after: int, follow: bool, interval: fl
             sys.stdout.flush()
             time.sleep(interval)
             newest, last = _read(store, None, last)
+    _show(session, newest)
+
+
+def _show(session: Invocation, newest: Sequence[EventView]) -> None:
     show(session, newest, *(_line(event) for event in newest), "" if newest else "no events yet")
 
 

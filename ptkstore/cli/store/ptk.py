@@ -1,4 +1,4 @@
-"""``sage ptk``: list, describe, profile, versions, register, retarget, retire.
+"""``sage ptk``: kinds, list, describe, profile, versions, register, retarget, retire.
 
 Reason: FILE_UNREADABLE.
 """
@@ -23,13 +23,20 @@ if TYPE_CHECKING:
 __all__ = ["config_of", "ptk"]
 
 
-@click.group(cls=LazyGroup, lazy={"profile": "ptkstore.cli.store.profile:profile"})
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "kinds": "ptkstore.cli.store.kinds:kinds",
+        "profile": "ptkstore.cli.store.profile:profile",
+    },
+)
 @shared_options
 def ptk() -> None:
     """PTKs: differentially private feature models.
 
     \b
     Examples:
+      sage ptk kinds
       sage ptk list
       sage ptk describe hour-speed
       sage ptk retarget hour-speed 0.03
@@ -223,8 +230,11 @@ def register(
                    "statistics": ["count"]}'
       sage ptk register fare-zones --stream rides --kind clusters --epsilon 0.3 --config @zones.json
     """
+    from ptkstore.cli.project.completing import completed
+
     body = config_of(config)
     with opened(session) as store:
+        body = completed(store.stream(stream), kind, body)
         answer = store.register(
             name,
             stream=stream,

@@ -1,15 +1,25 @@
-"""``sage stream``: create, list, push."""
+"""``sage stream``: infer, create, list, check, push."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ptklib.errors import InvalidInput, Refused
+from ptkstore.api.references import is_address
 from ptkstore.cli.groups import LazyGroup
 from ptkstore.cli.output import Table, moment, show
 from ptkstore.cli.progress import progress
 from ptkstore.cli.session import Invocation, opened, pass_session, shared_options
+from ptkstore.cli.store.resuming import FileProgress, begun, noted, pieces
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ptkstore.api.refused import RefusedTally
+    from ptkstore.api.store import Store
 
 __all__ = ["stream"]
 
@@ -91,31 +101,66 @@ def list_streams(session: Invocation) -> None:
 @click.option(
     "--seq",
     type=click.IntRange(min=0),
-    help="The producer's number of this push: the same one twice counts once.",
+    help="The producer's number of this push, instead of the note beside the file: the same one "
+    "twice counts once.",
 )
+@click.option("--again", is_flag=True, help="Push the file once more, all of it.")
 @shared_options
 @pass_session
-def push(session: Invocation, stream: str, file: Path, producer: str, seq: int | None) -> None:
-    """Push the records of FILE into STREAM.
+def push(
+    session: Invocation, stream: str, file: Path, producer: str, seq: int | None, again: bool
+) -> None:
+    """Push the records of FILE into STREAM, once.
 
-    FILE is .parquet, .csv or .arrow. The records are on disk, encrypted, when the command returns.
-    With --seq, repeating a push after a failure is safe. Records that cannot be in the stream (a
-    null where there must be none, or beyond the bounds of a stream that refuses those) are left
-    out: all others are on disk, and the command ends with RECORDS_REFUSED, which says how many for
-    which column, and the first row of each. How many records a stream holds is private, so no count
-    is printed: see `sage budget show`.
+    FILE is .parquet, .csv, .jsonl or .arrow. The records are on disk, encrypted, when the command
+    returns. How far a file is, is noted beside it (.sage-push.json): a push that was interrupted goes
+    on where it was, and the same file counts once. Records that cannot be in the stream (a null where
+    there must be none, or beyond the bounds of a stream that refuses those) are left out: all others
+    are on disk, and the command ends with RECORDS_REFUSED, which says how many for which column, and
+    the first row of each. How many records a stream holds is private, so no count is printed: see
+    `sage budget show`. What else does not fit is told by column; `sage stream check` counts it, here.
 
     \b
     Examples:
       sage stream push rides rides.parquet
       sage stream push rides monday.csv --producer depot-3 --seq 17
     """
+    from ptkstore.api.refused import RefusedTally
     from ptkstore.cli.files import conform, read_table
+    from ptkstore.cli.store.quality import quality_of
 
-    with opened(session) as store, progress(f"pushing {file.name}"):
-        schema = store.stream(stream).schema
-        table = conform(read_table(file, schema), schema)
-        watermark = store.push(stream, table, producer=producer, seq=seq)
+    watermark, told = None, f"pushed {file} to {stream}"
+    with opened(session) as store, progress(f"reading {file.name}") as tell:
+        spec = store.stream(stream)
+        table = conform(read_table(file, spec.schema), spec.schema)
+        if not session.as_json:
+            for quality in quality_of(table, spec):
+                click.echo(f"note: {quality.told}", err=True)
+        if not table.num_rows:
+            told = f"{file} has no rows: nothing was pushed"
+        elif seq is not None:
+            watermark = store.push(stream, table, producer=producer, seq=seq)
+        else:
+            tally = RefusedTally()
+            place = (
+                str(session.path) if is_address(str(session.path)) else str(session.path.resolve())
+            )
+            state = begun(
+                file, store=place, stream=stream, named=producer, rows=table.num_rows, anew=again
+            )
+            if state.whole:
+                told = (
+                    f"{file} is in {stream} already, and counts once: --again pushes it once more"
+                )
+            for number, (begin, rows) in enumerate(pieces(table.num_rows)):
+                if number < state.done:
+                    continue
+                if tell is not None:
+                    tell(f"pushing {file.name}: {begin / table.num_rows:.0%}")
+                piece = table.slice(begin, rows)
+                watermark = _piece(store, state, number, piece, begin, tally)
+                state = noted(file, state, number + 1)
+            tally.check()
     body = {
         "stream": stream,
         "file": str(file),
@@ -124,4 +169,122 @@ def push(session: Invocation, stream: str, file: Path, producer: str, seq: int |
         "watermark_ms": watermark,
     }
     reached = "" if watermark is None else f"; sealed up to {moment(watermark)}"
-    show(session, body, f"pushed {file} to {stream}{reached}")
+    show(session, body, told + reached)
+
+
+def _piece(
+    store: Store,
+    state: FileProgress,
+    number: int,
+    piece: pa.Table,
+    begin: int,
+    tally: RefusedTally,
+) -> int | None:
+    """Push one piece; what is refused of it is told at the end, for the others are durable."""
+    from ptkstore.api.refused import RefusedRecords
+
+    try:
+        return store.push(state.stream, piece, producer=state.producer, seq=state.first + number)
+    except Refused as error:
+        if error.reason != "RECORDS_REFUSED":
+            raise
+        refused = error.details["refused"]
+        bodies = refused if isinstance(refused, list | tuple) else ()
+        tally.add((RefusedRecords(**dict(body)) for body in bodies), begin)
+        return None
+
+
+@stream.command()
+@click.argument("stream", metavar="STREAM")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@shared_options
+@pass_session
+def check(session: Invocation, stream: str, file: Path) -> None:
+    """Say what of FILE does not fit STREAM, and what a push would do.
+
+    Nothing is pushed. The counts are of your own file and shown here alone: nothing is sent or kept.
+
+    \b
+    Example:
+      sage stream check rides rides.parquet
+    """
+    from ptkstore.cli.files import conform, read_table
+    from ptkstore.cli.store.quality import quality_of
+
+    with opened(session) as store:
+        spec = store.stream(stream)
+    table = conform(read_table(file, spec.schema), spec.schema)
+    faults = quality_of(table, spec)
+    rows = [(fault.column, fault.fault, fault.rows, fault.becomes) for fault in faults]
+    empty = f"{file} has no rows: a push would do nothing"
+    fits = f"all {table.num_rows:,} rows fit: sage stream push {stream} {file}"
+    show(
+        session,
+        {"rows": table.num_rows, "faults": faults},
+        Table(("column", "values", "rows", "a push"), rows),
+        "" if rows else fits if table.num_rows else empty,
+    )
+
+
+@stream.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--name", default="", help="Of the stream. [default: that of the file]")
+@click.option("--time", "time_column", default="", metavar="COLUMN", help="When a record happened.")
+@click.option(
+    "--bounds",
+    multiple=True,
+    metavar="COLUMN=LOW:HIGH",
+    help="Public bounds of a column, known without looking. Repeatable.",
+)
+@click.option(
+    "--domain",
+    "domains",
+    multiple=True,
+    metavar="COLUMN=A,B,C",
+    help="The public values of a column. Repeatable.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write it.")
+@shared_options
+@pass_session
+def infer(
+    session: Invocation,
+    files: tuple[str, ...],
+    name: str,
+    time_column: str,
+    bounds: tuple[str, ...],
+    domains: tuple[str, ...],
+    output: Path | None,
+) -> None:
+    """Draft a stream and PTKs from FILE.
+
+    FILE is .parquet, .csv, .jsonl or .arrow; several, or a pattern in quotes, are read as one. Names
+    and types come from the file. Bounds, domains and the first day must be public: on a terminal they
+    are asked for; what was proposed by looking at values is marked LOOKED AT in the draft.
+
+    \b
+    Examples:
+      sage stream infer rides.parquet -o sage.yaml
+      sage stream infer 'rides-*.csv' --bounds fare=0:100 --domain zone=airport,centre
+    """
+    from ptkstore.cli.output import write_text
+    from ptkstore.cli.project.asking import drafted
+    from ptkstore.cli.project.drafting import looked_at, project_text
+
+    draft = drafted(files, name=name, time_column=time_column, bounds=bounds, domains=domains)
+    text = project_text(draft, with_ptks=True)
+    if output is not None:
+        if output.exists():
+            raise InvalidInput(
+                "PROJECT_EXISTS",
+                f"{output} must not be there: nothing was written",
+                file=str(output),
+            )
+        write_text(str(output), text)
+    if not session.as_json:
+        for line in looked_at(draft):
+            click.echo(f"looked at the data for {line}", err=True)
+    show(
+        session,
+        {"yaml": text, "looked_at": looked_at(draft)},
+        text if output is None else f"wrote {output}; next: sage apply",
+    )

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import jinja2
 
+from ptkstore.console.page.glossary import GLOSSARY
 from ptkstore.console.page.wording import FILTERS
 
 __all__ = ["STATIC", "link", "static", "templates"]
@@ -33,7 +34,7 @@ def templates() -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters.update(FILTERS)
-    made.globals.update(link=link, static=static)
+    made.globals.update(GLOSSARY=GLOSSARY, link=link, static=static)
     return made
 
 

@@ -30,6 +30,7 @@ _TOLD = (
     "nearest_target",
     "planned_epsilon",
     "planned_samples",
+    "trainings",
 )
 _MOST_TEXT = 160
 
@@ -42,6 +43,11 @@ class EventLine:
     subject: str
     details: str
     at_ms: int | None
+
+    @property
+    def page(self) -> str:
+        """Where the subject is shown; empty where nowhere."""
+        return {"ptk": "ptk", "stream": "plan"}.get(self.kind.partition(".")[0], "")
 
 
 def event_line(event: EventView, spec: StreamSpec | None = None) -> EventLine:

@@ -87,6 +87,8 @@ class Concern:
     stream: str
     text: str
     why: str
+    # Of the PTKs that it is about.
+    status: str = ""
 
 
 def overview(visit: Visit) -> Response:
@@ -144,7 +146,28 @@ def _concerns(card: StreamCard) -> list[Concern]:
         why = "A rejected PTK never trains. The plan says why each was, and what would admit it."
         count = card.ptks["REJECTED"]
         concerns.append(
-            Concern("fair", card.name, f"{count} PTK{'s' if count > 1 else ''} rejected", why)
+            Concern(
+                "fair",
+                card.name,
+                f"{count} PTK{'s' if count > 1 else ''} rejected",
+                why,
+                status="REJECTED",
+            )
+        )
+    if card.ptks["WAITING"]:
+        count = card.ptks["WAITING"]
+        why = (
+            "It trains once its profile is known or its turn comes: its page says what it waits for. "
+            "Windows must be complete and large enough."
+        )
+        concerns.append(
+            Concern(
+                "fair",
+                card.name,
+                f"{count} PTK{'s wait' if count > 1 else ' waits'}",
+                why,
+                status="WAITING",
+            )
         )
     spans = card.spec.window_seconds + card.spec.lateness_seconds + 2 * card.spec.block_seconds
     if card.span_seconds > spans:

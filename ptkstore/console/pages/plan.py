@@ -17,6 +17,7 @@ from ptkstore.console.page.page import Page, Visit
 from ptkstore.console.page.spreadsheet import csv_file
 from ptkstore.console.page.wording import window_begins
 from ptkstore.console.pages.plan_changes import PlanChanges, changes
+from ptkstore.drawing.needed_svg import draw_needed
 from ptkstore.drawing.plan_svg import draw, idle_share
 from ptkstore.drawing.png import can_draw_png, png_of
 
@@ -76,6 +77,7 @@ def plan(visit: Visit) -> Response:
             _PROMISE_SECONDS,
             lambda: draw(plan_view, str(spec.policy.as_json()["epsilon"])),
         ),
+        needed=draw_needed(spec, plan_view.remedies) if not plan_view.partitions else "",
         has_png=can_draw_png(),
         idle=idle_share(plan_view),
         listing=listing,

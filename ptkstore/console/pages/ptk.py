@@ -82,6 +82,7 @@ def ptk(visit: Visit) -> Response:
         if profile is not None
         else [],
         chosen=chosen,
+        idle=ptk_view.status in ("REJECTED", "RETIRED"),
         newest=newest,
         listing=listing,
         begins={

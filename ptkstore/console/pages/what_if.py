@@ -25,6 +25,7 @@ from ptkstore.console.page.wording import amount, duration, percent, plain, whol
 from ptkstore.console.pages.plan import newest_plan
 from ptkstore.console.pages.plan_changes import changes
 from ptkstore.console.pages.questions import KINDS, MOST, Question, TypedChange, Wrong
+from ptkstore.drawing.needed_svg import draw_needed
 from ptkstore.drawing.plan_svg import NARROW, draw, hues_of, idle_share
 
 __all__ = ["PAGES"]
@@ -187,6 +188,7 @@ def _shown(
             draw(now, old, width=NARROW, samples=samples, name="hatch-now", hues=hues),
             draw(then, new or old, width=NARROW, samples=samples, name="hatch-then", hues=hues),
         ),
+        "needed": "" if planned else draw_needed(spec, then.remedies),
         "rows": _rows(now, then),
         "words": _words(spec, question, answer) if planned else (),
         "remedies": [(remedy.text, _tried(question, remedy)) for remedy in then.remedies],

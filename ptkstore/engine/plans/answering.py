@@ -44,6 +44,7 @@ from ptkstore.engine.plans.planning import (
     fresh_loss,
     has_closed_form,
     offers_of,
+    training_loss,
 )
 from ptkstore.engine.plans.remedies import LOOSEST, plan_remedies
 from ptkstore.engine.room.memory import least_training_bytes, require_room
@@ -199,7 +200,7 @@ def _of_best_effort(
     or the nearest epsilon that does is told.
     """
     name, asked = newcomer.row.name, Fraction(newcomer.row.epsilon or "0")
-    loss = fresh_loss(spec, privacy_filter)
+    loss = training_loss(spec, privacy_filter, fresh_loss(spec, privacy_filter))
     part = effort.left / (1 + _HALVINGS)
 
     def fits(epsilon: Fraction) -> bool:
@@ -282,7 +283,7 @@ def preview(
     """Whether these PTKs have a plan in a fresh window: on one partition if that is enough, else in
     strips.
     """
-    loss = fresh_loss(spec, privacy_filter)
+    loss = training_loss(spec, privacy_filter, fresh_loss(spec, privacy_filter))
     offered = tuple(offers_of(spec, privacy_filter, candidate) for candidate in candidates)
     if single_fits(privacy_filter, loss, offered, spec.n_max):
         single = settle(privacy_filter, loss, offered, n_max=spec.n_max)
@@ -306,7 +307,7 @@ def _nearest(
     beside = [offers_of(spec, privacy_filter, other) for other in others]
     answer = nearest(
         privacy_filter,
-        fresh_loss(spec, privacy_filter),
+        training_loss(spec, privacy_filter, fresh_loss(spec, privacy_filter)),
         beside,
         lambda thousandths: offers_of(spec, privacy_filter, newcomer, target=thousandths / 1000),
         range(int(target * 1000) + 1, LOOSEST + 1),

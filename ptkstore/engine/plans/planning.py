@@ -69,6 +69,7 @@ __all__ = [
     "records_per_unit",
     "settle_plan",
     "settle_ranked",
+    "training_loss",
 ]
 
 # Work for one coordinate of a plan, counted, as a machine of the reference speed takes.
@@ -81,6 +82,7 @@ _LEAST_OF_A_CORE = 0.25
 _RANKED = 0.4
 # Plans that were asked for last.
 _KEPT = 256
+_DOOR = "door:ptk"
 
 
 @dataclass(frozen=True)
@@ -179,16 +181,11 @@ def floor_samples(epsilon: Fraction) -> int:
 def fits_alone(
     spec: StreamSpec, privacy_filter: Filter, loss: Sequence[int], candidate: Candidate
 ) -> bool:
-    """Whether a PTK of best effort fits on records with that loss that nobody else trains on, and
-    its quotas.
+    """Whether a PTK of best effort fits on records with that `training_loss` that nobody else
+    trains on, and its quota.
     """
-    unused = (0,) * privacy_filter.width
-    names = [name for name in ("door:ptk", f"ptk:{candidate.row.name}") if name in spec.quotas]
     return any(
         admits(privacy_filter, loss, offer.demand)
-        and all(
-            admits(privacy_filter.scaled(spec.quotas[name]), unused, offer.demand) for name in names
-        )
         for offer in offers_of(spec, privacy_filter, candidate).offers
     )
 
@@ -208,14 +205,41 @@ def fresh_loss(spec: StreamSpec, privacy_filter: Filter) -> tuple[int, ...]:
     return privacy_filter.demand(spec.count_release().cost)
 
 
+def training_loss(spec: StreamSpec, privacy_filter: Filter, loss: Sequence[int]) -> tuple[int, ...]:
+    """The loss as plans of PTKs see it: where the quota of their door leaves less than the promise
+    does, as if the rest were used already. What fits in a coordinate here fits both there.
+
+    Nobody else comes by this door: nothing of its quota is used at the tags of plans.
+    """
+    if _DOOR not in spec.quotas:
+        return tuple(loss)
+    quota = privacy_filter.scaled(spec.quotas[_DOOR])
+    rows = zip(loss, privacy_filter.capacity, quota.capacity, strict=True)
+    return tuple(max(used, most - share) for used, most, share in rows)
+
+
 def offers_of(
     spec: StreamSpec, privacy_filter: Filter, candidate: Candidate, *, target: float | None = None
 ) -> PtkOffers:
     """The levels at which a PTK can reach its target, with samples and price; of best effort, the
-    one that it states.
+    one that it states. Without those that are beyond the PTK's own quota.
 
     None at all is possible.
     """
+    share = spec.quotas.get(f"ptk:{candidate.row.name}")
+    offers = _all_offers(spec, privacy_filter, candidate, target)
+    if share is None:
+        return offers
+    quota, unused = privacy_filter.scaled(share), (0,) * privacy_filter.width
+    return replace(
+        offers,
+        offers=tuple(offer for offer in offers.offers if admits(quota, unused, offer.demand)),
+    )
+
+
+def _all_offers(
+    spec: StreamSpec, privacy_filter: Filter, candidate: Candidate, target: float | None
+) -> PtkOffers:
     wanted = candidate.row.target if target is None else target
     delta = charge_delta(spec, candidate.ptk)
     if wanted is None:

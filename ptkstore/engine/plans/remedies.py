@@ -1,19 +1,22 @@
 """What the allocator would change, in the terms of a store: a capacity is an E, an option a target.
 
 The allocator speaks of amounts in one coordinate of the stream's filter. Under pure and basic
-composition those are epsilons, so a larger capacity is a larger E. An option that would fit becomes
+composition those are epsilons, so a larger capacity is a larger E; under others an E is tried, and
+named where its filter has the room. An option that would fit becomes
 the tightest target that has one, found by halving, for a few PTKs at most. Public facts alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
 from allocator.admission.single import Settled
 from allocator.plan import Change, Explanation
-from ptklib.privacy.amounts import NANO, show
+from ptklib.privacy.amounts import MAX_EPSILON, NANO, show
 from ptklib.privacy.filters import Filter
 from ptkstore.api.stream_spec import StreamSpec
 from ptkstore.api.views.remedies import ADVICE, Remedy
@@ -76,24 +79,69 @@ def _remedy(
 ) -> Remedy:
     if change.kind == "capacity":
         epsilon = _epsilon(spec, settled, change)
-        return Remedy(kind="epsilon", field="epsilon", value=epsilon, text=change.text)
+        text = (
+            change.text
+            if epsilon is None
+            else f"Promise epsilon {_rounded_up(epsilon)} instead of "
+            f"{show(Fraction(spec.policy.epsilon))}."
+        )
+        return Remedy(kind="epsilon", field="epsilon", value=epsilon, text=text)
     if change.kind == "n_max":
-        return Remedy(kind="n_max", field="n_max", value=change.value, text=change.text)
+        text = (
+            f"Hold up to {change.value:,} records of a window instead of {spec.n_max:,} (n_max), in "
+            "windows long enough to have them."
+        )
+        return Remedy(kind="n_max", field="n_max", value=change.value, text=text)
     if change.kind == "option":
         value = target(change)
-        return Remedy(kind="target", ptk=change.ptk, field="target", value=value, text=change.text)
+        text = (
+            change.text
+            if value is None
+            else f"Loosen the target of {change.ptk} to {value:g}, an error of {value:.3%}.".replace(
+                ".000%", "%"
+            )
+        )
+        return Remedy(kind="target", ptk=change.ptk, field="target", value=value, text=text)
     if change.kind == "remove":
         return Remedy(kind="remove", ptk=change.ptk, text=change.text)
     return Remedy(kind=ADVICE, text=change.text)
 
 
 def _epsilon(spec: StreamSpec, settled: Settled, change: Change) -> str | None:
-    """The E that leaves as much as is needed; None where a capacity is no epsilon."""
-    sums = spec.policy.composition in _SUMS and settled.coordinate == 0
-    if not sums or settled.problem is None or not isinstance(change.value, int):
+    """The E that leaves as much as is needed; None where none is known.
+
+    Where amounts are epsilons, that many more. Else the same number of units more, up to a
+    thousandth, is tried: a Renyi divergence grows with E one to one at least. It counts only if
+    the filter of that promise has the room.
+    """
+    coordinate = settled.coordinate
+    if settled.problem is None or coordinate is None or not isinstance(change.value, int):
         return None
-    more = Fraction(change.value - settled.problem.capacity, NANO)
-    return show(Fraction(spec.policy.epsilon) + more)
+    units = change.value - settled.problem.capacity
+    epsilon = Fraction(spec.policy.epsilon) + Fraction(units, NANO)
+    if spec.policy.composition in _SUMS and coordinate == 0:
+        return show(epsilon)
+    epsilon = Fraction(math.ceil(epsilon * 1000), 1000)
+    if units <= 0 or epsilon > MAX_EPSILON:
+        return None
+    now = spec.policy.filter()
+    then = replace(spec.policy, epsilon=epsilon).filter()
+    if _order(then, coordinate) != _order(now, coordinate):
+        return None
+    if then.capacity[coordinate] < now.capacity[coordinate] + units:
+        return None
+    return show(epsilon)
+
+
+def _rounded_up(epsilon: str) -> str:
+    """In thousandths: nobody promises more digits."""
+    return f"{math.ceil(Fraction(epsilon) * 1000) / 1000:g}"
+
+
+def _order(privacy_filter: Filter, coordinate: int) -> Fraction | None:
+    """Of a Renyi filter: which orders it has follows from E."""
+    orders: Sequence[Fraction | None] = getattr(privacy_filter, "orders", ())
+    return orders[coordinate] if coordinate < len(orders) else None
 
 
 def _tightest(target: float, fits: Callable[[float], bool]) -> float | None:

@@ -6,9 +6,9 @@ and of the budget of each of them. All of it is worked out from profiles and DP 
 said before anything is charged. **What is charged is what is trained**: one charge for each PTK, at
 its epsilon here and on its tags here, and the ledger judges it like any other.
 
-A quota of the stream that counts against training (`door:ptk`, `ptk:NAME`) is a filter beside the
-promise: what does not fit it is not asked for. Nor is more than a worker's memory allows
-(`memory`), nor more samples than ``n_max``.
+What a quota of the stream leaves to training (`door:ptk`, `ptk:NAME`) is all that is asked for:
+``loss`` is `planning.training_loss`. Nor is more asked for than a worker's memory allows (`memory`),
+nor more samples than ``n_max``.
 
 PTKs of best effort live on this: in the plan of fewest samples they have a floor of samples, and here
 they get records at the one epsilon that they state, also where the stream takes the minimum. There
@@ -51,7 +51,6 @@ __all__ = ["Held", "left_out_line", "most_samples", "richer_plan", "with_surplus
 _FINE = 45
 # With more PTKs than this, PTKs are given levels of their profiles alone: what these cost is known.
 _MANY = 1000
-_DOOR = "door:ptk"
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,6 @@ def richer_plan(
             most = assignment.samples
         curves.append(_curve(spec, privacy_filter, candidate, rungs, most, reference))
     guards = [Guard(privacy_filter, tuple(loss))]
-    if _DOOR in spec.quotas:
-        # Nobody else comes by this door: nothing of it is used at the tags of plans.
-        quota = privacy_filter.scaled(spec.quotas[_DOOR])
-        guards.append(Guard(quota, (0,) * privacy_filter.width))
     return enrich(guards, curves, settled.plan, settled.coordinate, samples)
 
 

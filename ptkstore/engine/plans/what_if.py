@@ -35,6 +35,7 @@ from ptkstore.engine.plans.planning import (
     has_closed_form,
     plan_view,
     settle_ranked,
+    training_loss,
 )
 from ptkstore.engine.plans.registrations import active, candidate, unwritten
 from ptkstore.engine.plans.remedies import plan_remedies
@@ -214,7 +215,7 @@ def _plan(
     effort: Effort,
 ) -> PlanView:
     privacy_filter = spec.policy.filter()
-    loss = fresh_loss(spec, privacy_filter)
+    loss = training_loss(spec, privacy_filter, fresh_loss(spec, privacy_filter))
     settled, out = settle_ranked(
         spec, privacy_filter, loss, candidates, current=current, effort=effort
     )
@@ -234,8 +235,10 @@ def _plan(
     view = with_surplus(view, spec.use, richer, window)
     told = settled.plan.explanation
     left_out = (left_out_line(spec, privacy_filter, loss, candidate) for candidate in out)
+    remedies = plan_remedies(spec, privacy_filter, settled, told, candidates)
     return replace(
         view,
-        remedies=plan_remedies(spec, privacy_filter, settled, told, candidates),
+        remedies=remedies,
+        changes=tuple(remedy.text for remedy in remedies),
         left_out=tuple(LeftOutLine(line.id, line.reason, line.text) for line in left_out),
     )

@@ -333,7 +333,9 @@ class _Part:
         elif answered is not None:
             self._unreached(tx, answered, now_ms)
         profiled = ProfiledPtk(row.name, measured.status, measured.trainings)
-        tx.events.add("ptk.profiled", row.name, profiled.as_json(), at_ms=now_ms)
+        kind = "ptk.profiled" if known else "ptk.not_profiled"
+        outcome = profiled.as_json() | {"reason": _outcome(measured)}
+        tx.events.add(kind, row.name, outcome, at_ms=now_ms)
         return self.parts.journal.write_in(tx, self.cycle, profiled, part=str(row.id))
 
     def _answer(
@@ -383,6 +385,16 @@ class _Part:
         suggestion: dict[str, Any] = {"nearest_target": answered.nearest_target, "changes": []}
         tx.ptks.set_status(row.id, "REJECTED", reason=reason, suggestion=suggestion, at_ms=now_ms)
         tx.events.add("ptk.rejected", row.name, {"reason": reason, **suggestion}, at_ms=now_ms)
+
+
+def _outcome(measured: MeasuredProfile) -> str:
+    """What became of it, for people."""
+    if measured.status == REACHED:
+        return "its target is reached"
+    if measured.status == TRIED:
+        return "on trial: its states are tested"
+    last = measured.results[-1].reason if measured.results else ""
+    return f"no profile that it can train by: {last or measured.status}"[:1000]
 
 
 def _nearest(measured: MeasuredProfile, most: int) -> float | None:

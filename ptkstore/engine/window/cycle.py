@@ -24,7 +24,7 @@ from ptkstore.api.views import CycleView, TrainedLine
 from ptkstore.engine.asking import anyway
 from ptkstore.engine.journal import Also
 from ptkstore.engine.parts import Parts
-from ptkstore.engine.plans.planning import Candidate
+from ptkstore.engine.plans.planning import Candidate, training_loss
 from ptkstore.engine.plans.registrations import active
 from ptkstore.engine.plans.surplus import Held
 from ptkstore.engine.profiles.on_trial import Outcome, trial_outcome, write_outcome
@@ -170,7 +170,9 @@ class Cycle:
         self.spec = self.parts.specs.current(self.spec.name)
         privacy_filter = self.parts.privacy_filter(self.spec.name)
         # Profiles were charged to the tags of the profile slice; the plan's begin after it.
-        loss = train_peak(self.parts, self.spec, sealed.blocks)
+        loss = training_loss(
+            self.spec, privacy_filter, train_peak(self.parts, self.spec, sealed.blocks)
+        )
         window_plan = anyway(self.parts.ask)(
             plan_window,
             self.spec,

@@ -27,7 +27,15 @@ __all__ = ["RESULT_KINDS", "Events", "ResultEvents"]
 
 # Events that tell what a window came to.
 RESULT_KINDS = frozenset(
-    ("plan.refused", "ptk.failed", "ptk.not_shown", "ptk.profiled", "ptk.state", "window.short")
+    (
+        "plan.refused",
+        "ptk.failed",
+        "ptk.not_profiled",
+        "ptk.not_shown",
+        "ptk.profiled",
+        "ptk.state",
+        "window.short",
+    )
 )
 
 

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.ptks.tables.shrinkage.models import FAR, Model
+from ptklib.ptks.tables.shrinkage.models import FAR, PriorModel
 
 __all__ = ["FewRecords"]
 
@@ -50,7 +50,7 @@ class FewRecords:
     mixture: tuple[tuple[float, float], ...] | None  # of that noise; None for one Laplace draw
 
     def posterior(
-        self, counts: Floats, totals: Floats, models: tuple[Model, ...]
+        self, counts: Floats, totals: Floats, models: tuple[PriorModel, ...]
     ) -> tuple[list[Floats], list[Floats]]:
         """As `ManyRecords.posterior`; likelihoods are but for a factor of each group."""
         near, anywhere, coins = self._weights

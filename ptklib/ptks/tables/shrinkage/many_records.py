@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptklib.ptks.tables.shrinkage.models import FAR, Model
+from ptklib.ptks.tables.shrinkage.models import FAR, PriorModel
 
 __all__ = ["ManyRecords"]
 
@@ -32,7 +32,7 @@ class ManyRecords:
     mixture: tuple[tuple[float, float], ...]  # of its noise
 
     def posterior(
-        self, counts: Floats, away: Floats, models: tuple[Model, ...]
+        self, counts: Floats, away: Floats, models: tuple[PriorModel, ...]
     ) -> tuple[list[Floats], list[Floats]]:
         """For each model, of each group (row) under each spread: the mean less the middle, and the
         logarithm of its likelihood.

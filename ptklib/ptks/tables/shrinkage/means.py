@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from ptklib.ptks.tables.shrinkage.few_records import FewRecords
 from ptklib.ptks.tables.shrinkage.many_records import ManyRecords
-from ptklib.ptks.tables.shrinkage.models import MODELS, SPREADS, Model, prior
+from ptklib.ptks.tables.shrinkage.models import MODELS, SPREADS, PriorModel, prior
 from ptklib.ptks.tables.shrinkage.noise import TableNoise, tails
 
 __all__ = ["pulled_means"]
@@ -63,7 +63,7 @@ class _Estimator:
 
     many: ManyRecords
     few: FewRecords
-    models: tuple[Model, ...]
+    models: tuple[PriorModel, ...]
     weights: Floats  # a row for each model
 
     def many_means(self, counts: Floats, away: Floats) -> Floats:

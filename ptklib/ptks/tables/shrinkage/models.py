@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FAR", "MODELS", "SPREADS", "Model", "prior"]
+__all__ = ["FAR", "MODELS", "SPREADS", "PriorModel", "prior"]
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ _NOTHING, _SAME = -4.5, 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class PriorModel:
     """See the module; ``likely`` is the logarithm of the odds beforehand."""
 
     likely: float = 0.0
@@ -56,16 +56,16 @@ class Model:
 
 
 MODELS = (
-    Model(),
-    Model(likely=-2.0, whole=0.5),
-    Model(likely=-1.0, drawn=0.02),
-    Model(likely=-1.0, drawn=0.1),
-    Model(likely=-1.0, drawn=0.4),
-    Model(likely=-7.0, drawn=0.8, coins=0.9),
-    Model(likely=-7.0, drawn=0.8, coins=0.8, far=0.1),
-    Model(likely=-7.0, far=0.03),
-    Model(likely=-7.0, far=0.1),
-    Model(likely=-7.0, far=0.3),
+    PriorModel(),
+    PriorModel(likely=-2.0, whole=0.5),
+    PriorModel(likely=-1.0, drawn=0.02),
+    PriorModel(likely=-1.0, drawn=0.1),
+    PriorModel(likely=-1.0, drawn=0.4),
+    PriorModel(likely=-7.0, drawn=0.8, coins=0.9),
+    PriorModel(likely=-7.0, drawn=0.8, coins=0.8, far=0.1),
+    PriorModel(likely=-7.0, far=0.03),
+    PriorModel(likely=-7.0, far=0.1),
+    PriorModel(likely=-7.0, far=0.3),
 )
 
 

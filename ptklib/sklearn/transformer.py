@@ -13,17 +13,13 @@ Rules are those of `featurize`. Data frames (pandas, polars) give columns by nam
 them by place, and needs ``columns``. Sparse input is refused. Missing values go to the PTKs, each
 with its own rule.
 
-Needs the extra ``sklearn`` (scikit-learn 1.6 or newer); nothing else in `ptklib` imports
-scikit-learn.
-
 Reasons: those of `featurize`; CONFIG_INVALID (``columns`` that are no mapping of names to names or
-places), PACKAGE_MISSING.
+places).
 """
 
 from __future__ import annotations
 
 import copyreg
-import importlib
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -31,26 +27,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptklib.errors import InvalidInput, SageError
+from ptklib.errors import InvalidInput
 from ptklib.features import States, feature_table, listed_states, named_features
 from ptklib.frames import append_columns, array_columns, column_names, read_columns
+from ptklib.sklearn.installed import base, validate_data, validation
 from ptklib.state import State
-
-try:
-    _base: Any = importlib.import_module("sklearn.base")
-    _validation: Any = importlib.import_module("sklearn.utils.validation")
-    _validate_data: Any = _validation.validate_data
-except (ImportError, AttributeError):
-    raise SageError(
-        "PACKAGE_MISSING",
-        "ptklib.sklearn needs scikit-learn 1.6 or newer: pip install 'ptkstore[sklearn]'",
-        package="scikit-learn",
-    ) from None
 
 __all__ = ["PtkTransformer"]
 
 
-class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: ignore[misc]
+class PtkTransformer(base.TransformerMixin, base.BaseEstimator):  # type: ignore[misc]
     """Append, or replace the input by, the features of states.
 
     Parameters ---------- states : State, list of State, mapping of prefixes to State, or None What
@@ -87,7 +73,7 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
 
     def transform(self, X: Any) -> Any:  # noqa: N803
         """The features, after the input where it passes through. Rows keep their order."""
-        _validation.check_is_fitted(self, "n_features_in_")
+        validation.check_is_fitted(self, "n_features_in_")
         read, framed = self._read(X, reset=False)
         sources = self._sources()
         table = feature_table(self._named(read, framed, sources), self._states())
@@ -102,8 +88,8 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         """Names of the output columns: those of the input where it passes through, then those of
         the features.
         """
-        _validation.check_is_fitted(self, "n_features_in_")
-        names = [str(name) for name in _validation._check_feature_names_in(self, input_features)]
+        validation.check_is_fitted(self, "n_features_in_")
+        names = [str(name) for name in validation._check_feature_names_in(self, input_features)]
         kept = names if self.passthrough else []
         return np.array(
             [*kept, *named_features(listed_states(self._states()), taken=kept)], dtype=object
@@ -128,14 +114,14 @@ class PtkTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         Frames are not turned into arrays: columns have types.
         """
         if _is_frame(X):
-            _validate_data(self, X, reset=reset, skip_check_array=True)
+            validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X):
                 raise InvalidInput(
                     "FRAME_UNSUPPORTED",
                     "Found array with 0 sample(s): a frame must have at least one row",
                 )
             return X, True
-        return _validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False), False
+        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False), False
 
     def _sources(self) -> dict[str, int]:
         """The place in the input of each column that a PTK reads."""

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptklib import config
+from ptklib.columns.numbers import numbers_of
 from ptklib.errors import InvalidInput
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
     "IntegerRange",
     "Key",
     "TimePart",
-    "numbers_of",
 ]
 
 # A state of this many cells is 32 MB for counts; more is a mistake.
@@ -280,22 +280,6 @@ class TimePart:
 
 
 Key = Categories | IntegerRange | Bins | TimePart
-
-
-def numbers_of(column: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """The values of a column of numbers without a copy, and which of them are null (None: none).
-
-    Nulls hold garbage.
-    """
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    if column.null_count == 0:
-        return column.to_numpy(zero_copy_only=True), None
-    dtype = np.dtype(column.type.to_pandas_dtype())
-    values = np.frombuffer(column.buffers()[1], dtype=dtype, count=column.offset + len(column))[
-        column.offset :
-    ]
-    return values, pc.is_null(column).to_numpy(zero_copy_only=False)
 
 
 def _distance(steps: NDArray[np.int64], size: int, unknown: NDArray[np.bool_] | None) -> Codes:

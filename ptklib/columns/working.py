@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ptklib.ptks.tables.keys import Bins, Categories
+from ptklib.columns.keys import Bins, Categories
 
 __all__ = ["BATCH_RECORDS", "LOSS_BYTES", "PIECE_BYTES", "domain_bytes"]
 

@@ -1,0 +1,3 @@
+"""Parts of the benchmark of the validators: populations, verdicts in bulk, power, adaptive
+pipelines.
+"""

@@ -1,0 +1,1 @@
+"""The engine of noisy gradients: sums, batches, prices, checkpoints, audits."""
