@@ -68,7 +68,9 @@ def optimum(problem: Singles, effort: Effort) -> tuple[Filling, int]:
                 pass
             _better(known, settling)
         if _gap(known) > 5 * _NEAR and not effort.over:
-            _knapsacks(problem, known, effort.share(0.9), dive=True)
+            _knapsacks(problem, known, effort, dive=True)
+        while _gap(known) > _NEAR and not effort.over and known.best.improve(effort, start.prices):
+            pass
     return known.best, max(known.bound, known.best.value)
 
 
@@ -108,13 +110,13 @@ def _knapsacks(problem: Singles, known: Bracket, effort: Effort, *, dive: bool) 
         while known.best.improve(effort.share(0.2)) and not effort.over:
             pass
     few = problem.significance.size <= _MASTER_PAIRS
-    lagrangian(problem, known.multipliers, known, effort.share(0.1 if few else 0.7), within=_NEAR)
+    lagrangian(problem, known.multipliers, known, effort.share(0.08 if few else 0.7), within=_NEAR)
     if not few:
         return
     patterns = Patterns(problem)
-    patterns.close(known, effort.share(0.35), within=_NEAR)
+    patterns.close(known, effort.share(0.3), within=_NEAR)
     if dive and _gap(known) > _NEAR:
-        patterns.dive(known, effort.share(0.6))
+        patterns.dive(known, effort.share(0.75))
         if _gap(known) > _NEAR and not effort.over:
             patterns.whole(known, effort)
 
