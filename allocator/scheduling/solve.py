@@ -64,16 +64,18 @@ def _singles(
     problem: Singles, name: str, clock: Clock, begun: float, limit: float, seed: int
 ) -> ScheduleAnswer:
     requests = max(1, len(problem.query_ids))
+    most = 0
     if name == OPTIMAL:
         best, most = optimum(problem, Effort.clocked(_STEPS, clock, limit))
-        pairs = tuple(best.pairs())
+        pairs: tuple[tuple[int, int], ...] = tuple(best.pairs())
         each = (clock() - begun) / requests
     else:
         done = replay(problem, POLICIES[name](problem.outlook, seed), clock=clock)
         pairs, each = done.pairs, median(done.seconds) if done.seconds else 0.0
-        left = max(1.0, limit - (clock() - begun))
-        most = bounded(problem, Effort.clocked(_STEPS, clock, left))
     value = sum(int(problem.significance[block, query]) for block, query in pairs)
+    if name != OPTIMAL:
+        left = max(1.0, limit - (clock() - begun))
+        most = bounded(problem, Effort.clocked(_STEPS, clock, left), reached=value)
     return ScheduleAnswer(
         policy=name,
         value=value,

@@ -32,12 +32,14 @@ _NEAR = 2e-4
 _MASTER_PAIRS = 60_000
 
 
-def bounded(problem: Singles, effort: Effort) -> int:
-    """An upper bound on every assignment, for those who have one already."""
+def bounded(problem: Singles, effort: Effort, *, reached: int = 0) -> int:
+    """An upper bound on every assignment, for those who have one already, worth ``reached``: a proof
+    by HiGHS that it contradicts is no proof.
+    """
     known, _ = _linear(problem, effort)
     if _small(problem):
         exact = proved(problem, seconds=effort.time_limit.get("time_limit", 10.0) / 2)
-        if exact is not None:
+        if exact is not None and exact[1] >= reached:
             return min(known.bound, exact[1])
     if known.bound - known.best.value > 0.01 * known.bound:
         _knapsacks(problem, known, effort.share(0.5), dive=False)

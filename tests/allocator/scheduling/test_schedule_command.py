@@ -56,10 +56,10 @@ def test_people_read_a_table(folder: Path) -> None:
 
 
 def test_what_is_wrong_is_said(folder: Path) -> None:
-    run = call("schedule", "solve", "--input", "bad.json", "--json", cwd=folder)
+    run = call("schedule", "solve", "--input", "bad.json", "--json", cwd=folder, code=2)
     assert run.code == 2
     assert "SCHEDULE_INVALID" in run.err
-    run = call("schedule", "solve", "--input", "single.json", "--policy", "x", cwd=folder)
+    run = call("schedule", "solve", "--input", "single.json", "--policy", "x", cwd=folder, code=2)
     assert run.code == 2
     assert "SCHEDULE_POLICY" in run.err
-    assert call("schedule", "solve", "--input", "none.json", cwd=folder).code == 2
+    assert call("schedule", "solve", "--input", "none.json", cwd=folder, code=2).code == 2
