@@ -29,13 +29,9 @@ SIZES = (
     (1_000, 10),
     (1_000, 100),
     (1_000, 1_000),
-    (1_000, 10_000),
     (10_000, 10),
     (10_000, 100),
-    (10_000, 1_000),
     (100_000, 10),
-    (100_000, 100),
-    (1_000_000, 10),
 )
 EPSILONS = (0.1, 1, 8)
 FAMILIES = ("even", "skewed", "one-hot", "short")
@@ -53,6 +49,7 @@ class Setting:
     steps: int
     step: float
     clip: float
+    momentum: float = 0.0
 
 
 FIXED = (
@@ -88,9 +85,9 @@ def run(say: Say) -> Report:
             at_most(
                 "planned: mean share lost, of the best fixed setting's",
                 means["planned"] / best,
-                0.9,
+                0.8,
             ),
-            at_most("planned: mean share lost beyond the best of all in each case", beyond, 0.08),
+            at_most("planned: mean share lost beyond the best of all in each case", beyond, 0.05),
         ],
         figures={"mean_share_lost": [means], "cases": table},
     )
@@ -111,7 +108,12 @@ def _case(family: str, records: int, numbers: int) -> Iterator[tuple[float, dict
             loss=LossKind.LOGISTIC,
         )
         planned = Setting(
-            "planned", float(plan.rate), plan.steps, plan.learning_rate, float(plan.clip)
+            "planned",
+            float(plan.rate),
+            plan.steps,
+            plan.learning_rate,
+            float(plan.clip),
+            plan.momentum,
         )
         shares = {}
         for setting in (*FIXED, planned):
@@ -141,7 +143,7 @@ def _trained(
         )
     )
     lengths = np.linalg.norm(rows, axis=1)
-    weights = np.zeros(numbers, dtype=np.float32)
+    weights, velocity = np.zeros((2, numbers), dtype=np.float32)
     for _ in range(steps):
         chosen = slice(None) if rate == 1 else np.flatnonzero(random.random(records) < rate)
         batch = rows[chosen]
@@ -150,7 +152,9 @@ def _trained(
         error *= np.minimum(1, setting.clip / size)
         noise = random.standard_normal((numbers,), dtype=np.float32)
         noise *= np.float32(sigma * setting.clip)
-        weights -= np.float32(setting.step / (rate * records)) * (batch.T @ error + noise)
+        velocity *= np.float32(setting.momentum)
+        velocity += (batch.T @ error + noise) / np.float32(rate * records)
+        weights -= np.float32(setting.step) * velocity
     return weights
 
 

@@ -19,9 +19,8 @@ from ptklib.auditing.tape import record, replay
 from ptklib.columns.keys import Categories, IntegerRange
 from ptklib.columns.numbers import Bounded
 from ptklib.errors import InvalidInput
-from ptklib.models.inputs import STEPS
+from ptklib.models.inputs import STEPS, Vector
 from ptklib.models.linear import LinearRegression
-from ptklib.models.linear.boosting import clipped_release
 from ptklib.models.linear.plans import AdasspPlan, BoostedPlan, MomentsPlan
 from ptklib.models.linear.reading import LabelledRows
 from ptklib.models.linear.structure import GRAIN, OFF, ON
@@ -55,7 +54,7 @@ def test_boosting_costs_what_an_accountant_of_others_says(
     plan = model._plan(epsilon, "1e-6", units)
     assert isinstance(plan, BoostedPlan)
     releases = [plan.products, plan.label]
-    releases += [clipped_release(model._structure, plan, most) for most in (4, 100, 1024)][:1] * (
+    releases += [plan.round_of(model._structure, most) for most in (4, 100, 1024)][:1] * (
         plan.rounds
     )
     accountant = PLDAccountant()
@@ -76,7 +75,7 @@ def test_every_round_has_the_noise_that_was_priced_whatever_it_clips_at(most: in
     model = make()
     plan = model._plan(1, "1e-6", 2)
     assert isinstance(plan, BoostedPlan)
-    release = clipped_release(model._structure, plan, most)
+    release = plan.round_of(model._structure, most)
     assert release.cost.mu_squared() <= 1 / plan.multiplier**2
 
 
@@ -217,9 +216,7 @@ def test_all_records_of_a_user_count() -> None:
             if hasattr(alone, name):
                 assert getattr(many, name).sensitivity == 3 * getattr(alone, name).sensitivity
         if isinstance(alone, BoostedPlan) and isinstance(many, BoostedPlan):
-            each, all_of_them = (
-                clipped_release(model._structure, plan, 50) for plan in (alone, many)
-            )
+            each, all_of_them = (plan.round_of(model._structure, 50) for plan in (alone, many))
             assert all_of_them.sensitivity == 3 * each.sensitivity
 
 
@@ -234,7 +231,7 @@ def test_a_round_is_moved_by_the_products_and_the_square_of_a_residual_together(
     (residual,) = piece.residuals(np.array([-3.0]), most)
     assert residual == most
     added = [*(rows[0] * residual), STEPS / most * residual**2]
-    reach = clipped_release(model._structure, plan, most).sensitivity
+    reach = plan.round_of(model._structure, most).sensitivity
     assert 0.999 * float(reach) < np.linalg.norm(added) <= reach
 
 
@@ -243,3 +240,10 @@ def test_the_least_eigenvalue_moves_by_the_square_of_a_row() -> None:
     plan = model._plan(1, "1e-6", 1)
     assert isinstance(plan, AdasspPlan)
     assert model._structure.limit < plan.smallest.sensitivity < 1.01 * model._structure.limit
+
+
+def test_what_no_round_could_release_is_refused_before_the_data() -> None:
+    wide = LinearRegression(inputs=(Vector(column="x", size=1000, lower=-1, upper=1),), **LABEL)
+    with pytest.raises(InvalidInput, match="SCALE_TOO_LARGE"):
+        wide.cost("0.01", "1e-9", records_per_unit=20)
+    wide.cost("0.01", "1e-9")

@@ -56,6 +56,18 @@ OF_PREDICTORS: list[Mutation] = [
             "root_above(1)",
             "test_adassp_takes_more_noise_where_that_of_the_paper_is_too_little",
         ),
+        (
+            "linear: the squares of residuals for free",
+            "most**2 * (structure.rows.limit + STEPS**2)",
+            "most**2 * structure.rows.limit",
+            _ROUND,
+        ),
+        (
+            "linear: the noise of a round does not follow its clip",
+            "return release_of(self.multiplier, self.records",
+            "return release_of(self.multiplier / most, self.records",
+            "test_every_round_has_the_noise_that_was_priced_whatever_it_clips_at",
+        ),
     ),
     *within(
         "ptklib/models/linear/structure.py",
@@ -71,22 +83,6 @@ OF_PREDICTORS: list[Mutation] = [
             "if self.squares_known else 0",
             "if self.width else 0",
             _JOINT,
-        ),
-    ),
-    *within(
-        "ptklib/models/linear/boosting.py",
-        "tests/models/test_linear_privacy.py",
-        (
-            "linear: the squares of residuals for free",
-            "most**2 * (structure.rows.limit + STEPS**2)",
-            "most**2 * structure.rows.limit",
-            _ROUND,
-        ),
-        (
-            "linear: the noise of a round does not follow its clip",
-            "return release_of(plan.multiplier, sensitivity)",
-            "return release_of(plan.multiplier / most, sensitivity)",
-            "test_every_round_has_the_noise_that_was_priced_whatever_it_clips_at",
         ),
     ),
     *within(

@@ -46,7 +46,7 @@ OF_TRAININGS: list[Mutation] = [
             "solving: one step of decay too many",
             "return at(last_true(fits, 0, max(1, end)))",
             "return at(last_true(fits, 0, max(1, end)) + 1)",
-            "test_what_is_solved_never_exceeds_the_budget",
+            "test_table_three_the_decay_for_a_number_of_epochs",
         ),
         (
             "solving: the epoch that breaks the budget counted",

@@ -28,15 +28,14 @@ from ptklib.models.inputs import STEPS
 from ptklib.models.labels import NumberLabel
 from ptklib.models.linear.belief import Belief, plausible
 from ptklib.models.linear.fitted import Fitted
-from ptklib.models.linear.plans import BoostedPlan, release_of, root_above
-from ptklib.models.linear.reading import RESIDUAL, LabelledRows, grains_of, labelled
+from ptklib.models.linear.plans import BoostedPlan
+from ptklib.models.linear.reading import MOST_STEPS, RESIDUAL, LabelledRows, grains_of, labelled
 from ptklib.models.linear.structure import GRAIN, OFF, Structure
 from ptklib.models.products import exact_product
-from ptklib.privacy.mechanisms.release import GaussianRelease
 from ptklib.privacy.noise.source import BitSource
 from ptklib.ptk import Batches
 
-__all__ = ["boosted", "clipped_release"]
+__all__ = ["boosted"]
 
 # Of deviations of residuals, where they are clipped; and of their variance, what noise may add.
 _LEAST, _MOST, _PART = 2.5, 6.0, 0.003
@@ -109,22 +108,17 @@ def _rounds(
         unit = float(plan.multiplier) * plan.records * structure.rows.bound
         share = belief.excess(unit) / count
         times = float(np.clip(math.sqrt(_PART / share) if share > 0 else _MOST, _LEAST, _MOST))
-        most = max(_FEWEST_STEPS, math.ceil(min(times * math.sqrt(variance), 2.0) * RESIDUAL))
+        most = max(
+            _FEWEST_STEPS, math.ceil(min(times * math.sqrt(variance) * RESIDUAL, MOST_STEPS))
+        )
         sums, spread = _released(structure, plan, kept, noise, (belief.coefficients, most))
-        release = clipped_release(structure, plan, most)
+        release = plan.round_of(structure, most)
         deviation = float(release.sigma) / (STEPS * RESIDUAL)
         belief.learn(sums[free], deviation)
         clip = most / RESIDUAL
         seen = (max(spread, 0.0) + _SURE * deviation) * clip / count
         variance = float(np.clip(seen, 1 / RESIDUAL**2, clip**2))
     return Fitted(belief.coefficients, belief.covariance(variance), count, math.sqrt(variance))
-
-
-def clipped_release(structure: Structure, plan: BoostedPlan, most: int) -> GaussianRelease:
-    """That of a round which clips residuals at so many steps. See the proof note."""
-    square = most**2 * (structure.rows.limit + STEPS**2)
-    sensitivity = plan.records * root_above(square)
-    return release_of(plan.multiplier, sensitivity)
 
 
 def _released(
@@ -143,6 +137,6 @@ def _released(
         residuals = piece.residuals(predicted, most)
         sums += (piece.rows.T @ residuals).astype(np.int64)
         squares += int(np.rint(np.square(residuals) * (STEPS / most)).sum())
-    release = clipped_release(structure, plan, most)
+    release = plan.round_of(structure, most)
     values = release.release(np.append(sums, squares), source=noise).values / (STEPS * RESIDUAL)
     return np.asarray(values[:-1]), float(values[-1])

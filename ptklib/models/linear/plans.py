@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from ptklib.models.inputs import STEPS
+from ptklib.models.linear.reading import MOST_STEPS
 from ptklib.models.linear.structure import GRAIN, OFF, ON, Structure
 from ptklib.price_first import Budget
 from ptklib.privacy.amounts import exact
@@ -49,6 +51,11 @@ class BoostedPlan:
     rounds: int
     records: int
     cost: Cost
+
+    def round_of(self, structure: Structure, most: int) -> GaussianRelease:
+        """The release of a round that clips residuals at so many steps. See `boosting`."""
+        square = most**2 * (structure.rows.limit + STEPS**2)
+        return release_of(self.multiplier, self.records * root_above(square))
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ def _boosted(budget: Budget, structure: Structure, rounds: int) -> BoostedPlan:
     label = budget.records * root_above(2 * GRAIN**4)
     rest = (1 - _PRODUCTS**2 - _LABEL**2) / rounds
     part = Fraction(math.isqrt(int(rest * _FINE**2)), _FINE)
-    return BoostedPlan(
+    plan = BoostedPlan(
         release_of(sigma / _PRODUCTS, products),
         release_of(sigma / _LABEL, label),
         sigma / part,
@@ -123,6 +130,9 @@ def _boosted(budget: Budget, structure: Structure, rounds: int) -> BoostedPlan:
         budget.records,
         GaussianCost(sigma=sigma),
     )
+    # What no round could release is refused now, before the data is opened.
+    plan.round_of(structure, MOST_STEPS)
+    return plan
 
 
 def _adassp(budget: Budget, structure: Structure) -> AdasspPlan:

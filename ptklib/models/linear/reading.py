@@ -18,10 +18,12 @@ from ptklib.models.labels import NumberLabel
 from ptklib.models.linear.structure import GRAIN, Structure
 from ptklib.ptk import Batches
 
-__all__ = ["RESIDUAL", "LabelledRows", "grains_of", "labelled"]
+__all__ = ["MOST_STEPS", "RESIDUAL", "LabelledRows", "grains_of", "labelled"]
 
 # What 1 is where residuals are summed.
 RESIDUAL = 1 << 9
+# And the most that a label can be from a prediction between the same bounds.
+MOST_STEPS = 2 * RESIDUAL
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
