@@ -48,6 +48,8 @@ class StepNoise:
         this one counted.
         """
         if self._used == len(self._ahead) or multiplier != self._multiplier:
+            # What was used goes before what comes: of a large net both take much room.
+            self._ahead = self._ahead[:0].copy()
             steps = max(1, min(steps_left, _AT_ONCE // self._size))
             self._ahead = rounded_gaussian(
                 (steps, self._size), deviation(multiplier, self._records), source=self._source
