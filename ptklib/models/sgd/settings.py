@@ -16,8 +16,8 @@ budget: no rule looks at data, so choosing costs nothing. The rule (`_Rule`):
 * *The learning rate* falls with the root of the signal, n mu / sqrt(size): what moves weights far
   moves them far by noise.
 
-Its numbers were found on public data (Adult, n from 4,000 to 39,000, epsilon from 0.01 to 5) and are the
-same for everybody.
+Its numbers were found on public data (Adult, n = 39,073, epsilon from 0.01 to 5) and are the same for
+everybody.
 
 Reasons: CONFIG_INVALID.
 """
