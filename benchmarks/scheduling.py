@@ -137,17 +137,20 @@ def _large(blocks: int, queries: int, seed: int) -> Singles:
     )
 
 
+def _cheap(blocks: int, queries: int) -> Singles:
+    return Singles.from_json(drawn("uniform", 1, blocks=blocks, queries=queries, load=2))
+
+
 def _offline(report: Report, say: Say, *, sample: bool) -> None:
-    small = lambda m, n: Singles.from_json(drawn("uniform", 1, blocks=m, queries=n, load=2))  # noqa: E731
     cases = [
         ("8 x 12, large costs", _large(8, 12, 1), 10, 0.0),
         ("100 x 200, large costs", _large(100, 200, 1), 10, 0.001),
-        ("200 x 10,000, small costs", small(200, 10_000), 10, 0.001),
+        ("200 x 10,000, small costs", _cheap(200, 10_000), 10, 0.001),
     ]
     if not sample:
         cases += [
             ("1,000 x 2,000, large costs", _large(1000, 2000, 1), 60, 0.01),
-            ("1,000 x 2,000, small costs", small(1000, 2000), 60, 0.01),
+            ("1,000 x 2,000, small costs", _cheap(1000, 2000), 60, 0.01),
         ]
     rows = []
     for name, problem, limit, most in cases:

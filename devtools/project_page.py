@@ -24,7 +24,15 @@ __all__ = ["PAGE", "WORDS", "page"]
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reference/sage-yaml.md"
-GUIDES = {"ratios": "statistics"}
+# Those that have no page of their own name among the guides of PTKs.
+GUIDES = {
+    "linear_regression": "models/linear",
+    "logistic_regression": "models/logistic",
+    "mlp_classifier": "models/mlp",
+    "mlp_regressor": "models/mlp",
+    "ratios": "ptks/statistics",
+    "softmax_regression": "models/logistic",
+}
 
 _INTRO = f"""# sage.yaml
 
@@ -175,14 +183,14 @@ def page() -> str:
         "## The config of each kind\nWhat the fields are for is in the guide of the kind.\n"
     )
     for kind in _own_kinds():
-        guide = GUIDES.get(kind, kind)
+        guide = GUIDES.get(kind, f"ptks/{kind}")
         rows = [
             f"| `{field.name}` | {'must be given' if field.default is None else f'`{field.default}`'} "
             f"| {field.takes.replace('|', 'or')} |"
             for field in fields_of(kind)
         ]
         head = ["| field | if left out | takes |", "|---|---|---|"]
-        parts.append("\n".join([f"### [{kind}](../guides/ptks/{guide}.md)", "", *head, *rows, ""]))
+        parts.append("\n".join([f"### [{kind}](../guides/{guide}.md)", "", *head, *rows, ""]))
     return "\n".join(parts)
 
 

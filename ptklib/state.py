@@ -30,6 +30,7 @@ from safetensors import SafetensorError
 
 from ptklib import registry
 from ptklib.encoding.canonical import canonical
+from ptklib.encoding.notebook import html_of
 from ptklib.encoding.state_digest import digest_of_manifest
 from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, delta_exact, epsilon_exact, show
@@ -227,6 +228,24 @@ class State:
     def digest(self) -> str:
         """The name of this state: the one under which a lake keeps it."""
         return self.manifest.digest
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: what it is, what it cost, and what it gives."""
+        told = self.manifest
+        body = {
+            "kind": told.kind,
+            "stream": told.stream,
+            "epsilon": told.epsilon,
+            "delta": told.delta,
+            "unit": told.unit,
+            "samples": told.samples,
+            "target": told.target,
+            "windows": " to ".join(told.windows) if told.windows else None,
+            "reads": ", ".join(self.ptk.feature_columns()),
+            "gives": ", ".join(self.ptk.feature_names()),
+            "digest": self.digest,
+        }
+        return html_of(f"{told.name}@v{told.version}", body)
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """(safetensors, manifest). The same state gives the same bytes."""

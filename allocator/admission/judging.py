@@ -44,8 +44,8 @@ from allocator.admission.reach import arrays_of
 from allocator.effort import Effort
 from allocator.plan import Explanation, Plan
 from allocator.problem import Problem
-from allocator.strip.dual_feasible import Least, least_within
 from allocator.strip.feasible import AnyPlan, any_plan, packed_within
+from allocator.strip.prices.dual_feasible import Least, least_within
 from ptklib.privacy.filters import Demand, Filter
 
 __all__ = ["Judged", "Nearest", "judge_many", "nearest"]

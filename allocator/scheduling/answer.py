@@ -13,11 +13,11 @@ from typing import Any
 
 from allocator.scheduling.problem.reading import Identity
 
-__all__ = ["Answer"]
+__all__ = ["ScheduleAnswer"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ScheduleAnswer:
     """An assignment with its value and a bound on every other."""
 
     policy: str

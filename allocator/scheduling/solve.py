@@ -12,7 +12,7 @@ import math
 from statistics import median
 
 from allocator.effort import Clock, Effort
-from allocator.scheduling.answer import Answer
+from allocator.scheduling.answer import ScheduleAnswer
 from allocator.scheduling.offline.optimum import bounded, optimum
 from allocator.scheduling.online.replay import replay
 from allocator.scheduling.policies.names import DEFAULT, POLICIES
@@ -48,7 +48,7 @@ def solve(
     clock: Clock,
     time_limit_seconds: float | None = None,
     seed: int = 0,
-) -> Answer:
+) -> ScheduleAnswer:
     """The answer. ``time_limit_seconds`` is for the optimum and the bound; the decisions of a policy
     take the time they take.
     """
@@ -62,19 +62,21 @@ def solve(
 
 def _singles(
     problem: Singles, name: str, clock: Clock, begun: float, limit: float, seed: int
-) -> Answer:
+) -> ScheduleAnswer:
     requests = max(1, len(problem.query_ids))
+    most = 0
     if name == OPTIMAL:
         best, most = optimum(problem, Effort.clocked(_STEPS, clock, limit))
-        pairs = tuple(best.pairs())
+        pairs: tuple[tuple[int, int], ...] = tuple(best.pairs())
         each = (clock() - begun) / requests
     else:
         done = replay(problem, POLICIES[name](problem.outlook, seed), clock=clock)
         pairs, each = done.pairs, median(done.seconds) if done.seconds else 0.0
-        left = max(1.0, limit - (clock() - begun))
-        most = bounded(problem, Effort.clocked(_STEPS, clock, left))
     value = sum(int(problem.significance[block, query]) for block, query in pairs)
-    return Answer(
+    if name != OPTIMAL:
+        left = max(1.0, limit - (clock() - begun))
+        most = bounded(problem, Effort.clocked(_STEPS, clock, left), reached=value)
+    return ScheduleAnswer(
         policy=name,
         value=value,
         upper_bound=max(most, value) if name == OPTIMAL else most,
@@ -86,7 +88,9 @@ def _singles(
     )
 
 
-def _windows(problem: Windows, name: str, clock: Clock, begun: float, limit: float) -> Answer:
+def _windows(
+    problem: Windows, name: str, clock: Clock, begun: float, limit: float
+) -> ScheduleAnswer:
     if name == OPTIMAL:
         granted, most = windows.optimum(problem, Effort.clocked(_STEPS, clock, limit))
         each = (clock() - begun) / max(1, len(problem.task_ids))
@@ -95,7 +99,7 @@ def _windows(problem: Windows, name: str, clock: Clock, begun: float, limit: flo
         each = median(seconds) if seconds else 0.0
         left = max(1.0, limit - (clock() - begun))
         most = windows.bounded(problem, Effort.clocked(_STEPS, clock, left))
-    return Answer(
+    return ScheduleAnswer(
         policy=name,
         value=sum(problem.value[list(granted)].tolist()),
         upper_bound=most,

@@ -1,9 +1,9 @@
 """Which option each PTK takes, settled between two programs that correct each other.
 
-The integer program of `allocator.strip.charges` chooses the options that pay least by what is known;
+The integer program of `allocator.strip.prices.charges` chooses the options that pay least by what is known;
 its bound holds for every plan. The linear program of `allocator.strip.configurations` says what that
 choice really takes: a plan, or prices at which it pays more. Those prices, lifted to the options
-that were not chosen (`allocator.strip.lifting`), are one more charge, and one that holds for all
+that were not chosen (`allocator.strip.prices.lifting`), are one more charge, and one that holds for all
 similar choices. So a handful of rounds does what a search over options takes thousands of linear
 programs for, and the choice always looks at all PTKs together: where the longest PTK leaves a
 little room, or a dear option is what makes a shorter plan possible, nothing has to be guessed.
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from allocator.effort import Effort
 from allocator.strip.branching import PackedOptions, shortest
-from allocator.strip.charges import Charges
 from allocator.strip.completing import completed
 from allocator.strip.configurations import Configurations, StripRelaxation
-from allocator.strip.lifting import lifted
 from allocator.strip.packing import Packed
+from allocator.strip.prices.charges import OptionCharges
+from allocator.strip.prices.lifting import lifted
 from allocator.strip.rounding import in_records
 from allocator.table import Floats, OptionTable
 
@@ -73,7 +73,7 @@ class Choosing:
         self.table, self.best, self._low = table, best, float(bound)
         self._gap = gap
         self._configurations = configurations
-        self._charges = Charges(table, configurations.kinds)
+        self._charges = OptionCharges(table)
         self._looked: dict[bytes, _Looked] = {}
         self._settled = 1 << 62
         # Choices that turned out to take more than they pay.

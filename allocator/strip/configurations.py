@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from allocator.effort import Effort
 from allocator.strip.covering import Covering
-from allocator.strip.sets import STATES, Sets
+from allocator.strip.prices.sets import STATES, Sets
 from allocator.table import Floats, Ints, OptionTable
 
 __all__ = ["Configurations", "StripRelaxation"]
@@ -77,8 +77,6 @@ class Configurations:
         self._ratios = self._least[:, None] / table.samples
         # In records of full capacity.
         self._areas = table.samples * (table.demands / max(1, table.capacity))
-        # The same number for PTKs with the same options.
-        self.kinds = _kinds(table)
         self._columns: list[Ints] = []
         self._most = _KEPT * len(table) + 200
         self._known: set[bytes] = set()
@@ -239,12 +237,6 @@ class Configurations:
         lengths = [widths[place] for place in chosen] + [alone[i] for i in singles]
         shape = (len(used), count)
         return np.array(used, dtype=np.int64).reshape(shape), np.array(lengths, dtype=np.float64)
-
-
-def _kinds(table: OptionTable) -> Ints:
-    numbers: dict[tuple[tuple[int, int], ...], int] = {}
-    keys = (tuple((option.demand, option.samples) for option in row) for row in table.rows)
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def _key(column: Ints) -> bytes:

@@ -3,7 +3,7 @@ never the best.
 
 Cheaper than `allocator.strip.solve` by far, for the answer is yes or no: options of least area and
 of least worth to the best lower bound are packed at the length that is allowed, once each; bounds
-that see heights (`allocator.strip.dual_feasible`) rule most of the rest out; between them the
+that see heights (`allocator.strip.prices.dual_feasible`) rule most of the rest out; between them the
 search of `allocator.strip.branching` ends with the first plan that is short enough, and cuts off
 all that is not.
 
@@ -27,9 +27,9 @@ from allocator.problem import Problem
 from allocator.strip.area import area_bound
 from allocator.strip.branching import PackedOptions, Search, shortest
 from allocator.strip.building import as_plan, no_plan, nothing_asked, unsettled
-from allocator.strip.dual_feasible import Least, least_within
 from allocator.strip.heights import Heights
 from allocator.strip.packing import Packed, pack
+from allocator.strip.prices.dual_feasible import Least, least_within
 from allocator.strip.whole_records import is_small, settled
 from allocator.table import Ints, OptionTable, table_of, why_no_table
 from allocator.verify import faults

@@ -35,6 +35,7 @@ from allocator.strip.completing import completed
 from allocator.strip.configurations import Configurations
 from allocator.strip.heights import Heights
 from allocator.strip.packing import Packed, pack
+from allocator.strip.prices.charges import OptionCharges
 from allocator.strip.whole_records import is_small, settled
 from allocator.table import Ints, OptionTable
 
@@ -49,6 +50,8 @@ _FEW = 80
 # share a record.
 _SOME = 300
 _CLOSE = 2e-3
+# Up to so many PTKs the options that pay least by areas alone are worth their time.
+_MANY = 1500
 _DUST = 2e-5
 # Tried for the first plan.
 _PACKINGS = 60
@@ -156,12 +159,11 @@ def _better(
     table: OptionTable, best: PackedOptions, bound: int, gap: float, effort: Effort
 ) -> tuple[PackedOptions, int]:
     if len(table) > _SOME:
-        return _by_heights(table, best, bound, gap, effort)
-    if len(table) > _SOME:
-        share = effort.part(0.3 * effort_for(len(table)))
-        best, bound = _by_heights(table, best, bound, gap, share)
+        if len(table) <= _MANY:
+            best, bound = _by_charges(table, best, bound, effort)
         if best.packed.total <= bound * (1 + gap) or effort.over:
             return best, bound
+        return _by_heights(table, best, bound, gap, effort)
     if is_small(table, best.packed.total):
         return settled(table, best, bound, effort)
     kept = _main_part(table, bound)
@@ -229,6 +231,28 @@ def _with_dust(
             return PackedOptions(choice, packed)
         length += max(1, (below - packing.packed.total) // 64)
     return None
+
+
+def _by_charges(
+    table: OptionTable, best: PackedOptions, bound: int, effort: Effort
+) -> tuple[PackedOptions, int]:
+    """The options that pay least by areas, rounded in many ways, and a bound."""
+    cut = best.packed.total
+    allowed = table.allowed(cut - 1)
+    if not allowed.any(axis=1).all():
+        return best, cut
+    cheapest = OptionCharges(table).cheapest(
+        allowed, below=cut, low=min(bound, cut - 1), gap=_CLOSE / 2, effort=effort
+    )
+    if effort.over:
+        return best, bound
+    bound = max(bound, min(int(np.ceil(cheapest.bound - 1e-6)), cut))
+    if cheapest.choice is None:
+        return best, bound
+    packed = shortest(table, cheapest.choice, bound, cut, steps=6)
+    if packed is not None:
+        best = PackedOptions(cheapest.choice, packed)
+    return _completed(table, best, cheapest.choice, bound, effort), bound
 
 
 def _by_heights(

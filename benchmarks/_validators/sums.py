@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from benchmarks._validators.pipelines import Outcome
 from benchmarks._validators.populations import Population
@@ -52,12 +53,13 @@ def hasty_means(
 ) -> Outcome:
     """The control: ACCEPTed by the sample's error alone, as if what is told had no noise."""
     rng, left, accepted, wrong, records = np.random.default_rng(seed), pipelines, 0, 0, 64
+    quantile = float(-ndtri(float(eta) / 2))
     for _ in range(_ATTEMPTS):
         test = _test(values, epsilon, Fraction(eta), tolerance)
         for told in _told(test, values, rng, records, left):
             number = max(1.0, told.records)
             squares, _ = told.around(told.mean)
-            error = 2.6 * math.sqrt(max(0.0, squares)) / number
+            error = quantile * math.sqrt(max(0.0, squares)) / number
             if error <= test.tolerance:
                 accepted += 1
                 wrong += abs(told.mean - values.mean) > test.tolerance

@@ -155,12 +155,10 @@ class AccuracyTest:
         """Records with which a state of that accuracy is accepted so often; None where it is not
         above the target. No data.
         """
-        supposed, chance = (
-            float(exact(accuracy, name="accuracy")),
-            float(exact(power, name="power")),
-        )
-        if supposed <= self.target:
+        state, chance = exact(accuracy, name="accuracy"), float(exact(power, name="power"))
+        if state <= self.target:
             return None
+        supposed = float(state)
         law = _law(self.noise, float(1 - self.target), float(self.target))
 
         def enough(records: int) -> bool:
@@ -220,24 +218,29 @@ def _threshold(noise: Noise, target: Fraction, eta: Fraction, low: int, high: in
     law = _law(noise, allowed, 1 - allowed)
     rate = float(eta) * (1 - 1 / _COUNT_PART) * (1 - _FLOATS)
 
-    def settled(threshold: float, first: int, last: int) -> bool:
-        """No number of records from first to last reaches it too often."""
-        asked = threshold - allowed * (last - first)
-        if chance_of_reaching(law, asked, first, target) <= rate:
-            return True
+    def failing(threshold: float, first: int, last: int) -> int | None:
+        """A number of records from first to last that reaches it too often."""
+        nearest = threshold - allowed * (last - first)
+        if chance_of_reaching(law, nearest, first, target) <= rate:
+            return None
         if first == last:
-            return False
+            return first
         middle = (first + last) // 2
         # Where it is likeliest to fail first.
-        return settled(threshold, middle + 1, last) and settled(threshold, first, middle)
+        worse = failing(threshold, middle + 1, last)
+        return failing(threshold, first, middle) if worse is None else worse
 
-    step = max(law.step, 4e-3 * math.sqrt(high * allowed * (1 - allowed)))
-    start = _least(lambda value: chance_of_reaching(law, value, high, target) <= rate, step)
+    def least(records: int) -> float:
+        return _least(lambda value: chance_of_reaching(law, value, records, target) <= rate, step)
+
+    step = max(law.step, 8e-3 * math.sqrt(high * allowed * (1 - allowed)))
     # A little more settles wide stretches at once.
-    start += step
-    while not settled(start, low, high):
-        start += step
-    return start
+    asked = least(high) + step
+    worst = failing(asked, low, high)
+    while worst is not None:
+        asked = max(asked, least(worst)) + step
+        worst = failing(asked, low, high)
+    return asked
 
 
 def _least(holds: Any, step: float) -> float:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ptklib.encoding.canonical import canonical
 from ptklib.encoding.error_fields import inside, joined
+from ptklib.encoding.notebook import html_of
 from ptklib.errors import InvalidInput
 from ptklib.ledger.policy import Policy
 from ptklib.ledger.slices import check_name
@@ -264,6 +265,10 @@ class StreamSpec:
         is in one block only). *Cost*: ``count_epsilon``, pure.
         """
         return LaplaceRelease(epsilon=self.count_epsilon, sensitivity=self.records_per_user)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return html_of(f"Stream {self.name}", self.as_json())
 
     def as_json(self) -> dict[str, object]:
         """All fields as plain JSON values."""

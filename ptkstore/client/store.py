@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ptkstore.api.views.overview import store_html
 from ptkstore.client.budgets import RemoteBudgets
 from ptkstore.client.channel import Connection
 from ptkstore.client.history import History
@@ -48,6 +49,10 @@ class RemoteStore(RemoteStreams, RemotePtks, RemotePlans, RemoteBudgets, History
             key_file=key_file,
             timeout_seconds=timeout_seconds,
         )
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return store_html([spec.as_json() for spec in self.streams()], self.ptks())
 
     def close(self) -> None:
         """Close the connection."""

@@ -32,6 +32,7 @@ from ptkstore.api.limits import MAP_BLOCKS
 from ptkstore.api.over import ALL
 from ptkstore.api.references import parse_reference
 from ptkstore.api.stream_spec import StreamSpec
+from ptkstore.api.views.overview import store_html
 from ptkstore.closing import Closing
 from ptkstore.engine.budgets import budgets
 from ptkstore.engine.budgets.charges import charge_page
@@ -92,6 +93,10 @@ class LocalStore(Closing):
     def parts(self) -> Parts:
         """The parts of the store, for those that serve it."""
         return self._parts
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return store_html([spec.as_json() for spec in self.streams()], self.ptks())
 
     def create_stream(self, spec: StreamSpec) -> None:
         """Make a stream with its promise."""

@@ -13,6 +13,14 @@ equal       the same jagged profile for all
 subset-sum  one option each, equal samples: who shares with whom is PARTITION
 unreachable jagged, the cheap levels missing for most PTKs
 mixed       each PTK from one of the others
+grid        measured with noise at the same levels for all, down to very cheap ones: few PTKs that reach far
+            decide which options all others may have
+doubling    samples are powers of two, the cheap levels missing
+cliffs      samples hardly fall with the demand, but for one step
+clusters    a few PTKs that need forty times the samples of the others
+groups      a few kinds of PTKs, many of each
+squares     demands are squares of levels, as under Renyi accounting
+over        options just over one k-th of the capacity, for several k
 =========== ========================================================================================
 """
 
@@ -21,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocator.problem import Option, Problem, PtkOptions
 
@@ -140,6 +149,84 @@ def _mixed(generator: _Generator, ptks: int) -> list[_Rows]:
     return [makers[int(generator.integers(len(makers)))]() for _ in range(ptks)]
 
 
+def _measured(generator: _Generator, shares: NDArray[np.float64], slope: float) -> _Rows:
+    """n = a + c / eps with little noise."""
+    base = slope * float(generator.uniform(0, 4))
+    noise = np.exp(generator.normal(0, 0.4, len(shares)))
+    samples = np.minimum.accumulate(np.maximum(1, np.round((base + slope / shares) * noise)))
+    return [(_whole(float(d)), int(n)) for d, n in zip(shares, samples, strict=True)]
+
+
+def _slope(generator: _Generator) -> float:
+    return float(np.exp(generator.normal(6, 1.2)))
+
+
+def _grid(generator: _Generator, ptks: int) -> list[_Rows]:
+    shares = np.geomspace(
+        float(generator.choice([0.005, 0.02])), 1.0, int(generator.integers(5, 12))
+    )
+    return [_measured(generator, shares, _slope(generator)) for _ in range(ptks)]
+
+
+def _doubling(generator: _Generator, ptks: int) -> list[_Rows]:
+    shares = np.array([0.05, 0.1, 0.2, 0.5, 1.0])[int(generator.integers(0, 3)) :]
+    rows = [_measured(generator, shares, _slope(generator)) for _ in range(ptks)]
+    return [[(d, 1 << int(n).bit_length()) for d, n in row] for row in rows]
+
+
+def _one_cliff(generator: _Generator) -> _Rows:
+    shares = np.sort(np.exp(generator.uniform(np.log(0.02), 0.0, _LEVELS)))
+    level, cliff = float(np.exp(generator.normal(8, 0.7))), int(generator.integers(0, _LEVELS))
+    high = np.where(np.arange(_LEVELS) < cliff, generator.uniform(3, 10, _LEVELS), 1.0)
+    samples = level * (1 + generator.uniform(0, 0.1, _LEVELS)) * high
+    samples = np.minimum.accumulate(np.round(samples))
+    return [(_whole(float(d)), int(n)) for d, n in zip(shares, samples, strict=True)]
+
+
+def _cliffs(generator: _Generator, ptks: int) -> list[_Rows]:
+    return [_one_cliff(generator) for _ in range(ptks)]
+
+
+def _clusters(generator: _Generator, ptks: int) -> list[_Rows]:
+    rows = []
+    for _ in range(ptks):
+        scale = 20_000.0 if generator.random() < 0.2 else 500.0
+        shares = np.sort(np.exp(generator.uniform(np.log(0.01), 0.0, _LEVELS - 1)))
+        rows.append(_measured(generator, shares, scale * float(generator.uniform(0.8, 1.25))))
+    return rows
+
+
+def _groups(generator: _Generator, ptks: int) -> list[_Rows]:
+    kinds = [_profile(generator) for _ in range(int(generator.integers(2, 7)))]
+    return [kinds[int(generator.integers(len(kinds)))] for _ in range(ptks)]
+
+
+def _squares(generator: _Generator, ptks: int) -> list[_Rows]:
+    levels = np.geomspace(0.05, 1.0, int(generator.integers(5, 11)))
+    rows = [_measured(generator, levels, _slope(generator)) for _ in range(ptks)]
+    return [
+        [(_whole(float(level) ** 2), n) for level, (_, n) in zip(levels, row, strict=True)]
+        for row in rows
+    ]
+
+
+def _one_over(generator: _Generator) -> _Rows:
+    count = int(generator.integers(1, 5))
+    parts = np.sort(generator.choice(np.arange(2, 10), size=count, replace=False))[::-1]
+    samples = float(np.exp(generator.normal(8.5, 0.5)))
+    return [
+        (
+            _whole(1 / int(part) + float(generator.choice([1e-7, 1e-4, 5e-3]))),
+            max(1, int(samples * int(part) / int(parts[-1]) * generator.uniform(0.7, 1.2))),
+        )
+        for part in parts
+    ]
+
+
+def _over(generator: _Generator, ptks: int) -> list[_Rows]:
+    return [_one_over(generator) for _ in range(ptks)]
+
+
 HARD: dict[str, Callable[[_Generator, int], list[_Rows]]] = {
     "jagged": _jagged,
     "halves": _halves,
@@ -149,4 +236,11 @@ HARD: dict[str, Callable[[_Generator, int], list[_Rows]]] = {
     "subset-sum": _subset_sum,
     "unreachable": _unreachable,
     "mixed": _mixed,
+    "grid": _grid,
+    "doubling": _doubling,
+    "cliffs": _cliffs,
+    "clusters": _clusters,
+    "groups": _groups,
+    "squares": _squares,
+    "over": _over,
 }

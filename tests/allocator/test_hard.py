@@ -31,6 +31,13 @@ BARS = {
     "subset-sum": 0.001,
     "unreachable": 0.01,
     "mixed": 0.01,
+    "grid": 0.02,
+    "doubling": 0.02,
+    "cliffs": 0.02,
+    "clusters": 0.02,
+    "groups": 0.02,
+    "squares": 0.02,
+    "over": 0.02,
 }
 
 

@@ -16,8 +16,8 @@ from allocator.plan import Plan
 from allocator.problem import Option, Problem, PtkOptions
 from allocator.solving import solve as solving
 from allocator.strip.building import unsettled
-from allocator.strip.dual_feasible import least_within
 from allocator.strip.feasible import AnyPlan, any_plan
+from allocator.strip.prices.dual_feasible import least_within
 from allocator.table import table_of
 from allocator.verify import faults
 from ptklib.privacy.costs import PureCost

@@ -16,7 +16,7 @@ from allocator.effort import Effort
 from allocator.problem import MAX_AMOUNT, MAX_SAMPLES, Option, Problem, PtkOptions
 from allocator.strip.area import area_bound
 from allocator.strip.packing import pack
-from allocator.strip.sets import Sets
+from allocator.strip.prices.sets import Sets
 from allocator.strip.solve import solve_strip
 from allocator.table import table_of
 from allocator.verify import faults

@@ -102,8 +102,13 @@ def test_an_unnoised_lowest_bit_is_caught(
     assert "residues mod" in found["event"]
 
 
+# Trained by noisy gradients, whose noise is drawn ahead and on no tape: the command says that it
+# cannot audit them, and runs are audited by a canary in tests/models/sgd/test_audit.py.
+BY_A_CANARY = {"logistic_regression", "softmax_regression", "mlp_classifier", "mlp_regressor"}
+
+
 def test_every_installed_kind_has_an_example() -> None:
-    assert {one.kind for one in example_ptks().values()} == set(registry.kinds())
+    assert {one.kind for one in example_ptks().values()} == set(registry.kinds()) - BY_A_CANARY
 
 
 @pytest.mark.parametrize("fault", ["lowest bit", "count"])

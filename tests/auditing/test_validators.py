@@ -11,8 +11,10 @@ import pytest
 
 from ptklib.auditing.running import EXCEEDS, HOLDS, audit
 from ptklib.auditing.validators import (
+    RELEASES,
     STAKES,
     interval_subject,
+    release_subject,
     validator_subject,
     validator_subjects,
 )
@@ -42,6 +44,24 @@ def test_an_unnoised_lowest_bit_is_caught_at_every_stake(
 def test_an_unnoised_lowest_bit_of_an_interval_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     plant_lowest_bit(monkeypatch)
     (found,) = audit([interval_subject("planted")], runs=1_000)
+    assert found.verdict == EXCEEDS, found
+
+
+@pytest.mark.parametrize("name", sorted(RELEASES))
+def test_an_unnoised_lowest_bit_of_what_else_is_released_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant_lowest_bit(monkeypatch)
+    (found,) = audit([release_subject(name)], runs=1_000)
+    assert found.verdict == EXCEEDS, found
+
+
+@pytest.mark.parametrize("name", sorted(RELEASES))
+def test_half_of_the_noise_of_what_else_is_released_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant_half_noise(monkeypatch)
+    (found,) = audit([release_subject(name)], runs=2 * RUNS)
     assert found.verdict == EXCEEDS, found
 
 

@@ -81,6 +81,11 @@ SPEED = {"lower": 0, "upper": 80}
             },
         ),
         (
+            "linear_regression",
+            {"inputs": ["speed", "zone"], "label": "fare"},
+            {"inputs": [{"kind": "bounded", "column": "speed", **SPEED}, ZONE], "label": "fare", "lower": 0, "upper": 100},
+        ),
+        (
             "embeddings",
             {"users": "seats", "items": "zone", "value": "speed"},
             {"users": SEATS, "items": ZONE, "value": "speed", **SPEED},
@@ -100,7 +105,7 @@ def test_what_is_left_out_comes_from_the_columns(
     [
         ("statistics", {"keys": ["zon"], "statistics": ["count"]}, "config.keys.0", "no column 'zon'"),
         ("statistics", {"keys": ["zone", "at"], "statistics": ["count"]}, "config.keys.1", "hour(at)"),
-        ("statistics", {"keys": ["speed"], "statistics": ["count"]}, "config.keys.0", "kind: bins"),
+        ("statistics", {"keys": ["speed"], "statistics": ["count"]}, "config.keys.0", "bins"),
         ("clusters", {"values": ["zone"], "clusters": 2}, "config.values.0", "is none by itself"),
         ("embeddings", {"users": "note", "items": "zone", "value": "speed"}, "config.users", "none"),
     ],

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ptkstore import Store
-from tests.cli.sage import environment
+from tests.cli.sage import call, environment
 
 FIRST = "2025-09-01"
 COMMANDS = (
@@ -176,6 +176,20 @@ def test_the_features_are_what_the_file_says(walked: Walked) -> None:
         # The target: 10% of the range of 480.
         assert means[ward] == pytest.approx(minutes, abs=48)
     assert means["surgery"] > means["maternity"] > means["cardiology"] > means["emergency"]
+
+
+def test_knowledge_as_of_a_time_knows_nothing_from_after_it(walked: Walked) -> None:
+    asked = ["featurize", "triage.csv", "--ptk", "minutes-by-ward", "-o", "then.csv", "--json"]
+    # Windows of a week end on Thursdays.
+    for day, version in (("2025-09-04", 1), ("2025-09-10", 1), ("2025-09-11", 2)):
+        body = call(*asked, "--as-of", day, cwd=walked.path).json
+        assert body["states"] == [f"minutes-by-ward@v{version}"]
+    error = call(*asked, "--as-of", "2025-09-03", cwd=walked.path, code=1).error
+    assert error["reason"] == "STATE_UNKNOWN"
+    named = call(
+        *asked[:3], "minutes-by-ward@v2", *asked[4:], "--as-of", "2025-09-03", cwd=walked.path
+    )
+    assert named.json["states"] == ["minutes-by-ward@v2"]
 
 
 def test_they_serve_in_a_pipeline(walked: Walked) -> None:

@@ -248,6 +248,13 @@ def test_what_the_next_window_may_do_better_keeps_it_waiting(
             ("speed", "NOT_PROFILED", reason.split(",")[0])
         ]
         assert (cycle.status, "speed" in cycle.shortfall) == ("SHORT", True)
+        # And nobody is told of a profile that there is not.
+        told = {event.kind: event.body for event in store.events()}
+        assert "ptk.profiled" not in told
+        assert told["ptk.not_profiled"]["status"] == reason.split(",")[0]
+        assert str(told["ptk.not_profiled"]["reason"]).startswith(
+            "no profile that it can train by: "
+        )
 
 
 def test_without_a_profile_slice_it_is_rejected_at_once(tmp_path: Path) -> None:

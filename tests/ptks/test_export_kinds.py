@@ -17,6 +17,7 @@ from ptklib import registry
 from ptklib.columns.keys import Bins, Categories, IntegerRange, TimePart
 from ptklib.export import export
 from ptklib.features import feature_table
+from ptklib.models.registry import model_kinds
 from ptklib.ptk import Ptk
 from ptklib.ptks.additive import Additive
 from ptklib.ptks.binned.codes import Number
@@ -141,7 +142,7 @@ PTKS: dict[str, Ptk] = {
 }
 
 # `export` refuses these, as docs/guides/export.md says.
-WITHOUT_A_PLAN = {"linear_regression"}
+WITHOUT_A_PLAN = set(model_kinds())
 
 
 def state_of(ptk: Ptk) -> State:

@@ -8,8 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from ptklib.validators.threshold import chance_of_error, least_threshold, likely_threshold
+from ptklib.validators.threshold import (
+    chance_of_error,
+    least_gaussian_threshold,
+    least_threshold,
+    likely_threshold,
+)
 
 ETA = Fraction(1, 20)
 CASES = [
@@ -53,3 +59,18 @@ def test_noise_asks_for_more() -> None:
     asked = [least_threshold(one / unit, unit, ETA) for one in map(Fraction, ("0.1", "1", "10"))]
     assert asked == sorted(asked)
     assert asked[0] * unit >= Fraction("2.9957")  # ln 20, which no noise at all would need
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(40), Fraction(3000)])
+def test_gaussian_noise_keeps_the_confidence(sigma: Fraction) -> None:
+    """By brute force over the law of the rounded noise, and within two units of the least."""
+    unit = Fraction(1, 16)
+    found = least_gaussian_threshold(sigma, unit, ETA)
+    noise = np.arange(-40_000, 40_001)
+    law = np.diff(norm.cdf(np.append(noise - 0.5, noise[-1] + 0.5) / float(sigma)))
+
+    def chance(threshold: int) -> float:
+        return float(law @ np.exp(np.minimum(0, (noise - threshold) * float(unit))))
+
+    assert chance(found) <= float(ETA)
+    assert chance(found - 2) > float(ETA)

@@ -43,7 +43,7 @@ class Null:
         return np.asarray(good * (self.records - bad) + worst * bad)
 
     def noise(self) -> NDArray[np.int64]:
-        return discrete_laplace(RUNS, self.test.release.scale)
+        return discrete_laplace(RUNS, self.test.reach / self.test.epsilon)
 
 
 # An empty slice, a tiny one and small epsilons lie where the noise decides; the last where the data
@@ -103,7 +103,7 @@ def test_records_of_one_user_count_as_one() -> None:
     found = []
     for test in tests:
         good, worst = (int(one) for one in test.scores([0.0, 1.0]))
-        noise = discrete_laplace(RUNS, test.release.scale)
+        noise = discrete_laplace(RUNS, test.reach / test.epsilon)
         found.append(each * (good * (6 - bad) + worst * bad) + noise >= test.threshold)
     assert not too_often(found[0])
     assert too_often(found[1])

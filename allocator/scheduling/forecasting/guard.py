@@ -26,12 +26,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.scheduling.forecasting.ratios import Ratios
+from allocator.scheduling.forecasting.ratios import RatioRange
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Request
+from allocator.scheduling.online.protocol import BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Guard", "guaranteed"]
+__all__ = ["PriceGuard", "guaranteed"]
 
 _Floats = NDArray[np.float64]
 
@@ -41,15 +41,15 @@ def guaranteed(spread: float) -> float:
     return 1 + 4 * (1 + spread)
 
 
-class Guard:
+class PriceGuard:
     """Holds prices in the band of the theorem."""
 
     def __init__(self, outlook: Outlook) -> None:
         """``outlook``: the range of ratios; where it is not promised, that of what came."""
-        self._ratios = Ratios(outlook)
+        self._ratios = RatioRange(outlook)
         self._asked = 0.0
 
-    def held(self, pool: Pool, request: Request, prices: _Floats) -> _Floats:
+    def held(self, pool: Pool, request: BlockRequest, prices: _Floats) -> _Floats:
         """The prices for this request."""
         ratios, worth = self._ratios, request.significance
         ratios.see(request)

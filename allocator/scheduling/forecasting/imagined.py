@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from allocator.scheduling.duals.market import market_prices
 from allocator.scheduling.forecasting.trend import slopes
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Request
+from allocator.scheduling.online.protocol import BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
 __all__ = ["Imagined"]
@@ -45,13 +45,13 @@ class Imagined:
         self._outlook = outlook
         self._trend = trend
         self._rng = np.random.default_rng([seed, 7])
-        self._past: list[Request] = []
+        self._past: list[BlockRequest] = []
         self._dropped = 0
         self._cells = 0
         self._prices: _Floats = np.zeros(0)
         self._next = 1
 
-    def prices(self, pool: Pool, request: Request) -> _Floats:
+    def prices(self, pool: Pool, request: BlockRequest) -> _Floats:
         """The price of every block of the pool for this request; it counts as past from now on."""
         self._remember(request)
         seen = self._dropped + len(self._past)
@@ -66,7 +66,7 @@ class Imagined:
             self._prices = np.concatenate([self._prices, more])
         return self._prices
 
-    def _remember(self, request: Request) -> None:
+    def _remember(self, request: BlockRequest) -> None:
         self._past.append(request)
         self._cells += len(request.significance) + 1
         if self._cells > _KEPT_CELLS and len(self._past) > 2 * _SAMPLE:

@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from allocator.scheduling.online.protocol import Request
+from allocator.scheduling.online.protocol import BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Ratios"]
+__all__ = ["RatioRange"]
 
 
-class Ratios:
+class RatioRange:
     """A range that grows with what is seen, unless it is promised."""
 
     def __init__(self, outlook: Outlook) -> None:
@@ -35,7 +35,7 @@ class Ratios:
         """ln(U / L); 0 without a range."""
         return math.log(self.most / self.least) if self.known else 0.0
 
-    def see(self, request: Request) -> None:
+    def see(self, request: BlockRequest) -> None:
         """Widen the range, where nothing is promised."""
         if self._promised or request.cost <= 0 or not len(request.significance):
             return

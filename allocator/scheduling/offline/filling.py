@@ -16,6 +16,9 @@ from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["Filling"]
 
+# What is left free by a robbed block is not sold again at its full price.
+_RESALE = 0.97
+
 
 class Filling:
     """A feasible assignment that grows."""
@@ -73,44 +76,100 @@ class Filling:
         order = np.argsort(-rank, kind="stable")
         self.put(rows[order], columns[order])
 
-    def improve(self, effort: Effort, order: NDArray[np.int64] | None = None) -> bool:
-        """Re-pack every block once; whether anything got better."""
-        worth, cost = self.problem.significance, self.problem.cost
+    def improve(self, effort: Effort, prices: NDArray[np.float64] | None = None) -> bool:
+        """Re-pack every block once; whether anything got better.
+
+        ``prices`` of blocks: what a robbed block can get for the room that it is left with. With
+        them queries are taken over for less, the robbed are packed again at once, and what did not
+        pay is undone.
+        """
+        ask = np.zeros(len(self.left)) if prices is None else _RESALE * prices
+        weak, holder = self._weakest(np.arange(len(self.may)), ask)
         better = False
-        for i in range(len(worth)) if order is None else order.tolist():
+        for i in range(len(self.left)):
             if effort.over:
                 break
-            effort.spend(20_000 + 4.0 * worth.shape[1])
-            row = worth[i]
-            mine = self.taken[i]
-            # What a query gives up elsewhere when it is full.
-            price = np.zeros(worth.shape[1], dtype=np.int64)
-            full = (self.may == 0) & ~mine & (row > 0)
-            (at,) = np.nonzero(full)
-            if len(at):
-                held = np.where(self.taken[:, at], worth[:, at], np.iinfo(np.int64).max)
-                price[at] = held.min(axis=0)
-            profit = row - price
-            best = packed(profit, cost, int(self.problem.budget[i]))
-            if best.value <= int(row[mine].sum()):
-                continue
-            better = True
-            self._replace(i, best.chosen)
+            effort.spend(20_000 + 4.0 * len(self.may))
+            changed = self._again(i, ask, weak, holder)
+            if changed is not None:
+                better = True
+                weak[changed], holder[changed] = self._weakest(changed, ask)
         return better
 
-    def _replace(self, i: int, chosen: NDArray[np.int64]) -> None:
+    def _again(
+        self,
+        i: int,
+        ask: NDArray[np.float64],
+        weak: NDArray[np.float64],
+        holder: NDArray[np.int64],
+    ) -> NDArray[np.int64] | None:
+        """Pack block i again; the queries that changed, None where it did not pay."""
         worth, cost = self.problem.significance, self.problem.cost
+        row, mine = worth[i], self.taken[i]
+        full = (self.may == 0) & ~mine
+        profit = np.where(full, row - np.ceil(weak).astype(np.int64), row)
+        profit[row == 0] = 0
+        best = packed(profit, cost, int(self.problem.budget[i]))
+        before = int(row[mine].sum())
+        if best.value <= before:
+            return None
+        (old,) = np.nonzero(mine)
+        stolen = best.chosen[full[best.chosen]]
+        robbed = sorted(set(holder[stolen].tolist()))
+        rows = [i, *robbed]
+        kept = (self.taken[rows].copy(), self.left[rows].copy(), self.may.copy())
+        gain = int(row[best.chosen].sum()) - before
+        gain -= sum(int(worth[holder[j], j]) for j in stolen.tolist())
+        self._give(i, best.chosen, stolen, holder)
+        changed = [old, best.chosen]
+        if ask.any():
+            for other in robbed:
+                gain += self._refill(other, changed)
+        if gain <= 0:
+            self.taken[rows], self.left[rows], self.may = kept
+            return None
+        return np.unique(np.concatenate(changed))
+
+    def _refill(self, i: int, changed: list[NDArray[np.int64]]) -> int:
+        """Pack a block again from its own and what nobody has; what it gained."""
+        row, mine = self.problem.significance[i], self.taken[i]
+        profit = np.where(mine | (self.may > 0), row, 0)
+        best = packed(profit, self.problem.cost, int(self.problem.budget[i]))
+        before = int(row[mine].sum())
+        if best.value <= before:
+            return 0
+        (old,) = np.nonzero(mine)
+        self._give(i, best.chosen, np.zeros(0, dtype=np.int64), old)
+        changed += [old, best.chosen]
+        return best.value - before
+
+    def _weakest(
+        self, queries: NDArray[np.int64], ask: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """For each query what its weakest holder would want for it, and who that is."""
+        worth, cost = self.problem.significance, self.problem.cost
+        wants = worth[:, queries] - np.multiply.outer(ask, cost[queries])
+        wants = np.where(self.taken[:, queries], np.maximum(wants, 0.0), np.inf)
+        who = wants.argmin(axis=0) if len(wants) else np.zeros(len(queries), dtype=np.int64)
+        least = wants[who, np.arange(len(queries))] if len(wants) else wants.sum(axis=0)
+        return np.where(np.isfinite(least), least, 0.0), who
+
+    def _give(
+        self,
+        i: int,
+        chosen: NDArray[np.int64],
+        stolen: NDArray[np.int64],
+        holder: NDArray[np.int64],
+    ) -> None:
+        """Block i holds exactly ``chosen``; ``stolen`` are taken from their holders."""
+        cost = self.problem.cost
         (old,) = np.nonzero(self.taken[i])
         self.taken[i, old] = False
         self.may[old] += 1
-        self.left[i] = self.problem.budget[i]
-        for j in chosen.tolist():
-            if self.may[j] == 0:
-                held = np.where(self.taken[:, j], worth[:, j], np.iinfo(np.int64).max)
-                other = int(held.argmin())
-                self.taken[other, j] = False
-                self.left[other] += cost[j]
-                self.may[j] += 1
-            self.taken[i, j] = True
-            self.may[j] -= 1
-            self.left[i] -= cost[j]
+        for j in stolen.tolist():
+            self.taken[holder[j], j] = False
+            self.left[holder[j]] += cost[j]
+            self.may[j] += 1
+        self.taken[i, chosen] = True
+        self.may[chosen] -= 1
+        self.left[i] = self.problem.budget[i] - int(cost[chosen].sum())

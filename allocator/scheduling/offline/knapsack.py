@@ -14,15 +14,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Packed", "packed"]
+__all__ = ["BestPacking", "packed"]
 
 _Ints = NDArray[np.int64]
 _SUMS = 20_000
+_CORE = 40
 _SLACK = 1e-9
 _SAFE = float(1 << 61)
 
 
-class Packed:
+class BestPacking:
     """The best choice known, and a bound that no choice exceeds (equal where it is optimal)."""
 
     __slots__ = ("bound", "chosen", "value")
@@ -34,18 +35,18 @@ class Packed:
         self.bound = bound
 
 
-def packed(profit: _Ints, weight: _Ints, room: int) -> Packed:
+def packed(profit: _Ints, weight: _Ints, room: int) -> BestPacking:
     """Choose items of positive profit within ``room``."""
     (at,) = np.nonzero((profit > 0) & (weight <= room))
     if not len(at):
-        return Packed(0, at, 0)
+        return BestPacking(0, at, 0)
     profit, weight = profit[at], weight[at]
     if max(float(weight.sum(dtype=np.float64)), float(profit.sum(dtype=np.float64))) >= _SAFE:
         return _beyond(profit.tolist(), weight.tolist(), room, at)
     total = int(weight.sum())
     if total <= room:
         value = int(profit.sum())
-        return Packed(value, at, value)
+        return BestPacking(value, at, value)
     order = np.argsort(-(profit / np.maximum(weight, 1e-9)), kind="stable")
     at, profit, weight = at[order], profit[order], weight[order]
     value, chosen, linear, ratio = _greedy(profit, weight, room)
@@ -53,22 +54,31 @@ def packed(profit: _Ints, weight: _Ints, room: int) -> Packed:
     loss = np.abs(profit - ratio * weight)
     inside = np.cumsum(weight) <= room
     open_items = linear - loss >= value + 1 - _SLACK * linear
+    settled = True
+    if int(open_items.sum()) > _CORE:
+        # Too many that are nearly worth their price: those nearest to it decide, and the linear
+        # bound stands for the rest.
+        settled = False
+        near = np.argsort(np.where(open_items, loss, np.inf), kind="stable")[:_CORE]
+        open_items = np.zeros(len(loss), dtype=np.bool_)
+        open_items[near] = True
     fixed = inside & ~open_items
     left = room - int(weight[fixed].sum())
     if left < 0:
-        return Packed(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
+        return BestPacking(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
     (free,) = np.nonzero(open_items)
     base = int(profit[fixed].sum())
     better = _sums(profit[free], weight[free], left, value - base, linear - base)
     if better is None:
-        return Packed(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
-    if better[0] + base <= value:
-        return Packed(value, at[chosen], value)
-    picked = np.concatenate([np.nonzero(fixed)[0], free[better[1]]])
-    return Packed(better[0] + base, at[picked], better[0] + base)
+        return BestPacking(value, at[chosen], max(value, int(linear * (1 + _SLACK))))
+    if better[0] + base > value:
+        picked = np.concatenate([np.nonzero(fixed)[0], free[better[1]]])
+        value, chosen = better[0] + base, picked
+    bound = value if settled else max(value, int(linear * (1 + _SLACK)))
+    return BestPacking(value, at[chosen], bound)
 
 
-def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> Packed:
+def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> BestPacking:
     """Sums that 64 bits might not hold: greedily, with the linear bound, in Python's integers."""
     left, value, chosen = room, 0, []
     bound: Fraction | None = None
@@ -79,7 +89,7 @@ def _beyond(profit: list[int], weight: list[int], room: int, at: _Ints) -> Packe
             chosen.append(k)
         elif bound is None:
             bound = value + Fraction(profit[k] * left, weight[k])
-    return Packed(value, at[chosen], value if bound is None else max(value, int(bound)))
+    return BestPacking(value, at[chosen], value if bound is None else max(value, int(bound)))
 
 
 def _greedy(profit: _Ints, weight: _Ints, room: int) -> tuple[int, _Ints, float, float]:

@@ -20,13 +20,13 @@ from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.knapsack import packed
 from allocator.scheduling.problem.singles import Singles
 
-__all__ = ["Bounded", "evaluated", "lagrangian"]
+__all__ = ["Bracket", "evaluated", "lagrangian"]
 
 _Floats = NDArray[np.float64]
 _BITS = 10
 
 
-class Bounded:
+class Bracket:
     """The best bound and assignment so far, and the multipliers of the bound."""
 
     def __init__(self, bound: int, best: Filling, multipliers: _Floats) -> None:
@@ -37,8 +37,8 @@ class Bounded:
 
 
 def lagrangian(
-    problem: Singles, start: _Floats, known: Bounded, effort: Effort, *, within: float = 0.0
-) -> Bounded:
+    problem: Singles, start: _Floats, known: Bracket, effort: Effort, *, within: float = 0.0
+) -> Bracket:
     """Improve what is ``known`` from multipliers ``start`` until the relative gap is ``within``."""
     m = np.maximum(start, 0.0)
     direction = np.zeros_like(m)
@@ -98,7 +98,7 @@ def _propose(
     problem: Singles,
     take: NDArray[np.bool_],
     multipliers: _Floats,
-    known: Bounded,
+    known: Bracket,
     effort: Effort,
 ) -> None:
     rows, columns = np.nonzero(take)

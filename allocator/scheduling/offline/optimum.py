@@ -21,7 +21,7 @@ from allocator.scheduling.duals.market import market_prices
 from allocator.scheduling.offline.exact import proved
 from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.linear import Relaxed, query_prices, relaxed
-from allocator.scheduling.offline.multipliers import Bounded, lagrangian
+from allocator.scheduling.offline.multipliers import Bracket, lagrangian
 from allocator.scheduling.offline.patterns import Patterns
 from allocator.scheduling.offline.undecided import settled
 from allocator.scheduling.problem.singles import Singles
@@ -32,12 +32,14 @@ _NEAR = 2e-4
 _MASTER_PAIRS = 60_000
 
 
-def bounded(problem: Singles, effort: Effort) -> int:
-    """An upper bound on every assignment, for those who have one already."""
+def bounded(problem: Singles, effort: Effort, *, reached: int = 0) -> int:
+    """An upper bound on every assignment, for those who have one already, worth ``reached``: a proof
+    by HiGHS that it contradicts is no proof.
+    """
     known, _ = _linear(problem, effort)
     if _small(problem):
         exact = proved(problem, seconds=effort.time_limit.get("time_limit", 10.0) / 2)
-        if exact is not None:
+        if exact is not None and exact[1] >= reached:
             return min(known.bound, exact[1])
     if known.bound - known.best.value > 0.01 * known.bound:
         _knapsacks(problem, known, effort.share(0.5), dive=False)
@@ -59,18 +61,25 @@ def optimum(problem: Singles, effort: Effort) -> tuple[Filling, int]:
             _better(known, exact[0])
             known.bound = min(known.bound, exact[1])
     if _gap(known) > _NEAR and start is not None:
-        large = _large(problem)
-        if not large:
-            _better(known, settled(problem, start, known.best, effort.share(0.6)))
-        if _gap(known) > 5 * _NEAR:
-            _knapsacks(problem, known, effort.share(0.9), dive=True)
+        part = effort.share(0.15 if _large(problem) else 0.6)
+        while _gap(known) > _NEAR and not part.over and known.best.improve(part, start.prices):
+            pass
+        if _gap(known) > 2 * _NEAR and not _large(problem):
+            settling = settled(problem, start, known.best, effort.share(0.4))
+            while settling.improve(effort.share(0.5), start.prices) and not effort.over:
+                pass
+            _better(known, settling)
+        if _gap(known) > 5 * _NEAR and not effort.over:
+            _knapsacks(problem, known, effort, dive=True)
+        while _gap(known) > _NEAR and not effort.over and known.best.improve(effort, start.prices):
+            pass
     return known.best, max(known.bound, known.best.value)
 
 
-def _linear(problem: Singles, effort: Effort) -> tuple[Bounded, Relaxed | None]:
+def _linear(problem: Singles, effort: Effort) -> tuple[Bracket, Relaxed | None]:
     """Bound and assignment by prices on blocks."""
     empty = Filling(problem)
-    known = Bounded(trivial(problem), empty, np.zeros(len(problem.query_ids)))
+    known = Bracket(trivial(problem), empty, np.zeros(len(problem.query_ids)))
     if not problem.significance.any():
         return known, None
     prices = market_prices(
@@ -98,28 +107,28 @@ def _linear(problem: Singles, effort: Effort) -> tuple[Bounded, Relaxed | None]:
     return known, start
 
 
-def _knapsacks(problem: Singles, known: Bounded, effort: Effort, *, dive: bool) -> None:
+def _knapsacks(problem: Singles, known: Bracket, effort: Effort, *, dive: bool) -> None:
     if dive:
         while known.best.improve(effort.share(0.2)) and not effort.over:
             pass
     few = problem.significance.size <= _MASTER_PAIRS
-    lagrangian(problem, known.multipliers, known, effort.share(0.1 if few else 0.7), within=_NEAR)
+    lagrangian(problem, known.multipliers, known, effort.share(0.08 if few else 0.7), within=_NEAR)
     if not few:
         return
     patterns = Patterns(problem)
-    patterns.close(known, effort.share(0.35), within=_NEAR)
+    patterns.close(known, effort.share(0.3), within=_NEAR)
     if dive and _gap(known) > _NEAR:
-        patterns.dive(known, effort.share(0.6))
+        patterns.dive(known, effort.share(0.75))
         if _gap(known) > _NEAR and not effort.over:
             patterns.whole(known, effort)
 
 
-def _better(known: Bounded, filling: Filling) -> None:
+def _better(known: Bracket, filling: Filling) -> None:
     if filling.value > known.best.value:
         known.best = filling
 
 
-def _gap(known: Bounded) -> float:
+def _gap(known: Bracket) -> float:
     return (known.bound - known.best.value) / max(1, known.bound)
 
 

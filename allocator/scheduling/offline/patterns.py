@@ -18,7 +18,7 @@ from scipy.sparse import csc_array
 from allocator.effort import Effort
 from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.knapsack import packed
-from allocator.scheduling.offline.multipliers import Bounded, evaluated
+from allocator.scheduling.offline.multipliers import Bracket, evaluated
 from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["Patterns"]
@@ -56,7 +56,7 @@ class Patterns:
             new += 1
         return new
 
-    def close(self, known: Bounded, effort: Effort, *, within: float) -> None:
+    def close(self, known: Bracket, effort: Effort, *, within: float) -> None:
         """Generate patterns until the bound stands, time is over, or the gap is ``within``."""
         self.add(known.best.taken)
         asked = known.multipliers
@@ -80,7 +80,7 @@ class Patterns:
             if not new and np.abs(duals - known.multipliers).max(initial=0.0) < 1e-9:
                 return
 
-    def dive(self, known: Bounded, effort: Effort) -> None:
+    def dive(self, known: Bracket, effort: Effort) -> None:
         """Fix the patterns that the master likes best, a few blocks at a time, and look for new ones
         among what is left; the assignment counts if it is better.
         """
@@ -203,7 +203,7 @@ class Patterns:
         duals = -np.asarray(answer.ineqlin.marginals)[len(self._problem.block_ids) :] * scale
         return -float(answer.fun) * scale, np.maximum(duals, 0.0)
 
-    def whole(self, known: Bounded, effort: Effort) -> None:
+    def whole(self, known: Bracket, effort: Effort) -> None:
         """The best mix without fractions, repaired and filled, if it is better."""
         matrix, limits, worth = self._program()
         scale = float(worth.max())

@@ -18,7 +18,7 @@ from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["settled"]
 
-_PAIRS = 8_000
+_PAIRS = 5_000
 # Of the whole value: what a better answer is not worth waiting for.
 _ENOUGH = 4e-4
 

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from allocator.scheduling.online.pool import Pool
 
-__all__ = ["REASONS", "Decision", "Policy", "Request", "best_of"]
+__all__ = ["REASONS", "BlockDecision", "BlockPolicy", "BlockRequest", "best_of"]
 
 REASONS = ("GRANTED", "PARTLY", "BELOW_PRICE", "NO_ROOM", "NOT_ELIGIBLE", "NO_LIMIT")
 
 
 @dataclass(frozen=True)
-class Request:
+class BlockRequest:
     """Request number ``index``; ``significance`` of every block of the pool (0: not eligible).
 
     ``least``: the smallest charge at a block that is still of use; None where a part is of none.
@@ -40,7 +40,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Decision:
+class BlockDecision:
     """The blocks that are given, what each is charged, and the price of every block of the pool
     (None where the policy has none).
     """
@@ -49,7 +49,7 @@ class Decision:
     amounts: NDArray[np.int64]
     prices: NDArray[np.float64] | None = None
 
-    def reason(self, pool: Pool, request: Request) -> str:
+    def reason(self, pool: Pool, request: BlockRequest) -> str:
         """Why, in one of `REASONS`; asked before the pool is charged."""
         if len(self.blocks):
             return "GRANTED" if len(self.blocks) >= request.limit else "PARTLY"
@@ -61,21 +61,21 @@ class Decision:
         return "BELOW_PRICE" if (eligible & (pool.left >= request.cost)).any() else "NO_ROOM"
 
 
-class Policy(Protocol):
+class BlockPolicy(Protocol):
     """Decides requests in the order in which they come."""
 
     name: str
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """What the request is given, for good."""
 
 
 def best_of(
     pool: Pool,
-    request: Request,
+    request: BlockRequest,
     prices: NDArray[np.float64],
     allowed: NDArray[np.bool_] | None = None,
-) -> Decision:
+) -> BlockDecision:
     """The ``limit`` blocks of the largest positive ``significance - cost * price`` with room.
 
     Ties go to the block that came first.
@@ -96,4 +96,4 @@ def best_of(
             edge = np.partition(worth, len(worth) - request.limit)[len(worth) - request.limit]
             over = at[worth > edge]
             at = np.concatenate([over, at[worth == edge][: request.limit - len(over)]])
-    return Decision(at, np.full(len(at), request.cost, dtype=np.int64), prices)
+    return BlockDecision(at, np.full(len(at), request.cost, dtype=np.int64), prices)

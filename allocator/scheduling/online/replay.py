@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Policy, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockPolicy, BlockRequest
 from allocator.scheduling.problem.singles import Singles
 
 __all__ = ["Replayed", "replay"]
@@ -29,10 +29,10 @@ class Replayed:
 
 def replay(
     problem: Singles,
-    policy: Policy,
+    policy: BlockPolicy,
     *,
     clock: Callable[[], float] | None = None,
-    told: Callable[[Pool, Request, Decision], None] | None = None,
+    told: Callable[[Pool, BlockRequest, BlockDecision], None] | None = None,
 ) -> Replayed:
     """Every query in order. ``told`` hears of each decision before it is charged."""
     order = np.argsort(problem.arrives, kind="stable")
@@ -48,7 +48,7 @@ def replay(
         while pool.count < len(budgets) and arrives[pool.count] <= query:
             pool.open(budgets[pool.count], before=query)
         row: NDArray[np.int64] = rows[query, : pool.count]
-        request = Request(query, cost, limit, row)
+        request = BlockRequest(query, cost, limit, row)
         begun = clock() if clock else 0.0
         decision = policy.decide(pool, request)
         seconds.append(clock() - begun if clock else 0.0)

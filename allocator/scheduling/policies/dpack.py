@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest
 from allocator.scheduling.policies.dpf import unlocked
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Packing"]
+__all__ = ["PackingPolicy"]
 
 
-class Packing:
+class PackingPolicy:
     """DPack, decided request by request."""
 
     name = "dpack"
@@ -25,10 +25,10 @@ class Packing:
         """``outlook``: the number of requests."""
         self._outlook = outlook
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """The most efficient blocks whose unlocked budget suffices."""
         free = unlocked(pool, request, self._outlook)
         (at,) = np.nonzero((request.significance > 0) & (free >= request.cost))
         yields = request.significance[at] * np.maximum(pool.left[at], 1)
         at = np.sort(at[np.argsort(-yields.astype(np.float64), kind="stable")[: request.limit]])
-        return Decision(at, np.full(len(at), request.cost, dtype=np.int64))
+        return BlockDecision(at, np.full(len(at), request.cost, dtype=np.int64))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["FairShare", "unlocked"]
+__all__ = ["FairSharePolicy", "unlocked"]
 
 
 def unlocked(
-    pool: Pool, request: Request, outlook: Outlook
+    pool: Pool, request: BlockRequest, outlook: Outlook
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """What is unlocked and not yet spent of every block."""
     over = (outlook.requests or 200) / 2
@@ -26,7 +26,7 @@ def unlocked(
     return left
 
 
-class FairShare:
+class FairSharePolicy:
     """DPF, decided request by request."""
 
     name = "dpf"
@@ -35,10 +35,10 @@ class FairShare:
         """``outlook``: the number of requests."""
         self._outlook = outlook
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """The blocks of the smallest dominant share whose unlocked budget suffices."""
         free = unlocked(pool, request, self._outlook)
         (at,) = np.nonzero((request.significance > 0) & (free >= request.cost))
         share = request.cost / np.maximum(pool.budget[at], 1)
         at = np.sort(at[np.argsort(share, kind="stable")[: request.limit]])
-        return Decision(at, np.full(len(at), request.cost, dtype=np.int64))
+        return BlockDecision(at, np.full(len(at), request.cost, dtype=np.int64))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["FirstCome"]
+__all__ = ["FirstComePolicy"]
 
 
-class FirstCome:
+class FirstComePolicy:
     """Refuses only where there is no room."""
 
     name = "fcfs"
@@ -19,8 +19,8 @@ class FirstCome:
     def __init__(self, outlook: Outlook, seed: int = 0) -> None:
         """Needs no outlook and no seed."""
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """The first ``limit`` blocks with room."""
         (at,) = np.nonzero((request.significance > 0) & (pool.left >= request.cost))
         at = at[: request.limit]
-        return Decision(at, np.full(len(at), request.cost, dtype=np.int64))
+        return BlockDecision(at, np.full(len(at), request.cost, dtype=np.int64))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from allocator.scheduling.forecasting.imagined import Imagined
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request, best_of
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest, best_of
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Learned"]
+__all__ = ["LearnedPolicy"]
 
 
-class Learned:
+class LearnedPolicy:
     """The past, again."""
 
     name = "learned"
@@ -23,6 +23,6 @@ class Learned:
         """``outlook``: the number of requests."""
         self._imagined = Imagined(outlook, seed, trend=False)
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """The best blocks at the learned prices."""
         return best_of(pool, request, self._imagined.prices(pool, request))

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from allocator.scheduling.forecasting.ratios import Ratios
+from allocator.scheduling.forecasting.ratios import RatioRange
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Partial"]
+__all__ = ["PartialPolicy"]
 
 
-class Partial:
+class PartialPolicy:
     """Alg. 3 with public charges."""
 
     name = "partial"
@@ -31,9 +31,9 @@ class Partial:
     def __init__(self, outlook: Outlook, seed: int = 0) -> None:
         """``outlook``: the range of ratios, if it is promised."""
         self._rng = np.random.default_rng([seed, 4])
-        self._ratios = Ratios(outlook)
+        self._ratios = RatioRange(outlook)
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """``limit`` of the blocks that pass, each whole or its ``least`` part."""
         self._ratios.see(request)
         ratios = self._ratios
@@ -45,4 +45,4 @@ class Partial:
         (at,) = np.nonzero((worth > 0) & (whole | part))
         at = np.sort(self._rng.permutation(at)[: request.limit])
         amounts = np.where(whole[at], request.cost, least).astype(np.int64)
-        return Decision(at, amounts, np.full(pool.count, price))
+        return BlockDecision(at, amounts, np.full(pool.count, price))

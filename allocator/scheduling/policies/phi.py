@@ -24,12 +24,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.scheduling.forecasting.ratios import Ratios
+from allocator.scheduling.forecasting.ratios import RatioRange
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request, best_of
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest, best_of
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Phi", "competitive_ratio"]
+__all__ = ["PhiPolicy", "competitive_ratio"]
 
 
 def competitive_ratio(spread: float) -> float:
@@ -44,17 +44,17 @@ def competitive_ratio(spread: float) -> float:
     return high
 
 
-class Phi:
+class PhiPolicy:
     """The proved prices."""
 
     name = "phi"
 
     def __init__(self, outlook: Outlook, seed: int = 0) -> None:  # noqa: ARG002
         """``outlook``: the range of ratios, if it is promised."""
-        self._ratios = Ratios(outlook)
+        self._ratios = RatioRange(outlook)
         self._spread, self._ratio = -1.0, 0.0
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """The best blocks at the prices of now."""
         self._ratios.see(request)
         return best_of(pool, request, self._prices(pool))

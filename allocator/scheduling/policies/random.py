@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Random"]
+__all__ = ["RandomPolicy"]
 
 
-class Random:
+class RandomPolicy:
     """Refuses only where there is no room. The seed decides everything; nothing here is noise."""
 
     name = "random"
@@ -20,8 +20,8 @@ class Random:
         """Needs no outlook."""
         self._rng = np.random.default_rng([seed, 1])
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """``limit`` of the blocks with room."""
         (at,) = np.nonzero((request.significance > 0) & (pool.left >= request.cost))
         at = np.sort(self._rng.permutation(at)[: request.limit])
-        return Decision(at, np.full(len(at), request.cost, dtype=np.int64))
+        return BlockDecision(at, np.full(len(at), request.cost, dtype=np.int64))

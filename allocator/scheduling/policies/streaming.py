@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Streaming"]
+__all__ = ["StreamingPolicy"]
 
 
-class Streaming:
+class StreamingPolicy:
     """A block that was given is never given again, whatever it has left."""
 
     name = "streaming"
@@ -21,7 +21,7 @@ class Streaming:
         self._rng = np.random.default_rng([seed, 2])
         self._used = np.zeros(0, dtype=np.bool_)
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """``limit`` of the blocks that nobody had."""
         if len(self._used) < pool.count:
             more = np.zeros(2 * pool.count - len(self._used), dtype=np.bool_)
@@ -30,4 +30,4 @@ class Streaming:
         (at,) = np.nonzero(fresh & (request.significance > 0) & (pool.left >= request.cost))
         at = np.sort(self._rng.permutation(at)[: request.limit])
         self._used[at] = True
-        return Decision(at, np.full(len(at), request.cost, dtype=np.int64))
+        return BlockDecision(at, np.full(len(at), request.cost, dtype=np.int64))

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from allocator.scheduling.forecasting.ratios import Ratios
+from allocator.scheduling.forecasting.ratios import RatioRange
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import Decision, Request
+from allocator.scheduling.online.protocol import BlockDecision, BlockRequest
 from allocator.scheduling.problem.outlook import Outlook
 
-__all__ = ["Threshold"]
+__all__ = ["ThresholdPolicy"]
 
 
-class Threshold:
+class ThresholdPolicy:
     """Alg. 2 with the budget always checked."""
 
     name = "threshold"
@@ -32,9 +32,9 @@ class Threshold:
     def __init__(self, outlook: Outlook, seed: int = 0) -> None:
         """``outlook``: the range of ratios, if it is promised."""
         self._rng = np.random.default_rng([seed, 3])
-        self._ratios = Ratios(outlook)
+        self._ratios = RatioRange(outlook)
 
-    def decide(self, pool: Pool, request: Request) -> Decision:
+    def decide(self, pool: Pool, request: BlockRequest) -> BlockDecision:
         """``limit`` of the blocks whose threshold is passed."""
         self._ratios.see(request)
         may = (request.significance > 0) & (pool.left >= request.cost)
@@ -47,4 +47,4 @@ class Threshold:
             may &= request.significance >= prices * request.cost
         (at,) = np.nonzero(may)
         at = np.sort(self._rng.permutation(at)[: request.limit])
-        return Decision(at, np.full(len(at), request.cost, dtype=np.int64), prices)
+        return BlockDecision(at, np.full(len(at), request.cost, dtype=np.int64), prices)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from allocator.scheduling.windows.stage import Stage
 
-__all__ = ["FirstCome"]
+__all__ = ["FirstComeWindows"]
 
 
-class FirstCome:
+class FirstComeWindows:
     """Who does not fit at once never will: capacities only shrink."""
 
     name = "fcfs"

@@ -21,15 +21,17 @@ from numpy.typing import NDArray
 from allocator.scheduling.windows.program import Crowd, Mix, best_mix
 from allocator.scheduling.windows.stage import Stage
 
-__all__ = ["Rolling"]
+__all__ = ["RollingWindows"]
 
+# Batches within the patience of a task; fewer where so many wait that each takes long.
 _BATCHES = 50
+_FEWEST = 12
+_CROWDED = 2000
 _WHOLE = 400
-_KINDS = 6000
-_SECONDS = 2.0
+_SECONDS = 10.0
 
 
-class Rolling:
+class RollingWindows:
     """The best mix of those who wait, again and again."""
 
     name = "rolling"
@@ -56,7 +58,8 @@ class Rolling:
             self._single(stage, leaving)
             return
         self._at = len(stage.seen)
-        self._decided = stage.now + patience / _BATCHES
+        batches = max(_FEWEST, min(_BATCHES, _BATCHES * _CROWDED // max(1, len(stage.waiting))))
+        self._decided = stage.now + patience / batches
         self._batch(stage, self._decided)
 
     def end(self, stage: Stage) -> None:

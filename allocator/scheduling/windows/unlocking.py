@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from allocator.scheduling.windows.stage import Stage
 
-__all__ = ["FairShare", "Packing"]
+__all__ = ["FairShareWindows", "PackingWindows"]
 
 _Floats = NDArray[np.float64]
 _ROUNDS = 100
@@ -69,7 +69,7 @@ class _Unlocking:
         raise NotImplementedError
 
 
-class FairShare(_Unlocking):
+class FairShareWindows(_Unlocking):
     """DPF."""
 
     name = "dpf"
@@ -85,7 +85,7 @@ class FairShare(_Unlocking):
         return sorted(tasks, key=lambda task: (share(task), problem.time[task], task))
 
 
-class Packing(_Unlocking):
+class PackingWindows(_Unlocking):
     """DPack."""
 
     name = "dpack"

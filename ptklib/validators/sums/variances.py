@@ -102,11 +102,11 @@ class VarianceTest:
         """
         share = float(exact(spread, name="spread")) / self.mean.width
         second = min(0.25, share * share)
-        luck = 0.6 * self.mean.noise.beyond(0.2, UNIT)
+        luck = 2.2 * self.mean.noise.beyond(0.2, UNIT)
 
         def enough(records: int) -> bool:
-            low = high = records * (0.25 + second) + luck
-            told = ToldMoments(low, records - low - high + luck, high)
+            low = high = records * (0.25 + second)
+            told = ToldMoments(low, records - low - high - luck, high)
             return self.mean.width**2 * self.error(told) <= self.tolerance
 
         return least_records(enough)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ptklib.encoding.notebook import html_of
+
 __all__ = ["View"]
 
 
@@ -14,3 +16,7 @@ class View:
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return html_of(type(self).__name__.removesuffix("View"), self.as_json())

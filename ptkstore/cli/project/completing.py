@@ -22,7 +22,7 @@ specification. Reason: CONFIG_INVALID.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from ptklib.encoding.error_fields import FIELD, joined
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["completed"]
 
 _PARTS = ("hour", "weekday")
-_KEYS = ("keys", "users", "items")
+_PARTS_OF = ("keys", "users", "items", "inputs", "values", "label")
 _BOUNDED = ("lower", "upper")
 
 
@@ -48,39 +48,40 @@ def completed(spec: StreamSpec, kind: str, config: Mapping[str, Any]) -> dict[st
     fields = registry.kinds()[kind].json_schema()["properties"]
     whole = dict(config)
     columns = {column.name: column for column in spec.columns}
-    for name in (*_KEYS, "inputs", "values", "label"):
+    for name in _PARTS_OF:
         if name not in whole or name not in fields:
             continue
-        told, of_numbers = whole[name], name in ("inputs", "values")
-        if name == "label" and fields[name].get("type") == "string":
+        told, allowed = whole[name], _allowed(fields[name])
+        if not allowed:
             continue
         if isinstance(told, list):
             whole[name] = [
-                _part(columns, part, (name, place), of_numbers, plain=name == "values")
-                for place, part in enumerate(told)
+                _part(columns, part, (name, place), allowed) for place, part in enumerate(told)
             ]
         else:
-            whole[name] = _part(columns, told, (name,), of_numbers, plain=name == "values")
+            whole[name] = _part(columns, told, (name,), allowed)
     _scalars(columns, fields, whole)
     return whole
 
 
+def _allowed(schema: Mapping[str, Any]) -> frozenset[str]:
+    """The kinds of keys and numbers that a field takes; none where it takes names alone."""
+    kind = schema.get("properties", {}).get("kind", {}).get("const")
+    inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
+    return frozenset([kind] if kind else []).union(*map(_allowed, inner))
+
+
 def _part(
-    columns: Mapping[str, Column],
-    told: Any,
-    way: tuple[str | int, ...],
-    of_numbers: bool,
-    *,
-    plain: bool,
+    columns: Mapping[str, Column], told: Any, way: tuple[str | int, ...], allowed: Set[str]
 ) -> Any:
     """One key or number: a name in full, a mapping with what it lacks."""
     if isinstance(told, str):
-        for part in _PARTS:
+        for part in _PARTS if "time_part" in allowed else ():
             if told.startswith(f"{part}(") and told.endswith(")"):
                 return {"kind": "time_part", "column": told[len(part) + 1 : -1], "part": part}
         if told not in columns:
             raise _invalid(way, f"the stream has no column {told!r:.60}; it has {_few(columns)}")
-        return _of_column(columns[told], way, of_numbers, plain=plain)
+        return _of_column(columns[told], way, allowed)
     if not isinstance(told, dict):
         return told
     column = columns.get(str(told.get("column")))
@@ -90,30 +91,29 @@ def _part(
         case "categories" if "values" not in told and column.domain is not None:
             return {**told, "values": list(column.domain)}
         case "integers" if not {"first", "last"} & told.keys() and column.is_integer:
-            return {**_of_column(column, way, of_numbers=False, plain=False), **told}
+            return {**_of_column(column, way, {"integers"}), **told}
         case "number" | "bounded" if not set(_BOUNDED) & told.keys():
             return {**told, **_bounds(column)}
         case None if told.keys() == {"column"}:
-            return _of_column(column, way, of_numbers, plain=plain)
+            return _of_column(column, way, allowed)
     return told
 
 
-def _of_column(
-    column: Column, way: tuple[str | int, ...], of_numbers: bool, *, plain: bool
-) -> dict[str, Any]:
-    """What a column is by itself: a number where numbers are asked for, else a key."""
+def _of_column(column: Column, way: tuple[str | int, ...], allowed: Set[str]) -> dict[str, Any]:
+    """What a column is by itself: a number where numbers are taken, else a key."""
     bounds = _bounds(column)
-    if of_numbers and bounds:
-        return {"kind": "bounded" if plain else "number", "column": column.name, **bounds}
-    if not plain and column.domain is not None:
+    for number in ("number", "bounded"):
+        if bounds and number in allowed:
+            return {"kind": number, "column": column.name, **bounds}
+    if column.domain is not None and "categories" in allowed:
         return {"kind": "categories", "column": column.name, "values": list(column.domain)}
-    if not plain and column.is_integer and bounds:
+    if column.is_integer and bounds and "integers" in allowed:
         first, last = int(bounds["lower"]), int(bounds["upper"])
         return {"kind": "integers", "column": column.name, "first": first, "last": last}
     hint = (
         f"hour({column.name}) and weekday({column.name}) are keys"
-        if column.is_timestamp
-        else "write it in full, such as {kind: bins, column: ..., edges: [...]}"
+        if column.is_timestamp and "time_part" in allowed
+        else f"write one of {', '.join(sorted(allowed))} in full"
     )
     raise _invalid(way, f"the {column.type} column {column.name!r} is none by itself: {hint}")
 

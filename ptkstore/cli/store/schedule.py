@@ -17,7 +17,7 @@ from ptkstore.cli.session import Invocation, pass_session, shared_options
 from ptkstore.cli.store.json_file import read_json
 
 if TYPE_CHECKING:
-    from allocator.scheduling.answer import Answer
+    from allocator.scheduling.answer import ScheduleAnswer
 
 __all__ = ["schedule", "solve"]
 
@@ -26,6 +26,7 @@ _ROWS = 40
 
 
 @click.group("schedule", cls=LazyGroup, lazy={"solve": "ptkstore.cli.store.schedule:solve"})
+@shared_options
 def schedule() -> None:
     """Decide who gets which block of a growing stream.
 
@@ -65,9 +66,10 @@ def schedule() -> None:
 def solve(
     session: Invocation, source: str, policy: str, time_limit: float | None, seed: int
 ) -> None:
-    """Replay an instance under a policy, and say how far from the optimum it stays.
+    """Who gets which block in an instance, by a policy.
 
-    Works by itself: no store, no service. Single blocks: blocks with budgets, queries in order of
+    Says how far from the optimum that stays. Works by itself: no store, no service. Single blocks:
+    blocks with budgets, queries in order of
     arrival, and what each block is worth to each query. Windows: blocks with capacities and tasks
     that need every block of a window. The bound is certified: no assignment at all is worth more.
 
@@ -110,7 +112,7 @@ def _quiet() -> Iterator[None]:
         os.close(kept)
 
 
-def _parts(answer: Answer) -> list[Table | str]:
+def _parts(answer: ScheduleAnswer) -> list[Table | str]:
     parts: list[Table | str] = [
         f"{answer.policy}: value {answer.value}; nothing can be worth more than {answer.upper_bound} (gap "
         f"{100 * answer.gap:.2f}%); {len(answer.assignment)} grants, {answer.seconds:.3g} s, "

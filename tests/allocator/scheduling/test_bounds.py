@@ -14,7 +14,7 @@ from allocator.scheduling.duals.market import dual_value, market_prices
 from allocator.scheduling.offline.filling import Filling
 from allocator.scheduling.offline.knapsack import packed
 from allocator.scheduling.offline.linear import relaxed
-from allocator.scheduling.offline.multipliers import Bounded, lagrangian
+from allocator.scheduling.offline.multipliers import Bracket, lagrangian
 from allocator.scheduling.offline.optimum import bounded, optimum
 from allocator.scheduling.offline.patterns import Patterns
 from allocator.scheduling.problem.singles import Singles
@@ -101,7 +101,7 @@ def test_multipliers_and_patterns_bound_and_close_in() -> None:
         if not problem.significance.any():
             continue
         best = best_of_all(problem)
-        known = Bounded(trivial(problem), Filling(problem), np.zeros(len(problem.query_ids)))
+        known = Bracket(trivial(problem), Filling(problem), np.zeros(len(problem.query_ids)))
         lagrangian(problem, known.multipliers, known, Effort(2e8))
         assert known.best.value <= best <= known.bound
         patterns = Patterns(problem)

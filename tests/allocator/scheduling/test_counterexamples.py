@@ -61,7 +61,7 @@ def test_theorem_5_is_false() -> None:
         np.full((1, 20), 50),
     )
     from allocator.scheduling.online.pool import Pool
-    from allocator.scheduling.online.protocol import Request
+    from allocator.scheduling.online.protocol import BlockRequest
     from allocator.scheduling.problem.outlook import Outlook
 
     policy = POLICIES["partial"](Outlook(requests=20, least_ratio=10, most_ratio=1000), 0)
@@ -69,7 +69,7 @@ def test_theorem_5_is_false() -> None:
     pool.open(100, before=0)
     served = 0
     for j in range(20):
-        served += len(policy.decide(pool, Request(j, 5, 1, problem.significance[:, j])).blocks)
+        served += len(policy.decide(pool, BlockRequest(j, 5, 1, problem.significance[:, j])).blocks)
     assert served == 0
 
 

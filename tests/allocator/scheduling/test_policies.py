@@ -12,7 +12,7 @@ import pytest
 
 from allocator.scheduling.forecasting.guard import guaranteed
 from allocator.scheduling.online.pool import Pool
-from allocator.scheduling.online.protocol import REASONS, Decision, Request
+from allocator.scheduling.online.protocol import REASONS, BlockDecision, BlockRequest
 from allocator.scheduling.online.replay import replay
 from allocator.scheduling.policies.names import DEFAULT, POLICIES
 from allocator.scheduling.policies.phi import competitive_ratio
@@ -104,7 +104,7 @@ def test_equal_seeds_decide_alike(name: str) -> None:
 def test_every_decision_has_a_reason(name: str) -> None:
     told: set[str] = set()
 
-    def hear(pool: Pool, request: Request, decision: Decision) -> None:
+    def hear(pool: Pool, request: BlockRequest, decision: BlockDecision) -> None:
         told.add(decision.reason(pool, request))
         if decision.prices is not None:
             assert len(decision.prices) == pool.count
@@ -182,7 +182,7 @@ def test_partial_charges_public_amounts_only() -> None:
     for worth in range(100, 400, 7):
         pool = Pool()
         pool.open(1000, before=0)
-        request = Request(0, 20, 1, np.array([worth]), least=5)
+        request = BlockRequest(0, 20, 1, np.array([worth]), least=5)
         decision = POLICIES["partial"](outlook, 0).decide(pool, request)
         ours |= set(decision.amounts.tolist())
         literal.add(min(worth / threshold - 0.01, 20))

@@ -32,8 +32,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("policy", ["default", "fcfs", "dpf", "dpack", "optimal"])
 def test_the_answer_is_as_documented(folder: Path, name: str, policy: str) -> None:
     form: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
-    path = str(folder / f"{name}.json")
-    body = call("schedule", "solve", "--input", path, "--policy", policy, "--json").json
+    body = call(
+        "schedule", "solve", "--input", f"{name}.json", "--policy", policy, "--json", cwd=folder
+    ).json
     assert list(body) == FIELDS
     assert faults(form, body) == ()
     assert body["policy"] == {
@@ -49,16 +50,16 @@ def test_a_process_prints_one_document(folder: Path) -> None:
 
 
 def test_people_read_a_table(folder: Path) -> None:
-    run = call("schedule", "solve", "--input", str(folder / "windows.json"))
+    run = call("schedule", "solve", "--input", "windows.json", cwd=folder)
     assert run.code == 0
     assert "rolling: value" in run.out
 
 
 def test_what_is_wrong_is_said(folder: Path) -> None:
-    run = call("schedule", "solve", "--input", str(folder / "bad.json"), "--json")
+    run = call("schedule", "solve", "--input", "bad.json", "--json", cwd=folder, code=2)
     assert run.code == 2
     assert "SCHEDULE_INVALID" in run.err
-    run = call("schedule", "solve", "--input", str(folder / "single.json"), "--policy", "x")
+    run = call("schedule", "solve", "--input", "single.json", "--policy", "x", cwd=folder, code=2)
     assert run.code == 2
     assert "SCHEDULE_POLICY" in run.err
-    assert call("schedule", "solve", "--input", str(folder / "none.json")).code == 2
+    assert call("schedule", "solve", "--input", "none.json", cwd=folder, code=2).code == 2

@@ -52,9 +52,12 @@ def body(seed: int, orders: int) -> dict[str, Any]:
     }
 
 
+def rows(amount: Any) -> list[int]:
+    return amount if isinstance(amount, list) else [amount]
+
+
 def best_of_all(form: dict[str, Any]) -> int:
     place = {block["id"]: i for i, block in enumerate(form["blocks"])}
-    rows = lambda x: x if isinstance(x, list) else [x]  # noqa: E731
     timeout = math.inf if form["timeout_s"] is None else form["timeout_s"]
     able = []
     for task in form["tasks"]:

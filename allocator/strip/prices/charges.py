@@ -4,7 +4,7 @@ Let p_ij be the price of a record for PTK i at option j, so that no set of optio
 carry, of every PTK at most one, costs more than 1. A plan of N records in which PTK i takes option
 j(i) pays at most 1 for each of its records, and n_ij p_ij for every PTK in all: sum_i c_ij(i) <= N
 with c = n p. Such a table c is a *charge*. Areas are one (p = d / D), rounded areas are more
-(`allocator.strip.dual_feasible`), and the linear program of configurations gives the ones that
+(`allocator.strip.prices.dual_feasible`), and the linear program of configurations gives the ones that
 matter.
 
 *The cheapest choice* is an integer program: one option for each PTK, and the largest of all charges
@@ -12,7 +12,7 @@ as low as can be. It is small (a row for each charge), so HiGHS settles it in mi
 search over linear programs takes minutes; what its search leaves as bound, lowered by more than its
 tolerances, is a lower bound on every plan.
 
-*Equal PTKs.* Charges of PTKs with the same options are averaged over them: exchanging them gives
+*Equal PTKs.* OptionCharges of PTKs with the same options are averaged over them: exchanging them gives
 charges as well, and the average of charges is one. Then only their number at each option counts.
 """
 
@@ -24,16 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.effort import Effort
-from allocator.strip.dual_feasible import heights
+from allocator.strip.prices.dual_feasible import heights
 from allocator.table import Floats, Ints, OptionTable
 
-__all__ = ["Charges", "Cheapest"]
+__all__ = ["Cheapest", "OptionCharges"]
 
 # Steps of roundings of areas.
 _STEPS = 40
 _NODES = 2000
-# Plans are about as long as one unit of the integer program: with larger numbers the tolerance of a
-# choice (a millionth) would count for more than that of a charge.
+# Plans are about as long as a tenth of a unit of the integer program: with larger numbers HiGHS
+# repairs choices that are a millionth off, and says so on the standard output.
+_UNIT = 10.0
 _SAFE = 1e-9
 _TOLERANCES = 1e-6
 
@@ -49,16 +50,14 @@ class Cheapest:
     settled: bool
 
 
-class Charges:
+class OptionCharges:
     """The charges known for one table, and choices that are ruled out."""
 
-    def __init__(self, table: OptionTable, kinds: Ints) -> None:
-        """Begin with areas; ``kinds`` numbers PTKs from 0, the same for those with equal
-        options.
-        """
-        self.table, self._kinds = table, kinds
-        self._sizes = np.bincount(kinds)
-        self._first = np.unique(kinds, return_index=True)[1]
+    def __init__(self, table: OptionTable) -> None:
+        """Begin with areas."""
+        self.table, self._kinds = table, _kinds(table)
+        self._sizes = np.bincount(self._kinds)
+        self._first = np.unique(self._kinds, return_index=True)[1]
         self._rows: list[Floats] = []
         self._never: list[Ints] = []
         if table.capacity:
@@ -98,7 +97,7 @@ class Charges:
         from scipy.sparse import csr_array
 
         kinds, options = np.nonzero(allowed[self._first])
-        count, unit = len(kinds), float(below)
+        count, unit = len(kinds), _UNIT * below
         paid = np.array([row[kinds, options] for row in self._rows]) / unit
         effort.spend(5e6 + 1e3 * paid.size)
         chosen = csr_array(
@@ -151,3 +150,10 @@ class Charges:
             places = np.repeat(options[inside], counts[inside].astype(np.int64))
             choice[self._kinds == kind] = places
         return choice
+
+
+def _kinds(table: OptionTable) -> Ints:
+    """The same number for PTKs with the same options."""
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    keys = (tuple((option.demand, option.samples) for option in row) for row in table.rows)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

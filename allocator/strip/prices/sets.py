@@ -21,6 +21,7 @@ So ``most`` holds whatever happens: no set that fits is worth more.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,9 @@ class Sets:
         """Round the demands once: ``weights`` are by PTK and option."""
         self.table = table
         self._capacity = max(1, table.capacity)
-        self.units = units
+        # Where the demands are multiples of something large, fewer units tell everything.
+        shared = gcd(self._capacity, *map(int, np.unique(table.demands)))
+        self.units = min(units, self._capacity // shared)
         self.weights = self._rounded(table.demands)
         self._demands = [[option.demand for option in row] for row in table.rows]
         self._inside = np.arange(table.width)[None, :] < table.lengths[:, None]
@@ -223,7 +226,10 @@ class Sets:
         new_values = (values[:, None] + gains).ravel()
         fits = np.flatnonzero(new_weights <= self._capacity)
         new_weights, new_values = new_weights[fits], new_values[fits]
-        left = np.minimum(promise[self.room(new_weights)], (self._capacity - new_weights) * slope)
+        left = promise[self.room(new_weights)]
+        # What demands nothing has no slope.
+        if np.isfinite(slope):
+            left = np.minimum(left, (self._capacity - new_weights) * slope)
         promised = new_values + left
         kept = np.flatnonzero(promised > limit)
         order = kept[np.lexsort((-new_values[kept], new_weights[kept]))]

@@ -7,7 +7,7 @@ set beside it leaves of 1. PTKs that were lifted before count with all their opt
 with the prices they came with, so every step leaves feasible prices behind. Who is lifted first
 gets most.
 
-Demands are rounded as in `allocator.strip.sets`: that can only make the dearest set dearer.
+Demands are rounded as in `allocator.strip.prices.sets`: that can only make the dearest set dearer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from allocator.effort import Effort
-from allocator.strip.sets import Sets
+from allocator.strip.prices.sets import Sets
 from allocator.table import Floats, Ints
 
 __all__ = ["lifted"]
