@@ -63,14 +63,4 @@ OF_PREPARATION: list[Mutation] = [
             "test_no_image_is_longer_than_the_bound",
         ),
     ),
-    *within(
-        "ptklib/models/images/convolution.py",
-        "tests/models/test_images.py",
-        (
-            "images: one product for all images of a piece",
-            "reshape(len(part), rows * columns, -1)",
-            "reshape(len(part) * rows * columns, -1)",
-            _ALONE,
-        ),
-    ),
 ]
