@@ -151,12 +151,6 @@ OF_VALIDATORS: list[Mutation] = [
             "test_the_number_of_records_is_in_its_range_as_often_as_is_said",
         ),
         (
-            "accuracy: only the largest number of records is asked",
-            "worst = failing(asked, low, high)\n    while",
-            "worst = failing(asked - 1, high, high)\n    while",
-            "test_a_threshold_keeps_eta_for_every_number_of_records_of_its_range",
-        ),
-        (
             "accuracy: the whole of eta for the statistic",
             "rate = float(eta) * (1 - 1 / _COUNT_PART)",
             "rate = float(eta) * (1 + 1 / _COUNT_PART)",
@@ -234,7 +228,7 @@ OF_VALIDATORS: list[Mutation] = [
             "listing 2: no correction for the noise",
             "shift, log, bound = self.correction,",
             "shift, log, bound = 0.0,",
-            "test_a_broken_promise_is_hardly_ever_accepted_and_without_corrections_it_is",
+            "test_a_sum_that_may_be_larger_is_taken_for_larger",
         ),
         (
             "listing 2: records that may not be there are a divisor",
@@ -256,7 +250,7 @@ OF_VALIDATORS: list[Mutation] = [
             "means: the noise is not counted",
             " + _noise_of_mean(noise, eta)",
             "",
-            "test_noise_that_is_not_counted_is_noticed",
+            "test_the_noise_is_part_of_the_error",
         ),
         (
             "means: values beyond their bounds",

@@ -16,7 +16,7 @@ from ptklib.privacy.costs import DiscreteLaplaceCost, GaussianCost
 from ptklib.validators.noises import Gaussian, Laplace
 from ptklib.validators.published.sums import PublishedMeanTest
 from ptklib.validators.sums.cells import HistogramTest
-from ptklib.validators.sums.means import UNIT, MeanTest
+from ptklib.validators.sums.means import UNIT, MeanTest, ToldMoments
 from ptklib.validators.sums.told import divergence_bounds
 from ptklib.validators.sums.variances import VarianceTest
 
@@ -93,6 +93,13 @@ def test_noise_that_is_not_counted_is_noticed() -> None:
             misses[place] += abs(verdict.estimates[0] - 20) > verdict.error
     assert not too_often(misses[0])
     assert too_often(misses[1])
+
+
+def test_the_noise_is_part_of_the_error() -> None:
+    """Of values that are all alike there is no other: at epsilon 0.02, some 200 records' worth."""
+    test = MeanTest(tolerance="0.02", eta=str(ETA), epsilon="0.02", **BOUNDS)
+    low, middle, high = (float(part) / UNIT for part in test.sums(np.full(20_000, 20.0)))
+    assert test.error(ToldMoments(low, middle, high)) * 20_000 > 150
 
 
 def test_shares_of_cells_are_as_near_as_is_said() -> None:
