@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allocator.scheduling.windows.stage import Stage
+from allocator.scheduling.windows.stage import WindowStage
 
 __all__ = ["FirstComeWindows"]
 
@@ -12,7 +12,7 @@ class FirstComeWindows:
 
     name = "fcfs"
 
-    def act(self, stage: Stage, came: int | None, leaving: int | None) -> None:
+    def act(self, stage: WindowStage, came: int | None, leaving: int | None) -> None:
         """Grant who came; where a block came, who waited for it."""
         if came is not None:
             stage.grant(came)
@@ -20,5 +20,5 @@ class FirstComeWindows:
             for task in list(stage.waiting):
                 stage.grant(task)
 
-    def end(self, stage: Stage) -> None:
+    def end(self, stage: WindowStage) -> None:
         """Nobody is left who fits."""

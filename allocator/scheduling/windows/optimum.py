@@ -9,7 +9,7 @@ from allocator.effort import Effort
 from allocator.scheduling.windows.bound import bound
 from allocator.scheduling.windows.problem import Windows
 from allocator.scheduling.windows.program import Crowd, Mix, best_mix
-from allocator.scheduling.windows.stage import Stage
+from allocator.scheduling.windows.stage import WindowStage
 
 __all__ = ["bounded", "eligible", "optimum"]
 
@@ -18,7 +18,7 @@ _MILP_KINDS = 5_000
 
 def eligible(problem: Windows) -> NDArray[np.bool_]:
     """Tasks whose blocks are there in time and that fit alone."""
-    empty = Stage(problem)
+    empty = WindowStage(problem)
     fits = np.array([empty.fits(task) for task in range(len(problem.task_ids))], dtype=np.bool_)
     return fits & (problem.ready <= problem.deadline)
 
@@ -37,7 +37,7 @@ def optimum(problem: Windows, effort: Effort) -> tuple[tuple[int, ...], int]:
     if len(crowd.many) <= _MILP_KINDS:
         seconds = effort.time_limit.get("time_limit", 60.0) * 0.8
         whole = best_mix(crowd, problem.capacity, whole=True, seconds=seconds) or mix
-    stage = Stage(problem)
+    stage = WindowStage(problem)
     stage.here[:] = True
     stage.waiting = dict.fromkeys(may.tolist())
     left = np.floor(whole.count + 1e-6)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from allocator.scheduling.windows.problem import Windows
-from allocator.scheduling.windows.stage import Stage
+from allocator.scheduling.windows.stage import WindowStage
 
 __all__ = ["WindowPolicy", "replay"]
 
@@ -20,16 +20,16 @@ _BLOCK, _TASK, _LEAVES = 0, 1, 2
 
 
 class WindowPolicy(Protocol):
-    """Grants tasks that wait, by `Stage.grant`."""
+    """Grants tasks that wait, by `WindowStage.grant`."""
 
     name: str
 
-    def act(self, stage: Stage, came: int | None, leaving: int | None) -> None:
+    def act(self, stage: WindowStage, came: int | None, leaving: int | None) -> None:
         """Something happened at ``stage.now``: task ``came`` waits from now on, task ``leaving``
         goes away after this, or (both None) a block came.
         """
 
-    def end(self, stage: Stage) -> None:
+    def end(self, stage: WindowStage) -> None:
         """Nothing will come any more, and nobody leaves."""
 
 
@@ -37,7 +37,7 @@ def replay(
     problem: Windows, policy: WindowPolicy, *, clock: Callable[[], float] | None = None
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The tasks granted, in that order, and the seconds that each act took (0 without a clock)."""
-    stage = Stage(problem)
+    stage = WindowStage(problem)
     events = [(time, _BLOCK, i) for i, time in enumerate(problem.arrives.tolist())]
     events += [(time, _TASK, j) for j, time in enumerate(problem.time.tolist())]
     if math.isfinite(problem.timeout):

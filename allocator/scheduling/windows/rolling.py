@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.scheduling.windows.program import Crowd, Mix, best_mix
-from allocator.scheduling.windows.stage import Stage
+from allocator.scheduling.windows.stage import WindowStage
 
 __all__ = ["RollingWindows"]
 
@@ -42,7 +42,7 @@ class RollingWindows:
         self._decided = -math.inf
         self._at = 0
 
-    def act(self, stage: Stage, came: int | None, leaving: int | None) -> None:  # noqa: ARG002
+    def act(self, stage: WindowStage, came: int | None, leaving: int | None) -> None:  # noqa: ARG002
         """Decide who is about to leave."""
         if leaving is None or not stage.present(leaving):
             return
@@ -62,11 +62,11 @@ class RollingWindows:
         self._decided = stage.now + patience / batches
         self._batch(stage, self._decided)
 
-    def end(self, stage: Stage) -> None:
+    def end(self, stage: WindowStage) -> None:
         """Whoever still waits: all at once."""
         self._batch(stage, math.inf)
 
-    def _single(self, stage: Stage, task: int) -> None:
+    def _single(self, stage: WindowStage, task: int) -> None:
         """By the prices of the last mix."""
         problem, mix = stage.problem, self._mix
         if mix is None:
@@ -80,7 +80,7 @@ class RollingWindows:
         if problem.value[task] >= float(mix.prices[known] @ share):
             stage.grant(task)
 
-    def _batch(self, stage: Stage, until: float) -> None:
+    def _batch(self, stage: WindowStage, until: float) -> None:
         problem = stage.problem
         tasks = [task for task in stage.waiting if stage.present(task)]
         if not tasks:
@@ -102,7 +102,7 @@ class RollingWindows:
                 stage.grant(task)
 
 
-def _crowd(stage: Stage, tasks: NDArray[np.int64]) -> tuple[Crowd, NDArray[np.int64]]:
+def _crowd(stage: WindowStage, tasks: NDArray[np.int64]) -> tuple[Crowd, NDArray[np.int64]]:
     """Tasks that are alike become one kind."""
     problem = stage.problem
     table = np.column_stack(

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from allocator.scheduling.windows.problem import Windows
 
-__all__ = ["Stage"]
+__all__ = ["WindowStage"]
 
 _Ints = NDArray[np.int64]
 
 _FULL = 1 << 62
 
 
-class Stage:
+class WindowStage:
     """The state of one stream of tasks, at a moment. A policy looks at ``here`` and ``waiting``
     only: blocks and tasks that have arrived.
     """

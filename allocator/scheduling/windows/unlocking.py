@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.scheduling.windows.stage import Stage
+from allocator.scheduling.windows.stage import WindowStage
 
 __all__ = ["FairShareWindows", "PackingWindows"]
 
@@ -34,7 +34,7 @@ class _Unlocking:
         self._lifetime = lifetime
         self._last = -math.inf
 
-    def act(self, stage: Stage, came: int | None, leaving: int | None) -> None:  # noqa: ARG002
+    def act(self, stage: WindowStage, came: int | None, leaving: int | None) -> None:  # noqa: ARG002
         """A round, if the last one is long enough ago or somebody is leaving."""
         life = self._life(stage)
         if leaving is None and stage.now - self._last < life / _ROUNDS:
@@ -45,17 +45,17 @@ class _Unlocking:
         age = stage.now - stage.problem.arrives
         self._round(stage, np.clip(age / life if life > 0 else np.ones_like(age), 0.0, 1.0))
 
-    def end(self, stage: Stage) -> None:
+    def end(self, stage: WindowStage) -> None:
         """All is unlocked."""
         self._round(stage, np.ones(len(stage.problem.block_ids)))
 
-    def _life(self, stage: Stage) -> float:
+    def _life(self, stage: WindowStage) -> float:
         if self._lifetime is not None:
             return self._lifetime
         patience = stage.problem.timeout
         return patience if math.isfinite(patience) else max(stage.now, 1e-9)
 
-    def _round(self, stage: Stage, share: _Floats) -> None:
+    def _round(self, stage: WindowStage, share: _Floats) -> None:
         problem = stage.problem
         tasks = [task for task in stage.waiting if stage.present(task)]
         unlocked = problem.capacity * np.where(stage.here, share, 0.0)[:, None] * (1 + 1e-12)
@@ -65,7 +65,7 @@ class _Unlocking:
             if (after <= unlocked[window]).any(axis=1).all():
                 stage.grant(task)
 
-    def _order(self, stage: Stage, tasks: list[int]) -> list[int]:
+    def _order(self, stage: WindowStage, tasks: list[int]) -> list[int]:
         raise NotImplementedError
 
 
@@ -74,7 +74,7 @@ class FairShareWindows(_Unlocking):
 
     name = "dpf"
 
-    def _order(self, stage: Stage, tasks: list[int]) -> list[int]:
+    def _order(self, stage: WindowStage, tasks: list[int]) -> list[int]:
         problem = stage.problem
 
         def share(task: int) -> float:
@@ -90,7 +90,7 @@ class PackingWindows(_Unlocking):
 
     name = "dpack"
 
-    def _order(self, stage: Stage, tasks: list[int]) -> list[int]:
+    def _order(self, stage: WindowStage, tasks: list[int]) -> list[int]:
         problem = stage.problem
         left = np.maximum(problem.capacity - stage.used, 0).astype(np.float64)
         wanted = np.zeros_like(left)
