@@ -185,7 +185,7 @@ def test_every_answer_keeps_within_its_work(
     assert last.nearest_target is not None
     # The tightest that minutes of work find is 0.061.
     assert 0.061 <= last.nearest_target <= 0.1
-    assert any(one.startswith("Allow") for one in last.changes)
+    assert any(one.startswith("Hold up to") for one in last.changes)
     assert max(one.spent for one in spent) <= 1.1 * FIRST.steps
 
 
