@@ -7,7 +7,8 @@ multiplier of 8 means noise of 8 times that. Components come from a noisy second
 what is not counted in rho, as published. Validation is on 5,000 images of the training set that are taken for public.
 
 Components are divided by `_SCALE`, so that rows are about as long as 1, and the clipping norm with
-them; the learning rate is the published one, stated for clipped gradients. Nothing was tuned.
+them; the learning rate is the published one, stated for clipped gradients. An earlier clipping and learning
+rate were tried once, with uniform noise.
 """
 
 from __future__ import annotations
