@@ -15,11 +15,11 @@ from benchmarks._validators.pipelines import Outcome
 from benchmarks._validators.populations import Population
 from ptklib.validators.attempts import Attempts
 from ptklib.validators.betting import UNIT
+from ptklib.validators.enough import least_records
 from ptklib.validators.published.sums import PublishedMeanTest
 from ptklib.validators.rejecting import RejectTest
 from ptklib.validators.sums.means import UNIT as MOMENT_UNIT
 from ptklib.validators.sums.means import MeanTest, ToldMoments
-from ptklib.validators.sums.told import least_records
 
 __all__ = ["adaptive_means", "hasty_means", "mean_ratio", "wrong_rejects"]
 

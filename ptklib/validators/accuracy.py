@@ -48,6 +48,7 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
+from ptklib.validators.enough import least_records
 from ptklib.validators.noises import Noise, noise_from_json, noise_of
 from ptklib.validators.noisy_law import NoisyLaw, chance_of_reaching
 from ptklib.validators.verdict import ACCEPT, RETRY, eta_exact
@@ -166,17 +167,7 @@ class AccuracyTest:
             asked = self.threshold(*self.records_within(records + self._off))
             return chance_of_reaching(law, asked, records, self.target, supposed) >= chance
 
-        high = 8
-        while not enough(high):
-            high *= 2
-            if high > _MOST:
-                return None
-        low = high // 2
-        # To a part in 500: laws on a lattice are not steadier than that.
-        while high - low > max(1, high // 500):
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return least_records(enough, first=8, most=_MOST)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; numbers that are compared exactly are texts."""

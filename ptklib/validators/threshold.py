@@ -30,6 +30,7 @@ in float64, whose error (relative 1e-13) is far inside the margin that is kept o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -93,13 +94,7 @@ def likely_gaussian_threshold(sigma: float, eta: float) -> float:
         near = sigma * sigma / 2 - threshold + log_ndtr(threshold / sigma - sigma)
         return float(far + math.exp(min(near, 0.0)))
 
-    low, high = 0.0, 1.0
-    while chance(high) > eta:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if chance(middle) > eta else (low, middle)
-    return high
+    return _least_with(chance, eta)
 
 
 @lru_cache(maxsize=4096)
@@ -119,6 +114,11 @@ def likely_threshold(scale: float, eta: float) -> float:
             both = (falling - far) / rate
         return far / 2 + falling / (2 * (1 + scale)) + both / (2 * scale)
 
+    return _least_with(chance, eta)
+
+
+def _least_with(chance: Callable[[float], float], eta: float) -> float:
+    """Where a chance that falls comes down to eta, rounded up."""
     low, high = 0.0, 1.0
     while chance(high) > eta:
         low, high = high, 2 * high

@@ -27,11 +27,11 @@ from ptklib.privacy.costs import Cost
 from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
+from ptklib.validators.enough import least_records
 from ptklib.validators.noises import Noise, noise_of
 from ptklib.validators.sums.told import (
     SumVerdict,
     divergence_bounds,
-    least_records,
     tolerance_exact,
 )
 from ptklib.validators.verdict import eta_exact

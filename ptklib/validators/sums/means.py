@@ -39,9 +39,10 @@ from ptklib.privacy.fixed_point import FixedPoint
 from ptklib.privacy.frozen import keep
 from ptklib.privacy.mechanisms.release import GaussianRelease, LaplaceRelease
 from ptklib.privacy.noise.source import BitSource
+from ptklib.validators.enough import least_records
 from ptklib.validators.noises import Noise, noise_of
 from ptklib.validators.noisy_law import NoisyLaw
-from ptklib.validators.sums.told import SumVerdict, least_records, tolerance_exact
+from ptklib.validators.sums.told import SumVerdict, tolerance_exact
 from ptklib.validators.verdict import eta_exact
 
 __all__ = ["GRID", "UNIT", "MeanTest", "ToldMoments", "mean_error"]

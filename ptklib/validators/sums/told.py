@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,11 +14,9 @@ from ptklib.errors import InvalidInput
 from ptklib.privacy.amounts import Number, exact
 from ptklib.validators.verdict import ACCEPT, RETRY
 
-__all__ = ["SumVerdict", "divergence_bounds", "least_records", "tolerance_exact"]
+__all__ = ["SumVerdict", "divergence_bounds", "tolerance_exact"]
 
 Floats = NDArray[np.float64]
-
-_MOST = 10**12
 
 
 @dataclass(frozen=True)
@@ -61,20 +58,6 @@ def divergence_bounds(shares: Floats, budget: float) -> tuple[Floats, Floats]:
     of at most 2 exp(-b) (Chernoff; Hoeffding 1963 for all laws).
     """
     return 1 - _above(1 - shares, budget), _above(shares, budget)
-
-
-def least_records(enough: Callable[[int], bool]) -> int | None:
-    """The least number of records that is enough, to a part in 500."""
-    high = 2
-    while not enough(high):
-        high *= 2
-        if high > _MOST:
-            return None
-    low = high // 2
-    while high - low > max(1, high // 500):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def _above(shares: Floats, budget: float) -> Floats:

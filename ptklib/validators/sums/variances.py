@@ -27,12 +27,12 @@ from ptklib.privacy.amounts import Number, exact
 from ptklib.privacy.costs import Cost
 from ptklib.privacy.frozen import keep
 from ptklib.privacy.noise.source import BitSource
+from ptklib.validators.enough import least_records
 from ptklib.validators.noises import Noise
 from ptklib.validators.sums.means import GRID, UNIT, MeanTest, ToldMoments, mean_error
 from ptklib.validators.sums.told import (
     SumVerdict,
     divergence_bounds,
-    least_records,
     tolerance_exact,
 )
 
