@@ -14,14 +14,16 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from ptklib.encoding.error_fields import inside
 from ptklib.encoding.nesting import MAX_NESTING, too_deep
 from ptklib.errors import InvalidInput
 from ptklib.ptk import Ptk
 
-__all__ = ["GROUP", "kinds", "make"]
+__all__ = ["GROUP", "installed", "kinds", "make"]
+
+Kind = TypeVar("Kind", bound=Ptk)
 
 GROUP = "ptklib.ptks"
 
@@ -29,15 +31,21 @@ GROUP = "ptklib.ptks"
 @cache
 def kinds() -> Mapping[str, type[Ptk]]:
     """Every installed kind by its name."""
-    types: dict[str, type[Ptk]] = {}
+    return installed(GROUP, Ptk)  # type: ignore[type-abstract]
+
+
+def installed(group: str, base: type[Kind]) -> Mapping[str, type[Kind]]:
+    """What the entry points of a group name: subclasses of ``base``, by their kinds. Read anew."""
+    types: dict[str, type[Kind]] = {}
     for entry in sorted(
-        entry_points(group=GROUP), key=lambda entry_point: (entry_point.name, entry_point.value)
+        entry_points(group=group), key=lambda entry_point: (entry_point.name, entry_point.value)
     ):
         kind = entry.load()
-        if not (isinstance(kind, type) and issubclass(kind, Ptk)) or kind.kind != entry.name:
+        if not (isinstance(kind, type) and issubclass(kind, base)) or kind.kind != entry.name:
             raise InvalidInput(
                 "PTK_KIND_INVALID",
-                f"entry point {entry.name!r} must be a Ptk of that kind, got {entry.value}",
+                f"entry point {entry.name!r} of {group} must be a {base.__name__} of that kind, "
+                f"got {entry.value}",
             )
         if types.setdefault(entry.name, kind) is not kind:
             raise InvalidInput(

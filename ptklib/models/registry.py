@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
-from types import MappingProxyType
 
-from ptklib.errors import InvalidInput
 from ptklib.models.model import Model
+from ptklib.registry import installed
 
 __all__ = ["GROUP", "model_kinds"]
 
@@ -24,18 +22,4 @@ GROUP = "ptklib.models"
 @cache
 def model_kinds() -> Mapping[str, type[Model]]:
     """Every installed model by its name."""
-    types: dict[str, type[Model]] = {}
-    for entry in sorted(
-        entry_points(group=GROUP), key=lambda entry_point: (entry_point.name, entry_point.value)
-    ):
-        kind = entry.load()
-        if not (isinstance(kind, type) and issubclass(kind, Model)) or kind.kind != entry.name:
-            raise InvalidInput(
-                "PTK_KIND_INVALID",
-                f"entry point {entry.name!r} must be a Model of that kind, got {entry.value}",
-            )
-        if types.setdefault(entry.name, kind) is not kind:
-            raise InvalidInput(
-                "PTK_KIND_INVALID", f"model {entry.name!r} is installed twice: remove one package"
-            )
-    return MappingProxyType(types)
+    return installed(GROUP, Model)  # type: ignore[type-abstract]
