@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,17 +64,7 @@ class PublishedLossTest:
 
     def __init__(self, *, target: Number, epsilon: Number, eta: Number, bound: Number = 1) -> None:
         """Check the parameters; fix sensitivities and price."""
-        wanted, most = target_within(target, bound)
-        half = epsilon_exact(epsilon) / 2
-        keep(
-            self,
-            target=wanted,
-            epsilon=2 * half,
-            eta=eta_exact(eta),
-            bound=most,
-            number=LaplaceRelease(epsilon=half, sensitivity=1),
-            total=LaplaceRelease(epsilon=half, sensitivity=UNIT),
-        )
+        keep(self, **_parameters(target, epsilon, eta, bound, reach=UNIT))
 
     @property
     def cost(self) -> Cost:
@@ -127,17 +118,7 @@ class PublishedRejectTest:
 
     def __init__(self, *, target: Number, epsilon: Number, eta: Number, bound: Number = 1) -> None:
         """Check the parameters; fix sensitivities and price."""
-        wanted, most = target_within(target, bound)
-        half = epsilon_exact(epsilon) / 2
-        keep(
-            self,
-            target=wanted,
-            epsilon=2 * half,
-            eta=eta_exact(eta),
-            bound=most,
-            number=LaplaceRelease(epsilon=half, sensitivity=1),
-            total=LaplaceRelease(epsilon=half, sensitivity=UNIT + SLACK_UNITS),
-        )
+        keep(self, **_parameters(target, epsilon, eta, bound, reach=UNIT + SLACK_UNITS))
 
     @property
     def cost(self) -> Cost:
@@ -163,3 +144,21 @@ class PublishedRejectTest:
         shift = float(self.total.scale) / UNIT * math.log(3 / (2 * eta))
         mean = bound * max(0.0, (told.total - SLACK_UNITS) / UNIT - shift) / most
         return mean - bound * math.sqrt(log / (2 * least)) > float(self.target)
+
+
+def _parameters(
+    target: Number, epsilon: Number, eta: Number, bound: Number, *, reach: int
+) -> dict[str, Any]:
+    """Half of epsilon for the number of records, half for the sum of their losses, which one record
+    moves by at most ``reach``.
+    """
+    wanted, most = target_within(target, bound)
+    half = epsilon_exact(epsilon) / 2
+    return {
+        "target": wanted,
+        "epsilon": 2 * half,
+        "eta": eta_exact(eta),
+        "bound": most,
+        "number": LaplaceRelease(epsilon=half, sensitivity=1),
+        "total": LaplaceRelease(epsilon=half, sensitivity=reach),
+    }
