@@ -1,12 +1,12 @@
 """DP models beside what others make of the same records at the same price.
 
-Parts, each a module of `benchmarks._models` with its own account of what it does: `accounting` (what
-a training costs), `speed` (the engine beside itself without privacy), `rides` (linear regression),
-`people` (logistic regression), `digits` (MNIST by public features), `decays` (noise that falls) and
-`patients` (the cancer data).
+Parts, each a module of `benchmarks._models` with its own account of what it does: `accounting`
+(what a training costs), `speed` (the engine beside itself without privacy), `rides` (linear
+regression), `people` (logistic regression), `digits` (MNIST by public features), `decays` (noise
+that falls) and `patients` (the cancer data).
 
-Without ``--data``, tabular parts use invented records of the same form, and those that need MNIST or
-the cancer data are left out and say so. ``--sample`` takes fewer seeds.
+Without ``--data``, tabular parts use invented records of the same form, and those that need MNIST
+or the cancer data are left out and say so. ``--sample`` takes fewer seeds.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 *Online, single blocks*: 50 blocks, 2,000 queries, every family under the default and, beside it,
 the rules of the literature; value over certified bound, mean over seeds. *Never below the theorem*:
-small instances with small costs, adversarial orders among them. *Offline*: gaps of the optimum within
-seconds. *Windows*: the default against the optimum of a workload of mice and elephants and against
-the bound of one with Renyi curves. *Decisions*: the median at 10,000 live blocks.
+small instances with small costs, adversarial orders among them. *Offline*: gaps of the optimum
+within seconds. *Windows*: the default against the optimum of a workload of mice and elephants and
+against the bound of one with Renyi curves. *Decisions*: the median at 10,000 live blocks.
 """
 
 from __future__ import annotations

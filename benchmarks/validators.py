@@ -1,17 +1,19 @@
-"""Do validators keep their word, and with how many records do they accept, beside the published ones?
+"""Do validators keep their word, and with how many records do they accept, beside the published
+ones?
 
-*Violations.* Adaptive pipelines train and validate with more and more data until they are ACCEPTed; up to
-eight of a pipeline's first states are just above the target, so whatever is ACCEPTed of these is a
-violation. Of all that is ACCEPTed at most eta may be one, and the upper end of that share (confidence 95%)
-must be at most 1.5 eta, for each default validator, at eta 0.05 and 0.01. Each check has a control: the same pipelines with a
-validator that leaves out what the guarantee rests on, whose share must be above eta with confidence
-95%.
+*Violations.* Adaptive pipelines train and validate with more and more data until they are ACCEPTed;
+up to eight of a pipeline's first states are just above the target, so whatever is ACCEPTed of these
+is a violation. Of all that is ACCEPTed at most eta may be one, and the upper end of that share
+(confidence 95%) must be at most 1.5 eta, for each default validator, at eta 0.05 and 0.01. Each
+check has a control: the same pipelines with a validator that leaves out what the guarantee rests
+on, whose share must be above eta with confidence 95%.
 
-*Power.* Records with which nine of ten tests ACCEPT a state that is better than its target, over those of
-listing 2 (losses) or appendix B (accuracy, means). All that chooses a test is counted: the records of the pilot,
-the count. And nowhere more than 1.1 times as many: over losses that are rare and huge, all 0, all the
-same, uniform, errors at many rates, at epsilons from 0.05 to 8 and targets from 1.02 to 3 times the
-loss. ``least accepted`` is how often the default accepts with 1.1 times the records of the published test.
+*Power.* Records with which nine of ten tests ACCEPT a state that is better than its target, over
+those of listing 2 (losses) or appendix B (accuracy, means). All that chooses a test is counted: the
+records of the pilot, the count. And nowhere more than 1.1 times as many: over losses that are rare
+and huge, all 0, all the same, uniform, errors at many rates, at epsilons from 0.05 to 8 and targets
+from 1.02 to 3 times the loss. ``least accepted`` is how often the default accepts with 1.1 times
+the records of the published test.
 
 With ``--data`` losses are those of taxi rides; without it, of a law that looks like them.
 """

@@ -1,8 +1,9 @@
 """Who earns more than 50,000? A training with a price, from preparation to a test, cell by cell.
 
-The people are made up in the form of the census data "Adult"; with ``--data PATH`` they are those of
-``PATH/tabular/adult.parquet``. Everything that is computed of the training people is differentially
-private and its cost is added up; the test people are taken for public, to show what is true.
+The people are made up in the form of the census data "Adult"; with ``--data PATH`` they are those
+of ``PATH/tabular/adult.parquet``. Everything that is computed of the training people is
+differentially private and its cost is added up; the test people are taken for public, to show what
+is true.
 
 Run it with ``python -m examples.income [--data PATH]``, or cell by cell (``# %%``) in an editor.
 """

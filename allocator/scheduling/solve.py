@@ -49,8 +49,8 @@ def solve(
     time_limit_seconds: float | None = None,
     seed: int = 0,
 ) -> ScheduleAnswer:
-    """The answer. ``time_limit_seconds`` is for the optimum and the bound; the decisions of a policy
-    take the time they take.
+    """The answer. ``time_limit_seconds`` is for the optimum and the bound; the decisions of a
+    policy take the time they take.
     """
     limit = _limit(time_limit_seconds)
     name = _named(problem, policy)

@@ -1,16 +1,17 @@
 """Which option each PTK takes, settled between two programs that correct each other.
 
-The integer program of `allocator.strip.prices.charges` chooses the options that pay least by what is known;
-its bound holds for every plan. The linear program of `allocator.strip.configurations` says what that
-choice really takes: a plan, or prices at which it pays more. Those prices, lifted to the options
-that were not chosen (`allocator.strip.prices.lifting`), are one more charge, and one that holds for all
-similar choices. So a handful of rounds does what a search over options takes thousands of linear
-programs for, and the choice always looks at all PTKs together: where the longest PTK leaves a
-little room, or a dear option is what makes a shorter plan possible, nothing has to be guessed.
+The integer program of `allocator.strip.prices.charges` chooses the options that pay least by what
+is known; its bound holds for every plan. The linear program of `allocator.strip.configurations`
+says what that choice really takes: a plan, or prices at which it pays more. Those prices, lifted to
+the options that were not chosen (`allocator.strip.prices.lifting`), are one more charge, and one
+that holds for all similar choices. So a handful of rounds does what a search over options takes
+thousands of linear programs for, and the choice always looks at all PTKs together: where the
+longest PTK leaves a little room, or a dear option is what makes a shorter plan possible, nothing
+has to be guessed.
 
 What a choice takes is found roughly at first, and to the end only when it is chosen again. A choice
-whose plan in parts is shorter than any plan in whole records that was found for it is ruled out, and
-its length stays part of the bound.
+whose plan in parts is shorter than any plan in whole records that was found for it is ruled out,
+and its length stays part of the bound.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ are all that is needed where a solver that begins anew takes hundreds. Its answe
 (the certificate is made from prices, whatever they are), so it stops when nothing is to be gained
 beyond rounding, or after more exchanges than such programs take.
 
-The inverse of the basis is kept as a whole: there are as many rows as PTKs. Sums are made in a fixed
-order, without libraries that share them out among threads. Equal needs are told apart by a trace, so
-that no exchange is in vain; the answer is for the needs as they are.
+The inverse of the basis is kept as a whole: there are as many rows as PTKs. Sums are made in a
+fixed order, without libraries that share them out among threads. Equal needs are told apart by a
+trace, so that no exchange is in vain; the answer is for the needs as they are.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@ never the best.
 
 Cheaper than `allocator.strip.solve` by far, for the answer is yes or no: options of least area and
 of least worth to the best lower bound are packed at the length that is allowed, once each; bounds
-that see heights (`allocator.strip.prices.dual_feasible`) rule most of the rest out; between them the
-search of `allocator.strip.branching` ends with the first plan that is short enough, and cuts off
-all that is not.
+that see heights (`allocator.strip.prices.dual_feasible`) rule most of the rest out; between them
+the search of `allocator.strip.branching` ends with the first plan that is short enough, and cuts
+off all that is not.
 
 ==========  ========================================================================================
 FEASIBLE    a plan, not made shorter than it must be

@@ -77,9 +77,9 @@ def solve_strip(
     words when there is none.
 
     ``start`` is a plan of the same problem, of any form, that the answer will not be longer than.
-    ``packings`` are tried for the first plan: fewer for a quick look. ``other`` is asked for one more
-    plan to begin with, where the first is not close to its bound. With more effort the answer is
-    never longer: what is looked at, and in which order, does not depend on how much there is.
+    ``packings`` are tried for the first plan: fewer for a quick look. ``other`` is asked for one
+    more plan to begin with, where the first is not close to its bound. With more effort the answer
+    is never longer: what is looked at, and in which order, does not depend on how much there is.
     """
     effort = effort or Effort(effort_for(len(problem.ptks)))
     begun = begin(problem, NAME)

@@ -3,14 +3,14 @@ noisy sum over a noisy count, added up.
 
 Both sides get the same records, bounds, epsilon and delta, and predict records that they have not
 seen. Biases leave a choice: how many records at the level an offset is shrunk by. They follow one
-rule that a careful person can state beforehand: by `_RULE` records and the standard deviation of the
-noise of a count. Beside it, as a figure, are biases *tuned in hindsight*: every number in
+rule that a careful person can state beforehand: by `_RULE` records and the standard deviation of
+the noise of a count. Beside it, as a figure, are biases *tuned in hindsight*: every number in
 `_SHRUNK_BY` is tried, and the one that is best on the test records of each data set and epsilon
-counts, better than anybody could choose. Ours has its defaults. Errors are roots of mean squares over
-the standard deviation of the test values: 1 is the mean of all.
+counts, better than anybody could choose. Ours has its defaults. Errors are roots of mean squares
+over the standard deviation of the test values: 1 is the mean of all.
 
-**More epsilon is no worse.** From one epsilon to the next the mean error of the seeds rises by no more
-than 0.3% beyond 3 standard errors of that difference.
+**More epsilon is no worse.** From one epsilon to the next the mean error of the seeds rises by no
+more than 0.3% beyond 3 standard errors of that difference.
 
 **Below biases.** At every epsilon the mean error is at most that of biases with the rule, beyond 3
 standard errors of the difference; and the mean over epsilons is at most that of biases tuned in

@@ -4,17 +4,18 @@ Everybody predicts a number between public bounds, or the chance of the second o
 records that they have not seen, from the same two or three keys with the same domains, bounds and
 epsilon (Laplace noise). `Interactions` predicts by its table of all keys. Beside it are
 
-* *one key*: `Statistics` of each key alone, each with the whole budget, and of those the one that is
-  best on the test records: better than anybody could choose;
+* *one key*: `Statistics` of each key alone, each with the whole budget, and of those the one that
+  is best on the test records: better than anybody could choose;
 * *all at once*: `Statistics` of the product of the keys, with the whole budget;
 * *forest*: `Forest` with its defaults and the keys as inputs.
 
-Errors are root mean squares over the standard deviation of the test records: 1 is the best constant.
+Errors are root mean squares over the standard deviation of the test records: 1 is the best
+constant.
 
 **No worse than tables.** On each data set and at every epsilon the mean error of interactions is at
 most 1.02 times that of the best of one key, all at once and the best constant (told without noise),
-beyond 3 standard errors of the difference. Forests are shown, not judged: keys are categories to them
-too, but they may cut where they like, and have all of the budget for one answer.
+beyond 3 standard errors of the difference. Forests are shown, not judged: keys are categories to
+them too, but they may cut where they like, and have all of the budget for one answer.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a training costs, by every way of accounting: after 400 epochs at rate 0.01 and noise 6, at a
-delta of 1e-5, beside the published numbers.
+"""What a training costs, by every way of accounting: after 400 epochs at rate 0.01 and noise 6, at
+a delta of 1e-5, beside the published numbers.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Does falling noise help? MNIST as published: a net of 60 principal components, one hidden layer of
-1,000 and a softmax, batches of 600 that are reshuffled each epoch, rho 0.78125 of zCDP, six ways to
-spend it; and uniform noise over as few epochs beside each.
+"""Does falling noise help? MNIST as published: a net of 60 principal components, one hidden layer
+of 1,000 and a softmax, batches of 600 that are reshuffled each epoch, rho 0.78125 of zCDP, six ways
+to spend it; and uniform noise over as few epochs beside each.
 
-The price is honest: both layers are clipped, each at C, so a record moves their sum by sqrt(2) C, and a
-multiplier of 8 means noise of 8 times that. Components come from a noisy second-moment matrix (sigma 16), and cost
-what is not counted in rho, as published. Validation is on 5,000 images of the training set that are taken for public.
+The price is honest: both layers are clipped, each at C, so a record moves their sum by sqrt(2) C,
+and a multiplier of 8 means noise of 8 times that. Components come from a noisy second-moment matrix
+(sigma 16), and cost what is not counted in rho, as published. Validation is on 5,000 images of the
+training set that are taken for public.
 
 Components are divided by `_SCALE`, so that rows are about as long as 1, and the clipping norm with
-them; the learning rate is the published one, stated for clipped gradients. An earlier clipping and learning
-rate were tried once, with uniform noise.
+them; the learning rate is the published one, stated for clipped gradients. An earlier clipping and
+learning rate were tried once, with uniform noise.
 """
 
 from __future__ import annotations

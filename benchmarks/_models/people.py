@@ -1,9 +1,9 @@
 """Logistic regression on Adult (without a data folder: on invented people of the same columns):
 ours beside scikit-learn without privacy and beside diffprivlib, 20 seeds.
 
-Everybody gets the same 91 yes-or-no features with public domains. Ours is `LogisticRegression` as it comes:
-nothing is set but the number of records. diffprivlib is pure epsilon-DP, and ours spends a delta of
-1e-6; three penalties of diffprivlib are run, and the one that is best for it counts.
+Everybody gets the same 91 yes-or-no features with public domains. Ours is `LogisticRegression` as
+it comes: nothing is set but the number of records. diffprivlib is pure epsilon-DP, and ours spends
+a delta of 1e-6; three penalties of diffprivlib are run, and the one that is best for it counts.
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ def _taxi_inputs() -> tuple[Input, ...]:
 
 
 def taxi(data: Path | None, *, train: int, test: int, seed: int = 0) -> Problem:
-    """The duration of a taxi ride as a part of two and a half hours; rides cleaned as in the text."""
+    """The duration of a taxi ride as a part of two and a half hours; rides cleaned as in the
+    text."""
     frame = _invented_rides(train + test, seed) if data is None else _rides(data)
     frame = frame.sample(frac=1, random_state=seed)
     inputs = _taxi_inputs()

@@ -1,4 +1,5 @@
-"""Families of problem (5) in the JSON form of the command, from a seed; every knob can be turned."""
+"""Families of problem (5) in the JSON form of the command, from a seed; every knob can be
+turned."""
 
 from __future__ import annotations
 

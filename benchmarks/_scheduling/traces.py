@@ -19,8 +19,8 @@ def mice_and_elephants(
     mice: float = 0.75,
     wide: int = 10,
 ) -> dict[str, Any]:
-    """PrivateKube's multi-block workload: a block every ten seconds, tasks at random times that want
-    a hundredth or a tenth of the last block or of the last ten.
+    """PrivateKube's multi-block workload: a block every ten seconds, tasks at random times that
+    want a hundredth or a tenth of the last block or of the last ten.
     """
     rng = np.random.default_rng([seed, 11])
     blocks = [

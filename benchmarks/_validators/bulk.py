@@ -1,8 +1,8 @@
 """Many verdicts at once, by the code and the noise of production.
 
-A sample is a row of counts, one for each point of a population. Tests see their raw sums through the
-same functions as ever, applied to the points; the noise is that of their own release, one draw for each
-run.
+A sample is a row of counts, one for each point of a population. Tests see their raw sums through
+the same functions as ever, applied to the points; the noise is that of their own release, one draw
+for each run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many records a test needs to ACCEPT in nine of ten cases, by trying.
 
-Everything that chooses a test or its parameters is counted: the pilot's records, and the count that the
-accuracy test takes from its own release.
+Everything that chooses a test or its parameters is counted: the pilot's records, and the count that
+the accuracy test takes from its own release.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Adaptive pipelines: train, validate, and try again with twice the records until a test ACCEPTs.
 
-A pipeline's first states are *traps*: their true loss is just above the target, so each ACCEPT of one is
-a violation. How many there are is drawn for each pipeline; what comes after them is half as bad as
-the target and will be accepted. Whether there is a next attempt, with how much data and which part
-of eta, follows from what the test said: that is what makes it adaptive.
+A pipeline's first states are *traps*: their true loss is just above the target, so each ACCEPT of
+one is a violation. How many there are is drawn for each pipeline; what comes after them is half as
+bad as the target and will be accepted. Whether there is a next attempt, with how much data and
+which part of eta, follows from what the test said: that is what makes it adaptive.
 
-A *rule* judges many pipelines at once, each with the attempt's own eta: the validators as they are, and the
-negative controls, which leave out what the guarantee rests on.
+A *rule* judges many pipelines at once, each with the attempt's own eta: the validators as they are,
+and the negative controls, which leave out what the guarantee rests on.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Population:
         return np.asarray(rng.multinomial(records, self.weights, size=runs))
 
     def at(self, mean: float) -> Population:
-        """States that are better or worse: with this mean loss. The losses of better ones shrink; of
-        worse ones some become the bound.
+        """States that are better or worse: with this mean loss. The losses of better ones shrink;
+        of worse ones some become the bound.
         """
         if mean <= self.mean:
             return Population(self.name, self.points * (mean / self.mean), self.weights, self.bound)

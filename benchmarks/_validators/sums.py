@@ -1,5 +1,5 @@
-"""Means that are told until their error is small enough, and classes that are rejected though one of
-their states keeps the promise.
+"""Means that are told until their error is small enough, and classes that are rejected though one
+of their states keeps the promise.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def mean_ratio(spread: float, epsilon: str, eta: str, tolerance: str) -> float:
 def wrong_rejects(
     losses: Population, epsilon: str, eta: str, records: int, runs: int, *, counted: bool
 ) -> Outcome:
-    """A class whose best state has the target for its loss; ``counted`` is whether the threshold counts
-    the noise, as it must.
+    """A class whose best state has the target for its loss; ``counted`` is whether the threshold
+    counts the noise, as it must.
     """
     test = RejectTest(target=f"{losses.mean:.8g}", epsilon=epsilon, eta=eta, records=records)
     rng = np.random.default_rng(records)

@@ -1,12 +1,14 @@
 """What validators release, as subjects of the empirical audit: the evidence of a loss test, at a
-bold stake and at a careful one; the two numbers of a loss interval; the knots of a pilot; counts of right and wrong
-answers; moments; the evidence of a REJECT; and, with Gaussian noise, the evidence of a bet.
+bold stake and at a careful one; the two numbers of a loss interval; the knots of a pilot; counts of
+right and wrong answers; moments; the evidence of a REJECT; and, with Gaussian noise, the evidence
+of a bet.
 
 The losses are invented: some records without any, and on the other side one record more. That one
 is the worst there is *whose score is odd*: the score of the very worst loss may be even, and then
 the lowest bit would have nothing to tell, whatever became of its noise. Seen are the numbers that a
-verdict carries, by likelihood ratio and by remainders. Of an interval the record more has an odd loss
-as well, so that both of its numbers change by odd ones, and so have those of pilots and of moments.
+verdict carries, by likelihood ratio and by remainders. Of an interval the record more has an odd
+loss as well, so that both of its numbers change by odd ones, and so have those of pilots and of
+moments.
 
 *Unit:* one record. *Neighbours:* one more record. No stream, no clock.
 """

@@ -18,7 +18,8 @@ _MOST_TEXT = 300
 
 
 def html_of(title: str, body: Mapping[str, Any], *more: str) -> str:
-    """A value by its fields: lists of values below as tables; ``more`` is HTML that is shown last."""
+    """A value by its fields: lists of values below as tables; ``more`` is HTML that is shown
+    last."""
     plain, tables = [], []
     for name, value in body.items():
         words = name.replace("_", " ")

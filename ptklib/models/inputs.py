@@ -157,8 +157,8 @@ def names_of(source: Input) -> tuple[str, ...]:
 def write_input(
     source: Input, frame: pa.RecordBatch | pa.Table, room: Floats, scaling: Scaling
 ) -> None:
-    """Write the entries of each record, in steps, into ``room``: a row for each record, of the width
-    of this input, which holds zeros.
+    """Write the entries of each record, in steps, into ``room``: a row for each record, of the
+    width of this input, which holds zeros.
     """
     if isinstance(source, Images):
         room[:] = source.steps(column_of(frame, source.column), STEPS)

@@ -5,9 +5,9 @@ Rules
 * A number beyond the bounds is clipped. A label that is null, NaN or not one of the classes is
   missing: the record is not used in training and has loss 0.
 * Losses of a record, by metric, each between 0 and its bound: of numbers ``squared_error`` (of the
-  clipped label, at most the squared width) and ``absolute_error``; of classes ``log_loss`` (in nats,
-  clipped at `LOG_LOSS_BOUND`), ``error`` (1 where another class is more likely) and ``brier`` (half
-  the squared distance to the class). The first one is that of `Model.loss`.
+  clipped label, at most the squared width) and ``absolute_error``; of classes ``log_loss`` (in
+  nats, clipped at `LOG_LOSS_BOUND`), ``error`` (1 where another class is more likely) and ``brier``
+  (half the squared distance to the class). The first one is that of `Model.loss`.
 
 **Proof note.** *Unit:* one record. All of it is of that record alone. *Cost:* none here.
 
@@ -79,7 +79,8 @@ class NumberLabel:
         return _bound(self.metrics, metric)
 
     def values(self, frame: pa.RecordBatch | pa.Table) -> tuple[Floats, Missing]:
-        """The labels, clipped; 0 steps from the middle where they are missing, and where that is."""
+        """The labels, clipped; 0 steps from the middle where they are missing, and where that
+        is."""
         raw, absent = number_column(frame, self.column)
         values = np.clip(np.asarray(raw, dtype=np.float64), self.lower, self.upper)
         bad = np.isnan(values)

@@ -4,8 +4,8 @@
 what came of it. Give it the trail so far and it goes on from there; ``kept`` is told each attempt
 before the next one begins, so that a trail can be made durable.
 
-**Proof note.** *Cost:* what the bench charges: at most the pipeline's ``epsilon`` to any record by a
-plain sum over attempts (each block is offered with what is left of that), and what the stream's
+**Proof note.** *Cost:* what the bench charges: at most the pipeline's ``epsilon`` to any record by
+a plain sum over attempts (each block is offered with what is left of that), and what the stream's
 filter admits. *Validity of an ACCEPT:* `attempts`.
 
 Reasons: those of `pipeline` and `power`.

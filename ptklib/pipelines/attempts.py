@@ -80,7 +80,8 @@ class Offered:
 
 @dataclass(frozen=True)
 class NextAttempt:
-    """An answer of a strategy: one more attempt, at this epsilon, on all blocks that have it left."""
+    """An answer of a strategy: one more attempt, at this epsilon, on all blocks that have it
+    left."""
 
     epsilon: Fraction
     purpose: str = TEST
@@ -122,8 +123,8 @@ class Situation:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt, as it is kept: what it was charged, on what, and what came of it. ``evidence`` is
-    what its test or look released (DP), for the certificate.
+    """One attempt, as it is kept: what it was charged, on what, and what came of it. ``evidence``
+    is what its test or look released (DP), for the certificate.
     """
 
     number: int

@@ -1,5 +1,5 @@
-"""The bench: where attempts are charged and run. A pipeline says what to do; a bench charges, opens,
-runs and gives back.
+"""The bench: where attempts are charged and run. A pipeline says what to do; a bench charges,
+opens, runs and gives back.
 
 The treaty ----------
 * ``offer`` is made of public and DP numbers: what each block has left for this pipeline, after what

@@ -2,12 +2,13 @@
 
 For scripts, notebooks and experiments with data that is at hand. The book is the ledger that a
 store keeps (`ptklib.ledger`), with the same filters; it lives as long as this object does, so the
-promise covers what was done with this object. A store keeps records encrypted and the book for ever.
+promise covers what was done with this object. A store keeps records encrypted and the book for
+ever.
 
-**Proof note.** *Unit, neighbours:* one record, added or removed. *Tags* are 64 random bits each from
-the system's generator, whatever the record is. *Cost:* every block is charged ``count_epsilon`` for
-its count, and what attempts reserve; the filter of the policy admits each at every point or refuses
-it. What raises is told as one word.
+**Proof note.** *Unit, neighbours:* one record, added or removed. *Tags* are 64 random bits each
+from the system's generator, whatever the record is. *Cost:* every block is charged
+``count_epsilon`` for its count, and what attempts reserve; the filter of the policy admits each at
+every point or refuses it. What raises is told as one word.
 
 User-level promises are refused (UNIT_UNSUPPORTED): the records of a user would have to share a tag
 and be bounded, which a store does.

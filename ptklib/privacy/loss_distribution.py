@@ -5,9 +5,9 @@ standard deviation ``sigma`` to a sum of sensitivity 1. With p the density of N(
 that of N(1, sigma^2), its worst pairs under add/remove are (P, Q) = ((1-q) p + q r, p) when a
 record is removed and (p, (1-q) p + q r) when one is added (Zhu, Dong & Wang 2022); pairs of a
 sequence of steps multiply, however each step depends on what the earlier ones gave. A run is
-`SampledSteps`s: so many steps at this sigma. **All of it is fixed before the run starts**: a profile of
-a composition says nothing about an analyst who chooses the next sigma, or whether to go on, by
-looking at it. Filters are for those (`ptklib.privacy.filters`).
+`SampledSteps`s: so many steps at this sigma. **All of it is fixed before the run starts**: a
+profile of a composition says nothing about an analyst who chooses the next sigma, or whether to go
+on, by looking at it. Filters are for those (`ptklib.privacy.filters`).
 
 ``epsilon`` and ``delta`` are upper bounds, near the optimum:
 

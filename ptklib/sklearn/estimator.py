@@ -17,7 +17,8 @@ says by `_model` which model they make; and calls `_learn` in ``fit``.
 * Each `fit` spends ``cost_``; what several fits on the same data spend together is for the caller
   to add up, or for a store to keep.
 
-Reasons: BOUNDS_MISSING, FRAME_UNSUPPORTED, those of the model, of `amounts` and of `columns.numbers`.
+Reasons: BOUNDS_MISSING, FRAME_UNSUPPORTED, those of the model, of `amounts` and of
+`columns.numbers`.
 """
 
 from __future__ import annotations

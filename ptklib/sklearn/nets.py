@@ -143,10 +143,8 @@ class DPMLPClassifier(DPClassifier):
     """A multilayer perceptron for classes that is (epsilon, delta)-DP for adding or removing one
     row.
 
-    Parameters
-    ----------
-    epsilon, delta, bounds, classes, records, norm, batching, rate, steps, clip, learning_rate, momentum
-        As of `DPLogisticRegression`.
+    Parameters ---------- epsilon, delta, bounds, classes, records, norm, batching, rate, steps,
+    clip, learning_rate, momentum As of `DPLogisticRegression`.
     hidden_layer_sizes : tuple of int
     activation : "relu" or "tanh"
     seed : int

@@ -7,9 +7,8 @@
 
 All of `check_ptk`, and what a model adds: predictions of the right shape and range, the same for a
 row wherever it stands; losses that are of these predictions and within their bounds; features that
-are the prediction, unless the model says otherwise; no failure for NaN, infinities, nulls and labels
-that nobody declared, in training as in prediction; and loss 0 for records
-without a label.
+are the prediction, unless the model says otherwise; no failure for NaN, infinities, nulls and
+labels that nobody declared, in training as in prediction; and loss 0 for records without a label.
 
 Reasons: those of `ptk_checks`; CHECK_NO_MODEL (a PTK that is no model).
 """
@@ -139,7 +138,8 @@ def _broken(case: Case) -> pa.Table:
 
 
 def _never_fails(case: Case) -> None:
-    """Whatever records hold, a model is trained, predicts and has losses: a failure is an answer."""
+    """Whatever records hold, a model is trained, predicts and has losses: a failure is an
+    answer."""
     model, broken = _model(case), _broken(case)
     for words, table in (("broken values", broken), ("unseen values", case.unseen())):
         arrays = case.train(table)

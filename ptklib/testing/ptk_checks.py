@@ -10,8 +10,8 @@ others hold), and `PtkCheckFailed` lists every one that did not hold, by name, w
 expected and what was found. Call it inside a pytest test: one check (the noise comes from the given
 source) needs planted noise and is skipped elsewhere, with the reason in the report.
 
-Checks may be left out by name (``leave_out``), say the audits while you work on the loss. The report
-has a line for each of them, and nothing is checked by it.
+Checks may be left out by name (``leave_out``), say the audits while you work on the loss. The
+report has a line for each of them, and nothing is checked by it.
 
 Data is invented by the PTK (`Ptk.example`) unless some is given; it must be public, for reports
 quote it. Passing is no proof of privacy: it means that none of the usual mistakes was found.

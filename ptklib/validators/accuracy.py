@@ -1,29 +1,31 @@
-"""The test of an accuracy: noisy numbers of right and wrong answers, and the law of what follows from
-them, counted exactly.
+"""The test of an accuracy: noisy numbers of right and wrong answers, and the law of what follows
+from them, counted exactly.
 
-Released are R = right + Z1 and K = wrong + Z2. With p = 1 - target the most errors that are allowed, a
-share, the statistic is p R - (1 - p) K: what the errors are below those allowed. Its law under
-a broken promise is that of a binomial number of errors with the noise on it, p Z1 - (1 - p) Z2, and the
-threshold is the least that it reaches with probability at most eta: a convolution, no inequality.
+Released are R = right + Z1 and K = wrong + Z2. With p = 1 - target the most errors that are
+allowed, a share, the statistic is p R - (1 - p) K: what the errors are below those allowed. Its law
+under a broken promise is that of a binomial number of errors with the noise on it, p Z1 - (1 - p)
+Z2, and the threshold is the least that it reaches with probability at most eta: a convolution, no
+inequality.
 
-**How the number of records enters.** It is private, and the spread of the statistic grows with it. R + K
-is a noisy number of records, for nothing; the true one is further from it than its noise reaches, on
-either side, only with probability eta/`_COUNT_PART`. The threshold is the least that is reached with
-probability at most eta (1 - 1/`_COUNT_PART`) *for every* number of records in that range.
+**How the number of records enters.** It is private, and the spread of the statistic grows with it.
+R + K is a noisy number of records, for nothing; the true one is further from it than its noise
+reaches, on either side, only with probability eta/`_COUNT_PART`. The threshold is the least that is
+reached with probability at most eta (1 - 1/`_COUNT_PART`) *for every* number of records in that
+range.
 
-**Proof notes.** *Unit:* one record. (Records of one user are not independent, and a binomial law is not
-theirs: streams whose users have several take `betting` with errors as losses.) *Neighbours:* add or
-remove one. *Sensitivity:* a record is right or wrong and moves one number by 1: L1 and L2 norm 1.
-*Cost:* that of one release of the noise at sensitivity 1. *Validity:* let n records, whatever n is, be
-answered rightly with probability at most the target each, independently, and t_n be the least
-threshold that their statistic reaches with probability at most eta (1 - 1/_COUNT_PART). A wrong ACCEPT
-means that n is outside of its range, or that the statistic reaches a threshold that is at least t_n,
-whatever the range was: eta together. The statistic falls with each error, so an accuracy of the target
-exactly is the worst one. *For every number of a range:* a statistic of n records is that of a <= n records and at
-most p (n - a) more, so
-P_n(statistic >= t) <= P_a(statistic >= t - p (b - a)) for all n in [a, b]. Where that is small enough
-for the whole stretch it is settled, else it is halved, down to single numbers. *The law of the noise:*
-each of p Z1 and -(1 - p) Z2 is rounded up to a grid, so that sums on the grid are never below the true ones.
+**Proof notes.** *Unit:* one record. (Records of one user are not independent, and a binomial law is
+not theirs: streams whose users have several take `betting` with errors as losses.) *Neighbours:*
+add or remove one. *Sensitivity:* a record is right or wrong and moves one number by 1: L1 and L2
+norm 1. *Cost:* that of one release of the noise at sensitivity 1. *Validity:* let n records,
+whatever n is, be answered rightly with probability at most the target each, independently, and t_n
+be the least threshold that their statistic reaches with probability at most eta (1 -
+1/_COUNT_PART). A wrong ACCEPT means that n is outside of its range, or that the statistic reaches a
+threshold that is at least t_n, whatever the range was: eta together. The statistic falls with each
+error, so an accuracy of the target exactly is the worst one. *For every number of a range:* a
+statistic of n records is that of a <= n records and at most p (n - a) more, so P_n(statistic >= t)
+<= P_a(statistic >= t - p (b - a)) for all n in [a, b]. Where that is small enough for the whole
+stretch it is settled, else it is halved, down to single numbers. *The law of the noise:* each of p
+Z1 and -(1 - p) Z2 is rounded up to a grid, so that sums on the grid are never below the true ones.
 Gaussian noise is rounded to integers, and taken as half a unit worse in both. Floats are granted a
 millionth of eta.
 

@@ -2,12 +2,14 @@
 
 For each record the test stakes a share of its capital on the loss being below the target tau: the
 capital is multiplied by ``1 + stake (tau - loss)``. Its logarithm is a sum over the records, the
-*evidence*; noise is added once, discrete Laplace or rounded Gaussian (`noises`), and an ACCEPT needs a
-threshold that counts that noise exactly (`threshold`). No noisy number of records, no union bound over parts.
+*evidence*; noise is added once, discrete Laplace or rounded Gaussian (`noises`), and an ACCEPT
+needs a threshold that counts that noise exactly (`threshold`). No noisy number of records, no union
+bound over parts.
 
 Losses are clipped to [0, ``bound``], each by itself; one that is no number counts as ``bound``. The
-score of a record, ln(1 + stake (tau - loss))/r, is rounded *down* to units of 1/``grain`` nat (`UNIT`
-of them if nothing else is said), which errs against an ACCEPT. r bounds the records of one unit of privacy.
+score of a record, ln(1 + stake (tau - loss))/r, is rounded *down* to units of 1/``grain`` nat
+(`UNIT` of them if nothing else is said), which errs against an ACCEPT. r bounds the records of one
+unit of privacy.
 
 **Proof notes.** *Unit:* one record, or one user with at most r of them. *Neighbours:* add or remove
 one. *Sensitivity:* a score is a function of its own record that lies in [low_units, high_units],
@@ -23,7 +25,8 @@ over all records is above tau. Dividing scores by r takes that geometric mean: n
 know whose it is. *Any* stake from public numbers is valid; it decides only how often a good state
 is accepted (`power`).
 
-Reasons: TARGET_INVALID, BOUND_INVALID, STAKE_INVALID, NOISE_INVALID, those of `verdict`, `amounts` and `ptk`.
+Reasons: TARGET_INVALID, BOUND_INVALID, STAKE_INVALID, NOISE_INVALID, those of `verdict`, `amounts`
+and `ptk`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """The noise that a validator adds: Laplace, for pure and Renyi streams, or Gaussian, for Renyi and
 Gaussian ones.
 
-A validator decides its sensitivity, the noise its size: scale ``sensitivity / epsilon``, or standard
-deviation ``sensitivity / mu``. Both say how much evidence is enough for an ACCEPT (`threshold`), for
-that counts the law of the noise.
+A validator decides its sensitivity, the noise its size: scale ``sensitivity / epsilon``, or
+standard deviation ``sensitivity / mu``. Both say how much evidence is enough for an ACCEPT
+(`threshold`), for that counts the law of the noise.
 
-**Proof note.** *Unit, neighbours, sensitivity:* the validator's. *Cost:* that of the release, which is
-epsilon-DP or mu-GDP whatever the sensitivity is. `covering` is one cost for any release of this noise
-whose sensitivity is at least ``least`` units: for Gaussian noise mu-GDP, which all of them are. For
-Laplace noise the release of exactly ``least`` units: epsilon is the same for all, and at
-t = epsilon/sensitivity the moment of order a is A exp((a-1)epsilon) + B exp(-a epsilon) with A + B = 1 and
-A : B = sinh(at) : sinh((a-1)t) (`costs.laplace`). As x coth(xt) grows with x, that ratio grows with t,
-so A does, and with it the moment: the coarsest grid, the least sensitivity, costs most at every order.
+**Proof note.** *Unit, neighbours, sensitivity:* the validator's. *Cost:* that of the release, which
+is epsilon-DP or mu-GDP whatever the sensitivity is. `covering` is one cost for any release of this
+noise whose sensitivity is at least ``least`` units: for Gaussian noise mu-GDP, which all of them
+are. For Laplace noise the release of exactly ``least`` units: epsilon is the same for all, and at t
+= epsilon/sensitivity the moment of order a is A exp((a-1)epsilon) + B exp(-a epsilon) with A + B =
+1 and A : B = sinh(at) : sinh((a-1)t) (`costs.laplace`). As x coth(xt) grows with x, that ratio
+grows with t, so A does, and with it the moment: the coarsest grid, the least sensitivity, costs
+most at every order.
 
 Reasons: those of `amounts`, NOISE_INVALID.
 """

@@ -1,8 +1,8 @@
 """The law of a sum of two noises on a grid, and of a binomial statistic with it.
 
-`NoisyLaw` is that of ``first * Z1 + second * Z2`` for two independent draws of a validator's noise at
-sensitivity 1 (both laws are symmetric, so signs do not matter), each term rounded *up* to a grid: its
-tail is nowhere below the true one. No data.
+`NoisyLaw` is that of ``first * Z1 + second * Z2`` for two independent draws of a validator's noise
+at sensitivity 1 (both laws are symmetric, so signs do not matter), each term rounded *up* to a
+grid: its tail is nowhere below the true one. No data.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _HAIR = 1e-6
 
 @dataclass(frozen=True)
 class NoisyLaw:
-    """P(sum >= k step) for k from ``first`` on. What is outside of the grid, less than 1e-18, counts as
-    its ends.
+    """P(sum >= k step) for k from ``first`` on. What is outside of the grid, less than 1e-18,
+    counts as its ends.
     """
 
     step: float

@@ -1,14 +1,14 @@
 """What losses look like, from a few records of the test slice: what a stake is chosen by.
 
-A loss falls between two knots, 0 and then the bound divided by powers of three, and counts for both in
-proportion to how near it is. Released is one noisy number for each knot. All after that is
+A loss falls between two knots, 0 and then the bound divided by powers of three, and counts for both
+in proportion to how near it is. Released is one noisy number for each knot. All after that is
 post-processing: a law on the knots (`SupposedLosses`).
 
 **Proof note.** *Unit:* one record, or one user with at most r of them. *Neighbours:* add or remove
-one. *Sensitivity:* a record adds two non-negative integers that make `UNIT` together, so its L1 norm is
-UNIT (and its L2 norm no more); a unit moves the vector by at most r UNIT. The knots follow from public
-numbers. *Cost:* that of one release of the noise with that sensitivity. *Validity* needs nothing of it:
-the records of a pilot are not those of the test, and any stake is valid.
+one. *Sensitivity:* a record adds two non-negative integers that make `UNIT` together, so its L1
+norm is UNIT (and its L2 norm no more); a unit moves the vector by at most r UNIT. The knots follow
+from public numbers. *Cost:* that of one release of the noise with that sensitivity. *Validity*
+needs nothing of it: the records of a pilot are not those of the test, and any stake is valid.
 
 Reasons: those of `betting`.
 """

@@ -1,18 +1,18 @@
 """The loss test that finds its own stake: the default where nothing is known of the losses.
 
-The test slice has two parts, cut by tag. The first, `SHARE` of it, is a pilot: one release tells what
-the losses look like (`pilot`). The stake that suits such losses and the planned number of records
-(`power`) is then played on the second part (`betting`). No guess enters, so none can be so wrong that
-the test never accepts: where the pilot tells nothing the stake is that for the worst losses there are,
-and what a small pilot did not see is supposed to be losses at the bound.
+The test slice has two parts, cut by tag. The first, `SHARE` of it, is a pilot: one release tells
+what the losses look like (`pilot`). The stake that suits such losses and the planned number of
+records (`power`) is then played on the second part (`betting`). No guess enters, so none can be so
+wrong that the test never accepts: where the pilot tells nothing the stake is that for the worst
+losses there are, and what a small pilot did not see is supposed to be losses at the bound.
 
 **Proof note.** *Unit:* one record, or one user with at most r of them. *Neighbours:* add or remove
-one. *Sensitivity:* each record is in one of the two parts, by its tag (of its user, where the unit is
-one), and is in one release. *Cost:* on either part that of one release of the noise. `cost` covers both
-and every stake (`noises`, "covering"; the stake is chosen after the price is known), so the whole
-slice is charged it once: parallel composition over slices that were cut before anything was read.
-*Validity:* given what the pilot told, the stake is fixed and the second part is as fresh as it was:
-its records are independent of those of the first. So `betting` and `threshold` hold.
+one. *Sensitivity:* each record is in one of the two parts, by its tag (of its user, where the unit
+is one), and is in one release. *Cost:* on either part that of one release of the noise. `cost`
+covers both and every stake (`noises`, "covering"; the stake is chosen after the price is known), so
+the whole slice is charged it once: parallel composition over slices that were cut before anything
+was read. *Validity:* given what the pilot told, the stake is fixed and the second part is as fresh
+as it was: its records are independent of those of the first. So `betting` and `threshold` hold.
 
 Reasons: SHARE_INVALID, and those of `betting`.
 """
@@ -158,15 +158,16 @@ class PilotedTest:
     def verdict(
         self, pilot: ArrayLike, losses: ArrayLike, *, source: BitSource | None = None
     ) -> PilotedVerdict:
-        """Look at the losses of the first part, judge those of the second. Every call costs `cost`."""
+        """Look at the losses of the first part, judge those of the second. Every call costs
+        `cost`."""
         told = self.pilot.tell(pilot, source=source)
         test = self.planned(told)
         return PilotedVerdict(test.verdict(losses, source=source), test.stake, told)
 
     def needed(self, loss: Number, supposed: SupposedLosses | None = None) -> int | None:
-        """Records of the whole slice with which a state of that mean loss is accepted in nine of ten
-        cases, whatever its losses look like, or where they look as supposed; None where the loss is
-        not below the target. The pilot's share is counted.
+        """Records of the whole slice with which a state of that mean loss is accepted in nine of
+        ten cases, whatever its losses look like, or where they look as supposed; None where the
+        loss is not below the target. The pilot's share is counted.
         """
         played = samples_needed(
             target=self.target,

@@ -1,8 +1,8 @@
 """How many records a loss test needs, and which stake it should play. Public numbers only: all of
 this is known before a record is.
 
-**What is bounded.** A state of mean loss ``loss`` below the target is not accepted when
-S + Z < t. By Chernoff, for every theta with 0 < theta < 1/scale (in nats; any theta for Gaussian noise)
+**What is bounded.** A state of mean loss ``loss`` below the target is not accepted when S + Z < t.
+By Chernoff, for every theta with 0 < theta < 1/scale (in nats; any theta for Gaussian noise)
 
     P(S + Z < t)  <=  exp(theta t) E[exp(-theta Z)] E[exp(-theta S)].
 
@@ -10,16 +10,16 @@ A score is concave in its loss, so exp(-theta score) is convex, and of all losse
 that mean it is largest in expectation for those that are 0 or ``bound`` and nothing between: the
 bound with them holds for every law of losses with that mean. With r records per user, Hoelder's
 inequality gives 1/r of the exponent for each record, however the records of one user agree. So with
-`samples_needed` records a state of that mean loss is accepted at least as often as is asked for. (Real
-losses mostly lie between the ends, and need fewer: what they are ``supposed`` to look like, a mean
-and a spread or what a pilot told, takes the place of the worst law. It decides power alone.)
+`samples_needed` records a state of that mean loss is accepted at least as often as is asked for.
+(Real losses mostly lie between the ends, and need fewer: what they are ``supposed`` to look like, a
+mean and a spread or what a pilot told, takes the place of the worst law. It decides power alone.)
 
 **The stake** is chosen for the number of records that are planned: the one that accepts the largest
 mean loss that any stake accepts with that many. No guess of the loss is needed, and none can be so
 wrong that the test never accepts: more records make the stake smaller, and the test finer.
 
-Scores are rounded to units of 1/`betting.UNIT` nat. Where small stakes meet many records that is coarse;
-with ``least_reach`` units are halved until a unit of privacy moves the evidence by so many.
+Scores are rounded to units of 1/`betting.UNIT` nat. Where small stakes meet many records that is
+coarse; with ``least_reach`` units are halved until a unit of privacy moves the evidence by so many.
 
 The real number of records is random; that moves power, never validity.
 

@@ -1,24 +1,24 @@
 """REJECT: no state of a class keeps the promise, so training again is in vain.
 
-For the least sum of losses that any state of the class has on the records of the *train* slice, M, and
-their number n, the evidence is ``(theta M - k n)/r`` with k = ln(1 - m + m exp(theta)) and m the target,
-for losses in [0, 1]. Noise is added once; a REJECT needs the threshold of `threshold`.
+For the least sum of losses that any state of the class has on the records of the *train* slice, M,
+and their number n, the evidence is ``(theta M - k n)/r`` with k = ln(1 - m + m exp(theta)) and m
+the target, for losses in [0, 1]. Noise is added once; a REJECT needs the threshold of `threshold`.
 
-**It takes the exact minimiser** of the mean of the clipped losses on those very records: a closed form,
-or a convex problem solved to the end (`Ptk.exact`). Of any other state - one trained with noise, by
-gradient steps, a tree, a clustering - the sum may move by far more than one loss when a record comes,
-and a poor one says nothing of the others. Where there is none, there is no REJECT: `reject_test` of the
-caller is None, and a validator says ACCEPT or RETRY.
+**It takes the exact minimiser** of the mean of the clipped losses on those very records: a closed
+form, or a convex problem solved to the end (`Ptk.exact`). Of any other state - one trained with
+noise, by gradient steps, a tree, a clustering - the sum may move by far more than one loss when a
+record comes, and a poor one says nothing of the others. Where there is none, there is no REJECT:
+`reject_test` of the caller is None, and a validator says ACCEPT or RETRY.
 
 **Proof notes.** *Unit:* one record, or one user with at most r of them. *Neighbours:* add or remove
-one. *Sensitivity:* with a record more M does not fall (the new minimiser was no better before), and it
-grows by the record's loss under the old minimiser at most. So a record moves theta M - k n by
-[-k, theta - k], and a unit the evidence by max(k, theta - k). The sum is that of rounded numbers, and
-minimisers are found in floats: `SLACK_UNITS` of 2**20 units of a loss are added to the sensitivity of M
-for that. *Cost:* that of one release of the noise. *Validity:* let some state f of the class have a mean loss
-of at most m. exp is convex, so E[exp(theta l(f))] <= exp(k), and exp(theta sum l(f) - k n) has
-expectation 1 at most, whatever n is; f is fixed, though nobody knows it. M <= sum l(f), so the evidence is
-below its logarithm (1/r of it is for users, `betting`).
+one. *Sensitivity:* with a record more M does not fall (the new minimiser was no better before), and
+it grows by the record's loss under the old minimiser at most. So a record moves theta M - k n by
+[-k, theta - k], and a unit the evidence by max(k, theta - k). The sum is that of rounded numbers,
+and minimisers are found in floats: `SLACK_UNITS` of 2**20 units of a loss are added to the
+sensitivity of M for that. *Cost:* that of one release of the noise. *Validity:* let some state f of
+the class have a mean loss of at most m. exp is convex, so E[exp(theta l(f))] <= exp(k), and
+exp(theta sum l(f) - k n) has expectation 1 at most, whatever n is; f is fixed, though nobody knows
+it. M <= sum l(f), so the evidence is below its logarithm (1/r of it is for users, `betting`).
 
 The train slice is not the test slice: where both are judged, each is charged its own.
 
@@ -54,9 +54,9 @@ _RATES = tuple(np.geomspace(0.005, 3.0, 48))
 
 @dataclass(frozen=True, init=False)
 class RejectTest:
-    """A test of "no state of this class has a mean loss of at most ``target``", wrong in a REJECT with
-    probability at most ``eta``. ``records`` are those of the train slice as planned: they choose
-    theta, and move power alone.
+    """A test of "no state of this class has a mean loss of at most ``target``", wrong in a REJECT
+    with probability at most ``eta``. ``records`` are those of the train slice as planned: they
+    choose theta, and move power alone.
     """
 
     target: Fraction

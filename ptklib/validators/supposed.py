@@ -1,9 +1,9 @@
 """What losses are supposed to look like, before a test has seen any: for planning alone.
 
 A supposition never touches validity. It is a law of losses on a few points, from public numbers (a
-mean and a spread that somebody expects) or from DP ones (a pilot). `at` moves it to another mean: losses
-shrink in proportion to a smaller one; what is lacking to a larger one is made of losses at the bound,
-the worst that may hide behind what was not seen.
+mean and a spread that somebody expects) or from DP ones (a pilot). `at` moves it to another mean:
+losses shrink in proportion to a smaller one; what is lacking to a larger one is made of losses at
+the bound, the worst that may hide behind what was not seen.
 
 Reason: LOSS_INVALID, and those of `amounts`.
 """
@@ -50,7 +50,8 @@ class SupposedLosses:
 
     @classmethod
     def spread_around(cls, mean: Number, spread: Number) -> SupposedLosses:
-        """Of this mean and standard deviation, on 0 and another point: as skewed as such a law is."""
+        """Of this mean and standard deviation, on 0 and another point: as skewed as such a law
+        is."""
         middle, deviation = float(exact(mean, name="mean")), float(exact(spread, name="spread"))
         if middle == 0:
             return cls((0.0,), (1.0,))

@@ -5,11 +5,11 @@ the promise does not hold, is 1 at most in expectation. Released is S + Z, where
 of ``unit`` and Z is discrete Laplace noise that knows nothing of the data.
 
 **Proof note (validity).** By Markov P(S >= x) <= min(1, exp(-x unit)) for every x, if the promise
-does not hold. Given Z, accepting at S + Z >= t is S >= t - Z. So an ACCEPT is wrong with probability
-at most ``E[min(1, exp((Z - t) unit))]``, for any number of records, none included. This is exact
-noise in an exact bound: no share of eta is set aside for "the noise was worse than assumed", and
-nothing is left out. A threshold without the noise, ln(1/eta), is *not* valid: with no records and
-much noise half of all Z exceed it.
+does not hold. Given Z, accepting at S + Z >= t is S >= t - Z. So an ACCEPT is wrong with
+probability at most ``E[min(1, exp((Z - t) unit))]``, for any number of records, none included. This
+is exact noise in an exact bound: no share of eta is set aside for "the noise was worse than
+assumed", and nothing is left out. A threshold without the noise, ln(1/eta), is *not* valid: with no
+records and much noise half of all Z exceed it.
 
 With q = exp(-1/scale), c = (1 - q)/(1 + q), a = unit and whole t >= 1 that expectation is
 

@@ -1,8 +1,9 @@
 """What a stream is, fixed when it is created: columns, unit of privacy, policy, blocks and windows.
 
 Everything here is public. A specification is validated when it is made, never changes but for
-``use``, and survives JSON and YAML unchanged; a key that is not known is an error, not a hint. Reasons: SPEC_INVALID,
-SPEC_KEY_UNKNOWN, SPEC_UNREADABLE, COLUMN_INVALID, and those of policies and amounts.
+``use``, and survives JSON and YAML unchanged; a key that is not known is an error, not a hint.
+Reasons: SPEC_INVALID, SPEC_KEY_UNKNOWN, SPEC_UNREADABLE, COLUMN_INVALID, and those of policies and
+amounts.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ class StreamSpec:
     the tags is set aside for profiles; ``n_max`` is the most samples a profile may ask for;
     ``quotas`` give contexts their share of the policy.
 
-    *Use.* What PTKs take of a window: ``minimum``, as little as their targets need, so that a shorter
-    window would do; or ``surplus``, also what is left of the window and of its budget, which is
-    destroyed with it otherwise. The one field that may be changed later: it is no promise.
+    *Use.* What PTKs take of a window: ``minimum``, as little as their targets need, so that a
+    shorter window would do; or ``surplus``, also what is left of the window and of its budget,
+    which is destroyed with it otherwise. The one field that may be changed later: it is no promise.
     """
 
     name: str
@@ -311,8 +312,8 @@ class StreamSpec:
 
     @classmethod
     def from_stored(cls, body: object) -> StreamSpec:
-        """Read what a store holds. One that was written before there was a ``use`` means the minimum:
-        its stream goes on as it did.
+        """Read what a store holds. One that was written before there was a ``use`` means the
+        minimum: its stream goes on as it did.
         """
         return cls.from_json({"use": MINIMUM, **body} if isinstance(body, Mapping) else body)
 

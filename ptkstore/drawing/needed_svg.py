@@ -1,7 +1,7 @@
 """Where no plan fits: what the stream allows beside what would do, as bars.
 
-Each row is one change that is known to be enough by itself (`ptkstore.api.views.remedies`): the full
-bar is what would do, its dark part what there is. Public numbers alone.
+Each row is one change that is known to be enough by itself (`ptkstore.api.views.remedies`): the
+full bar is what would do, its dark part what there is. Public numbers alone.
 """
 
 from __future__ import annotations

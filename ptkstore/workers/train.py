@@ -174,7 +174,8 @@ def _train(records: JobRecords, job: TrainJob) -> TrainOutcome:
 def attempted(
     records: JobRecords, job: TrainJob | ValidateJob, work: Callable[[Ptk], Made]
 ) -> tuple[Made | None, str, str]:
-    """What ``work`` makes of a job's PTK, or what may be told of its failure, and what is for the log.
+    """What ``work`` makes of a job's PTK, or what may be told of its failure, and what is for the
+    log.
 
     A failure after the first record is one word for every cause.
     """

@@ -66,8 +66,8 @@ def _whole(share: float) -> int:
 
 
 def _profile(generator: _Generator, *, first: int = 0, scale: float | None = None) -> _Rows:
-    """n = a + c / eps, times noise, at levels of its own; a level that needs more than a cheaper one
-    is never asked for.
+    """n = a + c / eps, times noise, at levels of its own; a level that needs more than a cheaper
+    one is never asked for.
     """
     shares = np.sort(np.exp(generator.uniform(np.log(0.01), 0.0, _LEVELS)))[first:]
     slope = float(np.exp(generator.normal(6, 1.2))) if scale is None else scale

@@ -109,7 +109,8 @@ def test_a_gap_is_explained_by_its_bound_and_the_ptks_that_fill_more_than_they_m
 
 @pytest.mark.parametrize("family", sorted(HARD))
 def test_a_search_that_is_done_stays_done(family: str) -> None:
-    """Also where whole records are what is left of the gap, and there is nothing more to look at."""
+    """Also where whole records are what is left of the gap, and there is nothing more to look
+    at."""
     for seed in range(3):
         problem = make_hard(family, 9, seed)
         table = table_of(problem)

@@ -1,8 +1,8 @@
-"""A newcomer with a file of their own: from `pip install` to features in a pipeline, without a server
-and without reading any source.
+"""A newcomer with a file of their own: from `pip install` to features in a pipeline, without a
+server and without reading any source.
 
-The file is none that the docs or the templates use. Commands run with what the project itself requires
-and nothing else: the packages of extras cannot be imported.
+The file is none that the docs or the templates use. Commands run with what the project itself
+requires and nothing else: the packages of extras cannot be imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Files are pushed once, whatever happens in between, and what does not fit is told to who has them."""
+"""Files are pushed once, whatever happens in between, and what does not fit is told to who has
+them."""
 
 from __future__ import annotations
 

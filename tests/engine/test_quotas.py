@@ -1,5 +1,5 @@
-"""A quota that training has of a stream's promise is what plans are made within: whoever is accepted
-trains, and nobody's window is refused as a whole.
+"""A quota that training has of a stream's promise is what plans are made within: whoever is
+accepted trains, and nobody's window is refused as a whole.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Nets as scikit-learn estimators: its own checks, what must be public, and records that are few."""
+"""Nets as scikit-learn estimators: its own checks, what must be public, and records that are
+few."""
 
 from __future__ import annotations
 
@@ -143,7 +144,8 @@ def test_what_is_public_must_be_given(kind: Any, more: dict[str, Any], reason: s
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
 def test_few_records_make_a_model_like_any_other(rows: int) -> None:
-    """Fewer than a batch is expected to have, all of one class, with NaN: no failure, only noise."""
+    """Fewer than a batch is expected to have, all of one class, with NaN: no failure, only
+    noise."""
     features, _ = blobs(rows)
     features[0, 0] = np.nan
     model = DPLogisticRegression(epsilon=1, bounds=(-5, 5), classes=[0, 1], records=100_000)

@@ -1,5 +1,5 @@
-"""Mistakes in what prepares data for models: prices of preparation, and features that must look at one
-image each.
+"""Mistakes in what prepares data for models: prices of preparation, and features that must look at
+one image each.
 """
 
 from __future__ import annotations

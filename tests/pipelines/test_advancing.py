@@ -1,5 +1,5 @@
-"""Attempt after attempt: what is released keeps its target, nobody pays more than was said, and what
-failed stays spent.
+"""Attempt after attempt: what is released keeps its target, nobody pays more than was said, and
+what failed stays spent.
 """
 
 from __future__ import annotations

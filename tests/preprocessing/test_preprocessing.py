@@ -1,4 +1,5 @@
-"""Preparation with a price: what is told, what it costs, and audits that catch half of the noise."""
+"""Preparation with a price: what is told, what it costs, and audits that catch half of the
+noise."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The Interactions PTK: exact totals, the sensitivity it claims, the price it pays, back-off, and the
-rules it states.
+"""The Interactions PTK: exact totals, the sensitivity it claims, the price it pays, back-off, and
+the rules it states.
 """
 
 from __future__ import annotations

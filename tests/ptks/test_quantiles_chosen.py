@@ -1,5 +1,5 @@
-"""Quantiles whose bins are chosen by the exponential mechanism: what it may cost, what it costs, and
-how near the ranks are.
+"""Quantiles whose bins are chosen by the exponential mechanism: what it may cost, what it costs,
+and how near the ranks are.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""An accuracy is judged by the law of noisy counts: thresholds are those of brute force, the true number
-of records is inside its range as often as is said, and what leaves noise out is noticed.
+"""An accuracy is judged by the law of noisy counts: thresholds are those of brute force, the true
+number of records is inside its range as often as is said, and what leaves noise out is noticed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A test that finds its own stake: its price covers all that it may release, it keeps its promise, and it
-accepts where a plan without a pilot would not.
+"""A test that finds its own stake: its price covers all that it may release, it keeps its promise,
+and it accepts where a plan without a pilot would not.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The published tests, corrected: priced for both of their draws, scaled with the bound in every term, and
-never sure of records that may not be there.
+"""The published tests, corrected: priced for both of their draws, scaled with the bound in every
+term, and never sure of records that may not be there.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A class is rejected only where none of its states keeps the promise, and the least sum of losses moves
-by no more than it is priced for.
+"""A class is rejected only where none of its states keeps the promise, and the least sum of losses
+moves by no more than it is priced for.
 """
 
 from __future__ import annotations

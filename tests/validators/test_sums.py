@@ -1,5 +1,5 @@
-"""Means, variances and histograms are as near to the truth as is said, cost what one release costs, and each
-way to get either wrong is noticed.
+"""Means, variances and histograms are as near to the truth as is said, cost what one release costs,
+and each way to get either wrong is noticed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""An upper bound on every assignment that needs no trust: the value of a feasible dual, in integers.
+"""An upper bound on every assignment that needs no trust: the value of a feasible dual, in
+integers.
 
 For any prices l_i >= 0 on blocks the optimum is at most ``sum b_i l_i + sum_j (the limit_j largest
 positive p_ij - e_j l_i)``. Prices are taken as multiples of 2**-k, so that every term is an exact

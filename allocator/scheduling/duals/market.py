@@ -1,4 +1,5 @@
-"""Prices of blocks at which demand meets the budgets: nearly optimal duals of the linear relaxation.
+"""Prices of blocks at which demand meets the budgets: nearly optimal duals of the linear
+relaxation.
 
 Request j values block i at ``value[i, j]`` (0: not eligible), pays ``cost[j]`` and takes at most
 ``limit[j]`` blocks. At prices L it wants the blocks with the largest ``value - cost * L``, if

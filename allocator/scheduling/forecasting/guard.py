@@ -15,8 +15,8 @@ could have been given had there been room for everything, prices are at most the
 is granted. Proof: let s be the last request after which the cap did not apply. Requests up to s
 were worth at most (1 + a) ALG. Of the later ones, take as duals the largest price that each block
 asked of them (U where it had no room) and each request's gain at the prices when it came: they are
-feasible, cost at most the sum of b_i times cap_i = a V_i, and the gains are at most what was granted
-after s. Together at most (1 + a) ALG_s + a ALG + (ALG - ALG_s) <= (1 + 2a) ALG.
+feasible, cost at most the sum of b_i times cap_i = a V_i, and the gains are at most what was
+granted after s. Together at most (1 + a) ALG_s + a ALG + (ALG - ALG_s) <= (1 + 2a) ALG.
 """
 
 from __future__ import annotations

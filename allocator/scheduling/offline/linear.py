@@ -1,4 +1,5 @@
-"""The linear relaxation over the pairs that matter, by HiGHS; duals for a bound, a start for fillings.
+"""The linear relaxation over the pairs that matter, by HiGHS; duals for a bound, a start for
+fillings.
 
 Prices of blocks that are nearly right say which pairs nobody would take: with them left out the
 program is small. Its answer is a suggestion only: the duals are turned into a bound by `certified`,

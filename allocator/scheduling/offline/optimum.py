@@ -33,8 +33,8 @@ _MASTER_PAIRS = 60_000
 
 
 def bounded(problem: Singles, effort: Effort, *, reached: int = 0) -> int:
-    """An upper bound on every assignment, for those who have one already, worth ``reached``: a proof
-    by HiGHS that it contradicts is no proof.
+    """An upper bound on every assignment, for those who have one already, worth ``reached``: a
+    proof by HiGHS that it contradicts is no proof.
     """
     known, _ = _linear(problem, effort)
     if _small(problem):

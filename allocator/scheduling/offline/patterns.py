@@ -81,8 +81,8 @@ class Patterns:
                 return
 
     def dive(self, known: Bracket, effort: Effort) -> None:
-        """Fix the patterns that the master likes best, a few blocks at a time, and look for new ones
-        among what is left; the assignment counts if it is better.
+        """Fix the patterns that the master likes best, a few blocks at a time, and look for new
+        ones among what is left; the assignment counts if it is better.
         """
         problem = self._problem
         open_blocks = np.ones(len(problem.block_ids), dtype=np.bool_)

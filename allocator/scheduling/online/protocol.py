@@ -3,9 +3,9 @@
 A request costs ``cost`` at each block it is given and takes at most ``limit`` blocks; what a block
 is worth to it is public or was paid for (never raw: what is decided from it is shown). The policy
 sees the blocks that have arrived and nothing of what is to come, except what the stream promises
-(`problem.outlook`). Decisions cannot be taken back. A decision says the price it was made at, so that it
-can be explained: block i was given where ``significance - cost * price[i]`` was among the ``limit``
-largest and positive, and there was room.
+(`problem.outlook`). Decisions cannot be taken back. A decision says the price it was made at, so
+that it can be explained: block i was given where ``significance - cost * price[i]`` was among the
+``limit`` largest and positive, and there was room.
 
 Whoever drives the policy charges the pool after each decision, before the next.
 """

@@ -11,10 +11,10 @@ Block i, of whose budget the share z is spent, asks phi(z) per unit of cost; the
 *Theorem.* For requests that are small against the budgets the optimum is at most a times what is
 granted. Proof: the prices phi(z_i) at the end, with each query's gain at the prices when it came,
 are a feasible dual of the linear relaxation, since prices only rise and a full block asks U, which
-nobody pays. Granting a query block i at price phi raises the primal by p and the dual by
-(p - e phi) + b (phi(z + e/b) - phi(z)), in the limit p + e (phi' - phi). Before z0, phi' - phi =
-(a - 1) L <= (a - 1) p / e; after it, phi' - phi = (a - 1) phi <= (a - 1) p / e. So the dual rises by
-at most a p. (1.58 at U/L = 1, 3.48 at 10, 5.70 at 100.)
+nobody pays. Granting a query block i at price phi raises the primal by p and the dual by (p - e
+phi) + b (phi(z + e/b) - phi(z)), in the limit p + e (phi' - phi). Before z0, phi' - phi = (a - 1) L
+<= (a - 1) p / e; after it, phi' - phi = (a - 1) phi <= (a - 1) p / e. So the dual rises by at most
+a p. (1.58 at U/L = 1, 3.48 at 10, 5.70 at 100.)
 """
 
 from __future__ import annotations

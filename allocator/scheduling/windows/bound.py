@@ -2,9 +2,9 @@
 
 A task's value is divided over the blocks of its window; each block then packs as if it were alone,
 in the order that suits it best, and in parts. Any division gives a bound: the blocks of a set that
-fits hold all of its value. Good divisions follow prices: what a block's price asks for the task, and
-what is left over in equal parts. Rounding is paid for with a margin a thousand times what the sums
-can lose.
+fits hold all of its value. Good divisions follow prices: what a block's price asks for the task,
+and what is left over in equal parts. Rounding is paid for with a margin a thousand times what the
+sums can lose.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Blocks arrive at times and have a capacity: an integer, or one per Renyi order. A task comes at
 ``time_s``, needs ``demand`` (as many numbers as capacities have) of every block from ``first`` to
 ``last`` and is worth ``value`` (1 where it is left out). It waits for ``timeout_s`` seconds (null
-or left out: for ever) and is granted whole or not at all, at any moment from when all its blocks are
-there. What a block has granted must fit: within its capacity, or in *some* order within the
+or left out: for ever) and is granted whole or not at all, at any moment from when all its blocks
+are there. What a block has granted must fit: within its capacity, or in *some* order within the
 capacity of that order. Wanted is the largest sum of values.
 
 The JSON form is closed; amounts are integers from 0 to 2**62 - 1, times are seconds from 0 on::

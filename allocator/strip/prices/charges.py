@@ -4,16 +4,17 @@ Let p_ij be the price of a record for PTK i at option j, so that no set of optio
 carry, of every PTK at most one, costs more than 1. A plan of N records in which PTK i takes option
 j(i) pays at most 1 for each of its records, and n_ij p_ij for every PTK in all: sum_i c_ij(i) <= N
 with c = n p. Such a table c is a *charge*. Areas are one (p = d / D), rounded areas are more
-(`allocator.strip.prices.dual_feasible`), and the linear program of configurations gives the ones that
-matter.
+(`allocator.strip.prices.dual_feasible`), and the linear program of configurations gives the ones
+that matter.
 
 *The cheapest choice* is an integer program: one option for each PTK, and the largest of all charges
 as low as can be. It is small (a row for each charge), so HiGHS settles it in milliseconds where a
 search over linear programs takes minutes; what its search leaves as bound, lowered by more than its
 tolerances, is a lower bound on every plan.
 
-*Equal PTKs.* OptionCharges of PTKs with the same options are averaged over them: exchanging them gives
-charges as well, and the average of charges is one. Then only their number at each option counts.
+*Equal PTKs.* OptionCharges of PTKs with the same options are averaged over them: exchanging them
+gives charges as well, and the average of charges is one. Then only their number at each option
+counts.
 """
 
 from __future__ import annotations

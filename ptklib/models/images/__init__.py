@@ -1,8 +1,8 @@
 """Public features of images: a step before a model that costs nothing, for it learns nothing.
 
 `scattering` (wavelets) and `convolution` (filters from a public seed) are configurations with a
-known number of features; `pixels` says what an image is, `input` makes features entries of a model's
-rows, and `transformers` makes them a step of a scikit-learn pipeline.
+known number of features; `pixels` says what an image is, `input` makes features entries of a
+model's rows, and `transformers` makes them a step of a scikit-learn pipeline.
 """
 
 from ptklib.models.images.convolution import RandomConvolution

@@ -4,8 +4,8 @@ which part of an image.
 K filters of k x k pixels (over all colours) have mean 0 and length 1, as an edge detector has; each
 response above the threshold counts, its opposite too, so there are 2 K maps, averaged over a public
 grid of squares (Coates, Lee and Ng 2011 show how far such features go). Faster than scattering for
-few filters, and any size may be chosen. Filters come from SHAKE-256 of the seed: the same everywhere,
-in every version.
+few filters, and any size may be chosen. Filters come from SHAKE-256 of the seed: the same
+everywhere, in every version.
 
 **Proof note.** *Unit:* one record. *Cost:* none: the features of an image are a function of that
 image and of the configuration; filters are drawn without data, no statistic of other images is

@@ -1,11 +1,12 @@
 """Linear regression by rounds: each releases the products of rows with what is left of the label.
 
 Released are, in this order: the products of entries (`structure`); the sum of labels and of their
-squares; and in each round, with w the coefficients so far and r = clip(label - x w, -C, C), the sums
-of x r and of r^2/C. C is chosen before the round from what was released before: so many deviations
-of the residuals of the last round, as that round's own noise allows (`_LEAST` to `_MOST`, so that
-noise adds at most `_PART` of their variance). As residuals shrink, so does C, and with it the noise:
-that is what many rounds win over one release of everything. What is released is read by `belief`.
+squares; and in each round, with w the coefficients so far and r = clip(label - x w, -C, C), the
+sums of x r and of r^2/C. C is chosen before the round from what was released before: so many
+deviations of the residuals of the last round, as that round's own noise allows (`_LEAST` to
+`_MOST`, so that noise adds at most `_PART` of their variance). As residuals shrink, so does C, and
+with it the noise: that is what many rounds win over one release of everything. What is released is
+read by `belief`.
 
 **Proof note.** *Unit:* one record, or a user with at most r records. *Neighbours:* add or remove
 one. *Sensitivity:* products as in `structure`. With labels of at most `GRAIN` steps the two sums

@@ -145,7 +145,8 @@ class LinearRegression(PriceFirst[LinearPlan], Model):
         )
 
     def validate(self, arrays: Arrays) -> None:
-        """Names, dtypes and shapes follow from the configuration; no number is beyond its limits."""
+        """Names, dtypes and shapes follow from the configuration; no number is beyond its
+        limits."""
         width = self.rows.width
         wanted: dict[str, tuple[str, tuple[int, ...]]] = {
             "coefficients": ("float64", (width,)),

@@ -1,7 +1,7 @@
 """`MlpClassifier`: the chance of each class, by a dense net with hidden layers.
 
-Trained by noisy gradients (`ptklib.models.sgd`). Its features are chances of classes, or the last hidden layer
-(``output="hidden"``): what one model has learned for another to use.
+Trained by noisy gradients (`ptklib.models.sgd`). Its features are chances of classes, or the last
+hidden layer (``output="hidden"``): what one model has learned for another to use.
 
 **Proof note.** That of `sgd.learner`. It needs a delta.
 

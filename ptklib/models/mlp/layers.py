@@ -1,4 +1,5 @@
-"""Hidden layers of a net, as a configuration: their widths, checked, and what they give as features.
+"""Hidden layers of a net, as a configuration: their widths, checked, and what they give as
+features.
 
 **Proof note.** *Cost:* none; public numbers, and post-processing of a state.
 

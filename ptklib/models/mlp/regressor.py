@@ -1,7 +1,7 @@
 """`MlpRegressor`: a number between public bounds, by a dense net with hidden layers.
 
-Trained by noisy gradients (`ptklib.models.sgd`). Its feature is the prediction, or the last hidden layer
-(``output="hidden"``): what one model has learned for another to use.
+Trained by noisy gradients (`ptklib.models.sgd`). Its feature is the prediction, or the last hidden
+layer (``output="hidden"``): what one model has learned for another to use.
 
 **Proof note.** That of `sgd.learner`. It needs a delta.
 

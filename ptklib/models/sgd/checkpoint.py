@@ -5,12 +5,12 @@ by, their average, and the keys by which batches are dealt. Every noisy sum that
 is in it, as what it did to the weights. The noise of later steps is not: it is drawn when they are
 made.
 
-**Proof note.** *Unit, cost:* those of the plan, once. A step is *done* when a checkpoint after it is
-kept (`CheckpointFile.keep`: written to a new file, flushed, then renamed over the old one). Nothing of a
-run leaves it before: `run` hands out checkpoints and nothing else. A process that dies takes with it
-the steps after its last checkpoint, unseen by anybody; taken up again, these are made anew with
-fresh noise, and of each step only one release is ever seen. So the run as seen makes each of its
-steps once. Three things could break this:
+**Proof note.** *Unit, cost:* those of the plan, once. A step is *done* when a checkpoint after it
+is kept (`CheckpointFile.keep`: written to a new file, flushed, then renamed over the old one).
+Nothing of a run leaves it before: `run` hands out checkpoints and nothing else. A process that dies
+takes with it the steps after its last checkpoint, unseen by anybody; taken up again, these are made
+anew with fresh noise, and of each step only one release is ever seen. So the run as seen makes each
+of its steps once. Three things could break this:
 
 * *Members.* With batches by tag a record must be in one batch of an epoch, before and after: the
   keys are in the checkpoint, so it is dealt to the same batch. Poisson batches of a step that was
@@ -51,7 +51,8 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run after some steps. ``keys`` are that of tags and that of the epoch, where there are any."""
+    """A run after some steps. ``keys`` are that of tags and that of the epoch, where there are
+    any."""
 
     step: int
     place: Place

@@ -3,8 +3,8 @@
 Rows lie on *shelves* of some megabytes, so that reading never needs twice the room: four bytes for
 an entry, and `RECORD_BYTES` for all else of a record.
 
-**Proof note.** *Unit:* one record. *Cost:* none here. A row of `InputRows.steps` is cut toward zero to
-the grid of the first layer: element by element, no longer than before.
+**Proof note.** *Unit:* one record. *Cost:* none here. A row of `InputRows.steps` is cut toward zero
+to the grid of the first layer: element by element, no longer than before.
 
 Reasons: none of its own.
 """

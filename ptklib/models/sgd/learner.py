@@ -3,9 +3,9 @@ multilayer perceptrons share.
 
 **Proof note.** *Unit, neighbours:* one record, or a user with at most ``records_per_unit`` records,
 added or removed. *Sensitivity, cost:* those of `run`, with batches and noise as priced by `plan`. A
-record without a label is dropped: that is of the record alone. ``previous`` gives the first weights:
-post-processing. *Memory:* rows in float32 and a fixed number of bytes for each record (`encoded`); batches are
-taken in pieces, so how many records a batch happens to have takes no room.
+record without a label is dropped: that is of the record alone. ``previous`` gives the first
+weights: post-processing. *Memory:* rows in float32 and a fixed number of bytes for each record
+(`encoded`); batches are taken in pieces, so how many records a batch happens to have takes no room.
 
 Predictions come from weights as they are, in float64 and on grids, so that no row moves another.
 
@@ -102,8 +102,8 @@ class NetLearner(ABC):
         noise: BitSource | None = None,
         records_per_unit: int = 1,
     ) -> Arrays:
-        """`Ptk.train_dp`, keeping checkpoints in a file; where the file has one of the same run, the
-        steps that are left.
+        """`Ptk.train_dp`, keeping checkpoints in a file; where the file has one of the same run,
+        the steps that are left.
 
         Spends ``cost(epsilon, delta, ...)`` once, however often it is stopped and taken up.
         """
@@ -132,7 +132,8 @@ class NetLearner(ABC):
         check_arrays(arrays, self._wanted, kind=self.kind)
 
     def working_bytes(self, records: int) -> int:
-        """Rows in float32 and what goes with them, the net several times, and a piece of a batch."""
+        """Rows in float32 and what goes with them, the net several times, and a piece of a
+        batch."""
         network = self.network
         at_once = Forward(network).rows_at_once
         widths = network.inputs + sum(network.hidden) + network.head.outputs

@@ -1,4 +1,5 @@
-"""From noisy gradients to weights: momentum, learning rates, averages. All of it post-processing."""
+"""From noisy gradients to weights: momentum, learning rates, averages. All of it
+post-processing."""
 
 from __future__ import annotations
 

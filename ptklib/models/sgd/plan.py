@@ -2,20 +2,20 @@
 
 A run has `stages`: so many steps at one noise multiplier, the noise over the clipping norm. With
 Poisson batches a stage of steps costs a `SampledGaussianCost`; with batches by tag a stage is whole
-epochs and costs a `ReshuffledGaussianCost`: every record is in one batch of an epoch, and nothing is
-amplified. All batches is a batch of all records: the rate is 1 and every step is a Gaussian.
+epochs and costs a `ReshuffledGaussianCost`: every record is in one batch of an epoch, and nothing
+is amplified. All batches is a batch of all records: the rate is 1 and every step is a Gaussian.
 
 The price of the run is their sum. It is the same whatever the data, and a run makes exactly the
 steps that are priced.
 
 **Proof note.** *Unit:* one record; or a user with at most k records. *Batches by tag:* her records
 move the sums of one epoch by at most k C in L2, in whichever batches they are; noise is k times as
-much (`noise`), so the cost is that of one record. *Poisson:* she has a record in a batch with chance
-1 - (1-q)^k at most. If she has, she moves its sum by at most k C. Whatever her members are, given
-that there are some, the pair is no easier to tell apart than a Gaussian of that distance sampled at
-that rate (hockey-stick and Renyi divergences are jointly convex, and do not fall with distance or
-rate): `SampledGaussianCost` at rate min(1, q k), noise k times as much. *Cost:* of each release the
-one stated; adaptive composition of fixed costs.
+much (`noise`), so the cost is that of one record. *Poisson:* she has a record in a batch with
+chance 1 - (1-q)^k at most. If she has, she moves its sum by at most k C. Whatever her members are,
+given that there are some, the pair is no easier to tell apart than a Gaussian of that distance
+sampled at that rate (hockey-stick and Renyi divergences are jointly convex, and do not fall with
+distance or rate): `SampledGaussianCost` at rate min(1, q k), noise k times as much. *Cost:* of each
+release the one stated; adaptive composition of fixed costs.
 
 Reasons: DELTA_NEEDED, TARGET_UNREACHABLE, and those of `amounts` and `costs`.
 """

@@ -3,11 +3,11 @@
 The gradient is the noisy sum over *rate times the public number of records*, never over the size of
 a batch, which is private. An empty batch is a sum of nothing with the same noise.
 
-**Proof note.** *Unit:* one record; a user with as many records as the plan says. *Cost:* that of the
-plan. A step releases the clipped sum of its batch (`clipped`: whole numbers, moved by at most CLIP)
-with the noise of its stage (`noise`); batches are as priced (`members`). Weights, averages and the
-result are functions of these releases and of public numbers. The number of steps is fixed before;
-a run that is taken up again makes those that are not done (`checkpoint`).
+**Proof note.** *Unit:* one record; a user with as many records as the plan says. *Cost:* that of
+the plan. A step releases the clipped sum of its batch (`clipped`: whole numbers, moved by at most
+CLIP) with the noise of its stage (`noise`); batches are as priced (`members`). Weights, averages
+and the result are functions of these releases and of public numbers. The number of steps is fixed
+before; a run that is taken up again makes those that are not done (`checkpoint`).
 
 Reasons: CHECKPOINT_MISMATCH.
 """

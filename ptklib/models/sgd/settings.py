@@ -5,19 +5,19 @@ chosen by `settled` from the number of records that the user expects, the size o
 budget: no rule looks at data, so choosing costs nothing. The rule (`_Rule`):
 
 * *Batches* are Poisson: what is amplified is not paid for. Their rate is such that a run passes the
-  records `_PASSES` times, but a batch is expected to have `_LEAST_BATCH` records: noise hardly depends on
-  the rate as long as the budget buys a multiplier above 1, time does.
-* *Steps*: with a budget of mu (of a Gaussian of the same epsilon and delta) and n records, the noise
-  of a whole run is sqrt(size) / (n mu) of what clipped gradients can move weights by; more steps
-  buy finer moves, not less noise. Convex models take a few dozen, nets some hundred.
+  records `_PASSES` times, but a batch is expected to have `_LEAST_BATCH` records: noise hardly
+  depends on the rate as long as the budget buys a multiplier above 1, time does.
+* *Steps*: with a budget of mu (of a Gaussian of the same epsilon and delta) and n records, the
+  noise of a whole run is sqrt(size) / (n mu) of what clipped gradients can move weights by; more
+  steps buy finer moves, not less noise. Convex models take a few dozen, nets some hundred.
 * *Clipping*: at length 1. Where nearly all gradients are clipped the direction is what counts, so
   learning rates are stated for clipped gradients: weights move by ``learning_rate`` times the
   gradient over C.
 * *The learning rate* falls with the root of the signal, n mu / sqrt(size): what moves weights far
   moves them far by noise.
 
-Its numbers were found on public data (Adult, n = 39,073, epsilon from 0.01 to 5) and are the same for
-everybody.
+Its numbers were found on public data (Adult, n = 39,073, epsilon from 0.01 to 5) and are the same
+for everybody.
 
 Reasons: CONFIG_INVALID.
 """

@@ -9,8 +9,8 @@ products of the classical one: true of every BLAS that numpy is built with.)
 
 * *Weights* are rounded to a power of two that depends on them alone (`whole_weights`): they are
   public. Rows and columns then have lengths of at most `LENGTH`.
-* *Inputs* of a layer are rounded to 2**-bits, where `bits_of` follows from the widths of the net and a
-  public bound of their length.
+* *Inputs* of a layer are rounded to 2**-bits, where `bits_of` follows from the widths of the net
+  and a public bound of their length.
 * *Clipped gradients* have lengths of at most `CLIP` = 2**16 units; `ROWS` of them add up to numbers
   within `EXACT`.
 

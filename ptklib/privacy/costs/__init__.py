@@ -2,7 +2,8 @@
 
 ``base`` states what every cost answers; the kinds are in ``pure``, ``laplace``, ``gaussian``,
 ``sampled_run``, ``parallel``, ``stopping`` and ``sums``. All are frozen, hashable, validated at
-construction and take keywords only. ``a + b`` composes; ``as_json`` and `cost_from_json` round-trip exactly.
+construction and take keywords only. ``a + b`` composes; ``as_json`` and `cost_from_json` round-trip
+exactly.
 
 ====================================  ====================================================  =======  =====
 kind                                  what it is                                            basic    GDP

@@ -10,8 +10,9 @@ runs has no such bound: it costs all of them (`Composed`).
 directions. Let f(x) = E[x^K] and let the outputs be ordered; ties do not matter, as runs are
 exchangeable. With Q the law of one run, the law of the best is A(y) = f(Q(<= y)) - f(Q(< y)), that
 is Q(y) times the mean of f'(x) over x from Q(< y) to Q(<= y), and each such x is the chance of one
-event under post-processing of a run: draw y', and where it is y a coin. Write a = 1 - x for the chance of
-its opposite, and a' for that under the neighbour. (P, R) -> P^t R^(1-t) is jointly convex, so
+event under post-processing of a run: draw y', and where it is y a coin. Write a = 1 - x for the
+chance of its opposite, and a' for that under the neighbour. (P, R) -> P^t R^(1-t) is jointly
+convex, so
 
     sum_y A(y)^t A'(y)^(1-t)  <=  sum_y Q(y)^t Q'(y)^(1-t)  *  max over (a, a') of f'^t f''^(1-t).
 
@@ -23,9 +24,9 @@ at most exp((1-1/t') e') g^(-1/t'). Together, for every t':
 
     R(t) = e(t) + (1+s) ((1 - 1/t') e' + log(1/g) / t') + log E[K] / (t-1).
 
-*Poisson* of mean m: f'^t f''^(1-t) = m exp(m ((t-1) a' - t a)). If the base is (e, d)-DP with exp(e)
-<= t/(t-1), then a' <= exp(e) a + d makes the exponent at most m (t-1) d. K = 0 releases nothing, with chance
-exp(-m) on both sides:
+*Poisson* of mean m: f'^t f''^(1-t) = m exp(m ((t-1) a' - t a)). If the base is (e, d)-DP with
+exp(e) <= t/(t-1), then a' <= exp(e) a + d makes the exponent at most m (t-1) d. K = 0 releases
+nothing, with chance exp(-m) on both sides:
 
     R(t) = log(exp(-m) + m exp((t-1) (e(t) + m d))) / (t-1).
 

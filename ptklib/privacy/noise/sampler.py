@@ -7,9 +7,9 @@ draw is ``floor(Y)`` with
 * discrete Laplace: Y = scale (c - ln U), c = ln(2/(1+q)), q = exp(-1/scale). Then P(|X| >= k) = 2 q**k/(1+q) for k >= 1, which
   is that of P(X = k) proportional to exp(-|k|/scale). Zero is reached with both signs; nothing is rejected;
 * geometric: Y = -scale ln U, so that P(X >= k) = exp(-k/scale). The sign bit is not used;
-* rounded Gaussian: Y = sigma z + 1/2, z = -Phi^-1(U/2): the continuous N(0, sigma²) rounded to the nearest integer. For
-  integer statistics the rounding is post-processing, so the zCDP and Gaussian-DP costs of the continuous Gaussian
-  hold with no slack.
+* rounded Gaussian: Y = sigma z + 1/2, z = -Phi^-1(U/2): the continuous N(0, sigma²) rounded to the
+  nearest integer. For integer statistics the rounding is post-processing, so the zCDP and
+  Gaussian-DP costs of the continuous Gaussian hold with no slack.
 
 **Unit, sensitivity, cost.** Draws are in the unit of the statistic (integers); a sampler sees no
 data, so it has no sensitivity and no cost of its own: the mechanism that adds the draw states both.
@@ -27,11 +27,13 @@ bits alone. Proof of the bound, with e = 2**-53:
 
 * the cell: |ln(u+x) - ln(u+1/2)| <= 1/(2u) for 0 <= x < 1. For the Gaussian |dz/dU| = 1/(2 phi(z)) and U/2 = P(Z > z) <=
   sqrt(pi/2) phi(z), so |dz/dU| <= sqrt(pi/2)/U and half a cell moves z by less than 0.63/u. Both are below 1/u;
-* conversion: u to float64 and adding 1/2 are rounded once each, so U is off by a factor within 1 ± 2.1e (for U near 1 too;
-  u near 2**63 rounds up to at most 1). That moves ln U by at most 2.2e and z by at most sqrt(pi/2) 2.2e < 3e;
+* conversion: u to float64 and adding 1/2 are rounded once each, so U is off by a factor within 1 ±
+  2.1e (for U near 1 too; u near 2**63 rounds up to at most 1). That moves ln U by at most 2.2e and
+  z by at most sqrt(pi/2) 2.2e < 3e;
 * the curve: numpy's log and our probit (`sampler_probit`) are taken to be right within 16e |value| + 8e; `_self_test`
   checks that at first use, with a margin of two;
-* the rest: the rounded scale, the product, the offset (within 8e of itself) and the sum cost at most 12e y.
+* the rest: the rounded scale, the product, the offset (within 8e of itself) and the sum cost at
+most 12e y.
 
 Together at most scale 11e + y 28e; the bound grants 128e to each.
 

@@ -83,7 +83,8 @@ def calibrated(
 ) -> NoiseSchedule:
     """The schedule scaled so that the run of its sigmas is (epsilon, delta)-DP; see the module.
 
-    ``run_of`` makes the run of given sigmas, such as ``lambda sigmas: ReshuffledRun(sigmas=sigmas)``.
+    ``run_of`` makes the run of given sigmas, such as ``lambda sigmas:
+    ReshuffledRun(sigmas=sigmas)``.
     """
     level, chance = epsilon_exact(epsilon), delta_exact(delta)
     if chance == 0:

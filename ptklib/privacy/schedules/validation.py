@@ -15,14 +15,14 @@ The sigma of an epoch now depends on earlier answers, so the price is that of *w
   at least that much noise; it could be made of the floor's by adding more, and which noise to add
   follows from what is known already. So every run is post-processing of the floor run, whose price,
   in any currency, holds for all.
-* `EpochAllowance` spends a fixed mu^2 of Gaussian DP instead, for reshuffled epochs: sums of mu^2 hold
-  under full adaptivity (Smith & Thakurta 2022), so epochs may run until the next does not fit. Its
-  cost is the whole allowance, known before; what is left over is not given back. There is none
+* `EpochAllowance` spends a fixed mu^2 of Gaussian DP instead, for reshuffled epochs: sums of mu^2
+  hold under full adaptivity (Smith & Thakurta 2022), so epochs may run until the next does not fit.
+  Its cost is the whole allowance, known before; what is left over is not given back. There is none
   for sampled steps, whose privacy-loss distribution must not be stopped by looking at it.
 
 The rule (Yu et al. 2019): every ``period`` looks the mean of the last ``window`` accuracies is
-compared with that of the last comparison; where it rose by at most ``progress``, noise is multiplied by
-``factor``. The first comparison is with 0.
+compared with that of the last comparison; where it rose by at most ``progress``, noise is
+multiplied by ``factor``. The first comparison is with 0.
 
 Reasons: SCHEDULE_INVALID, MECHANISM_SPENT.
 """

@@ -44,9 +44,9 @@ class BestOfRuns:
     included**: the score is released with the best run, so it must itself be a private answer, and
     what it costs is part of ``base``. *Sensitivity*: none is needed; scores are compared as they
     were released. *Cost*: `ptklib.privacy.costs.stopping`, where the proof is. It holds because K
-    and the candidates are drawn without the data, runs have fresh noise each, and **nothing of a run
-    that is not the best is ever used**: not to stop early, not to choose the next candidate, not in
-    a log.
+    and the candidates are drawn without the data, runs have fresh noise each, and **nothing of a
+    run that is not the best is ever used**: not to stop early, not to choose the next candidate,
+    not in a log.
 
     A score that is no number counts as the worst. First of equals: as good as any, as runs are
     exchangeable.

@@ -30,10 +30,10 @@ those before, has the sensitivity above for any two neighbours, and adaptive com
 many releases there are and how much noise each has follows from the configuration and the budget
 alone. A record without a label, or with one that is not listed, moves nothing. *Cost:* the sum of
 all releases with Laplace noise, whose epsilons are parts of the whole. With Gaussian noise parts of
-mu^2 sum to less than that of one `GaussianRelease`, whose price it is (composition of Gaussian DP is
-adaptive); it needs a delta, and is far better over many releases. *Windows:* with ``previous`` boosting goes on from its
-model, and the state is the mean of all windows' models: post-processing. That is not the model of
-all windows' records together, so states are not mergeable.
+mu^2 sum to less than that of one `GaussianRelease`, whose price it is (composition of Gaussian DP
+is adaptive); it needs a delta, and is far better over many releases. *Windows:* with ``previous``
+boosting goes on from its model, and the state is the mean of all windows' models: post-processing.
+That is not the model of all windows' records together, so states are not mergeable.
 
 Rules
 -----

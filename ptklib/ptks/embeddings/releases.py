@@ -1,10 +1,10 @@
 """What the training of embeddings may release: which sums, their sensitivity, their noise, the
 price.
 
-The price is fixed before any data: one Gaussian of noise ``base`` on sensitivity 1. A release gets a
-*share* of it, in parts of `PARTS`; which shares is decided in `budget`, and may depend on what was
-released before, as long as those of a training are no more than `PARTS` together. There are three
-kinds of integer vectors:
+The price is fixed before any data: one Gaussian of noise ``base`` on sensitivity 1. A release gets
+a *share* of it, in parts of `PARTS`; which shares is decided in `budget`, and may depend on what
+was released before, as long as those of a training are no more than `PARTS` together. There are
+three kinds of integer vectors:
 
 * *activity*: a record adds (`STEPS`/2, w) to its row, |w| <= `STEPS`: the number of records and the
   sum of their values. It may add up to `STEPS`/8 to one number more, the sum of all squares.
@@ -68,8 +68,8 @@ PARTS = 10_000
 class EmbeddingReleases:
     """The releases that one training may make.
 
-    ``base`` is the noise of the whole budget on sensitivity 1; ``share`` and ``rounds`` are those of
-    the configuration, and so is ``always``: tastes are bought whatever they may be worth.
+    ``base`` is the noise of the whole budget on sensitivity 1; ``share`` and ``rounds`` are those
+    of the configuration, and so is ``always``: tastes are bought whatever they may be worth.
     """
 
     base: float

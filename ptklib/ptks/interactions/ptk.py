@@ -1,14 +1,14 @@
 """Target encoding with interactions: the mean of a number, or the probabilities of classes, by each
 key, each pair and each triple of keys, from one shared budget.
 
-What is released ----------------
-One table for each key, for each pair of keys and, with ``interactions=3``, for each triple
-(`interactions.tables`). What is learned is one of some classes, or a number between public bounds as
-a whole number w of steps, 0 to D, that weighs D-w towards the lower bound and w towards the upper one
-(`binned.target`). Each record adds its weights to its cell in every table, some *copies* of them: more
-in tables of more cells, by public sizes alone. All totals of all cells of all tables, empty ones
-too, get noise of one scale in one release. Everything else is post-processing: sparse cells back
-off to fewer keys as far as the noisy tables show (`interactions.backoff`).
+What is released ---------------- One table for each key, for each pair of keys and, with
+``interactions=3``, for each triple (`interactions.tables`). What is learned is one of some classes,
+or a number between public bounds as a whole number w of steps, 0 to D, that weighs D-w towards the
+lower bound and w towards the upper one (`binned.target`). Each record adds its weights to its cell
+in every table, some *copies* of them: more in tables of more cells, by public sizes alone. All
+totals of all cells of all tables, empty ones too, get noise of one scale in one release. Everything
+else is post-processing: sparse cells back off to fewer keys as far as the noisy tables show
+(`interactions.backoff`).
 
 **Proof note.** *Unit:* one record, or a user with at most r = ``records_per_unit`` records.
 *Neighbours:* add or remove one. *Sensitivity:* a record is in one cell of each table t,
@@ -26,10 +26,10 @@ Rules -----
   are clipped, infinities too.
 * Features of each table: ``estimate`` (the mean, or the probability of each class) and ``count`` (0
   where the noisy one is below), over all windows merged.
-* Where there were no records with an unknown key, it says nothing: a table serves what its known keys
-  say.
-* Loss: half the Brier score or the squared error over the squared range, averaged over the tables of
-  the most keys. Exact totals minimise its mean.
+* Where there were no records with an unknown key, it says nothing: a table serves what its known
+  keys say.
+* Loss: half the Brier score or the squared error over the squared range, averaged over the tables
+  of the most keys. Exact totals minimise its mean.
 
 Reasons: those of `ptk`, `cells`, `keys`, `binned` and `noisy_totals`.
 """
@@ -115,7 +115,8 @@ class Interactions(Keyed, PriceFirst[Release], Ptk):
     prefix: str | None = None  # of feature names; the label when None
 
     def check(self) -> None:
-        """Two keys or more that differ, none of them the label; classes or bounds; tables that fit."""
+        """Two keys or more that differ, none of them the label; classes or bounds; tables that
+        fit."""
         count = len(self.keys)
         demand(
             self.interactions <= count <= MAX_KEYS,
@@ -206,7 +207,8 @@ class Interactions(Keyed, PriceFirst[Release], Ptk):
         return np.clip(np.concatenate(losses), 0.0, 1.0)
 
     def working_bytes(self, records: int) -> int:
-        """All tables and their centres; of a record its loss alone, for training reads in one pass."""
+        """All tables and their centres; of a record its loss alone, for training reads in one
+        pass."""
         channels = self._target.channels
         numbers = channels * self.cells
         codes = BATCH_RECORDS * (len(self.keys) + len(self._tables) + channels) * _CODE_BYTES
@@ -250,9 +252,9 @@ class Interactions(Keyed, PriceFirst[Release], Ptk):
 
         The target bounds the error of the noisy mean (a part of the range, rounding to steps
         included) or of the noisy share of a class, of a cell of a table of the most keys that holds
-        ``min_share`` of all records. It speaks of totals as they are stored, not of the features: a cell that is far
-        from what fewer keys say of it may be served with a larger error. From public numbers alone:
-        free.
+        ``min_share`` of all records. It speaks of totals as they are stored, not of the features: a
+        cell that is far from what fewer keys say of it may be served with a larger error. From
+        public numbers alone: free.
         """
         share = self.min_share or 1 / max(table.size for table in self._tables)
         copies = min(most.copies for most in self._tables if most.order == self.interactions)

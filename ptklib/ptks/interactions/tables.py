@@ -1,11 +1,11 @@
 """The tables of a PTK with interactions: one for each key, each pair, each triple; and where the
 cells of each are in one long vector.
 
-A key has one value more than its domain, for all that is null or not in it: so a record has exactly one
-cell in every table, and the cells of a table are sums of those of a table of more keys.
+A key has one value more than its domain, for all that is null or not in it: so a record has exactly
+one cell in every table, and the cells of a table are sums of those of a table of more keys.
 
-**Proof note.** *Unit:* one record. Its cell in a table depends on its own keys alone. *Cost:* none; what
-is counted by cell gets its noise elsewhere.
+**Proof note.** *Unit:* one record. Its cell in a table depends on its own keys alone. *Cost:* none;
+what is counted by cell gets its noise elsewhere.
 """
 
 from __future__ import annotations

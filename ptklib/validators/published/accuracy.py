@@ -1,11 +1,12 @@
 """The published test of an accuracy: Clopper and Pearson's bound with noisy counts (appendix B.2).
 
 **Proof notes.** *Unit:* one record. *Neighbours:* add or remove one. *Sensitivity:* 1 each, of the
-number of records and of those that are right. *Cost:* two Laplace releases at epsilon/2. *Validity:* with
-probability eta/3 each, the noisy number of right records less 2 ln(3/(2 eta))/epsilon is above
-the number, the noisy number of records with as much is below it, and so many right of so many records
-or more have a chance of at most eta/3 where the accuracy is the target or less. That chance falls with
-the right and rises with the records. (The text takes ln(3/eta), which is more than is needed.)
+number of records and of those that are right. *Cost:* two Laplace releases at epsilon/2.
+*Validity:* with probability eta/3 each, the noisy number of right records less 2 ln(3/(2
+eta))/epsilon is above the number, the noisy number of records with as much is below it, and so many
+right of so many records or more have a chance of at most eta/3 where the accuracy is the target or
+less. That chance falls with the right and rises with the records. (The text takes ln(3/eta), which
+is more than is needed.)
 
 Reasons: ACCURACY_INVALID, ETA_INVALID, those of `amounts`.
 """

@@ -1,17 +1,17 @@
 """The published tests of a mean loss: ACCEPT by Bernstein's inequality (listing 2), REJECT by
 Hoeffding's (appendix B.1, Proposition B.2).
 
-**Proof notes.** *Unit:* one record. *Neighbours:* add or remove one. *Sensitivity:* of the number of
-records 1; of the sum of losses, clipped to [0, bound] one by one and rounded up to units of
-bound/`UNIT`, UNIT units. *Cost:* two Laplace releases at epsilon/2 each. For REJECT the sum is the least there is on
-these very records (`rejecting` says why it moves by [0, bound] as well, and what `SLACK_UNITS` are).
-*Validity of ACCEPT:* with probability eta/3 each, the
-noisy number less 2 ln(3/(2 eta))/epsilon is above the number; the noisy sum with
-2 bound ln(3/(2 eta))/epsilon is below the sum; and the mean exceeds
-L + sqrt(2 bound L l/n) + 4 bound l/n with l = ln(3/eta), L the mean of the records (Bernstein). The
-last rises with L and falls with n. *Validity of REJECT:* three events of eta/3 as well; the best
-state's own mean on n records is below its loss by bound sqrt(l/(2n)) or more with probability eta/3,
-and the minimiser's is no larger than that state's. The number is bounded from both sides.
+**Proof notes.** *Unit:* one record. *Neighbours:* add or remove one. *Sensitivity:* of the number
+of records 1; of the sum of losses, clipped to [0, bound] one by one and rounded up to units of
+bound/`UNIT`, UNIT units. *Cost:* two Laplace releases at epsilon/2 each. For REJECT the sum is the
+least there is on these very records (`rejecting` says why it moves by [0, bound] as well, and what
+`SLACK_UNITS` are). *Validity of ACCEPT:* with probability eta/3 each, the noisy number less 2
+ln(3/(2 eta))/epsilon is above the number; the noisy sum with 2 bound ln(3/(2 eta))/epsilon is below
+the sum; and the mean exceeds L + sqrt(2 bound L l/n) + 4 bound l/n with l = ln(3/eta), L the mean
+of the records (Bernstein). The last rises with L and falls with n. *Validity of REJECT:* three
+events of eta/3 as well; the best state's own mean on n records is below its loss by bound
+sqrt(l/(2n)) or more with probability eta/3, and the minimiser's is no larger than that state's. The
+number is bounded from both sides.
 
 A lower bound of the number that is not positive is RETRY.
 
@@ -126,7 +126,8 @@ class PublishedRejectTest:
         return self.number.cost + self.total.cost
 
     def verdict(self, least_losses: ArrayLike, *, source: BitSource | None = None) -> str:
-        """REJECT or RETRY, by the losses of the exact minimiser on the records of the train slice."""
+        """REJECT or RETRY, by the losses of the exact minimiser on the records of the train
+        slice."""
         known = clipped(least_losses, float(self.bound))
         units = math.floor(math.fsum(known) / float(self.bound) * UNIT)
         number = self.number.release([len(known)], source=source)

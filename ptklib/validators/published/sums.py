@@ -1,11 +1,12 @@
 """The published test of the mean of a number: Hoeffding's bound and noisy sums (appendix B.3).
 
-**Proof notes.** *Unit:* one record. *Neighbours:* add or remove one. *Sensitivity:* 1 of the number of
-records; `UNIT` units of the sum of values, clipped to [0, 1] of their bounds and rounded. *Cost:* two
-Laplace releases at epsilon/2. *Validity:* each with probability eta/3: both draws are within
-2 ln(3/eta)/epsilon, and the mean of the sample is within sqrt(ln(6/eta)/(2n)). The text forgets that the
-noisy number is also what the noisy sum is divided by, and the bound of the values in front of the noise; with
-both, the estimate is off by the sample's error and twice the quantile over the least number.
+**Proof notes.** *Unit:* one record. *Neighbours:* add or remove one. *Sensitivity:* 1 of the number
+of records; `UNIT` units of the sum of values, clipped to [0, 1] of their bounds and rounded.
+*Cost:* two Laplace releases at epsilon/2. *Validity:* each with probability eta/3: both draws are
+within 2 ln(3/eta)/epsilon, and the mean of the sample is within sqrt(ln(6/eta)/(2n)). The text
+forgets that the noisy number is also what the noisy sum is divided by, and the bound of the values
+in front of the noise; with both, the estimate is off by the sample's error and twice the quantile
+over the least number.
 
 Reasons: those of `sums.means`.
 """
@@ -35,7 +36,8 @@ UNIT = 2**20
 
 @dataclass(frozen=True, init=False)
 class PublishedMeanTest:
-    """A mean that is ACCEPTed where its absolute error is at most ``tolerance``, but for ``eta``."""
+    """A mean that is ACCEPTed where its absolute error is at most ``tolerance``, but for
+    ``eta``."""
 
     tolerance: Fraction
     epsilon: Fraction

@@ -122,8 +122,8 @@ class HistogramTest:
         return float(np.maximum(above - shares, shares - below).max()) + _ROUND
 
     def needed(self, largest_share: Number) -> int | None:
-        """Records with which all shares are most likely ACCEPTed, where none is supposed to be larger
-        than this. No data.
+        """Records with which all shares are most likely ACCEPTed, where none is supposed to be
+        larger than this. No data.
         """
         share = min(0.5, float(exact(largest_share, name="largest_share")))
         luck = self.noise.beyond(0.1 / self.cells)

@@ -1,7 +1,8 @@
 """The mean of a number, with how far from the mean of the world it may be.
 
-A value is clipped to [lower, upper], brought to x in [0, 1] and rounded to a grid of 1/`GRID`. A record adds
-((1-x)^2, 2x(1-x), x^2): three numbers that make 1, and from whose sums number, mean and spread follow.
+A value is clipped to [lower, upper], brought to x in [0, 1] and rounded to a grid of 1/`GRID`. A
+record adds ((1-x)^2, 2x(1-x), x^2): three numbers that make 1, and from whose sums number, mean and
+spread follow.
 
 **Proof notes.** *Unit:* one record. *Neighbours:* add or remove one. *Sensitivity:* the three are
 non-negative whole numbers of `UNIT` = GRID^2, and add up to UNIT: L1 and L2 norm are at most UNIT. *Cost:*
@@ -16,7 +17,8 @@ so at most the larger of |Z2 + Z1/2| and |Z0 + Z1/2|. Of eta,
 * 1/8 for the two sums of noise in W, by their law (`noisy_law`);
 * 1/16 for |Z| <= z of each of the three: n is within 3z of N, and the sum of squares around e, which no
   other point has less of than the mean of the records, within z times the sum of its coefficients' sizes;
-* 1/16 for s <= sqrt(V) + sqrt(2 ln(16/eta)/(n-1)), V the sample's variance (Maurer and Pontil 2009).
+* 1/16 for s <= sqrt(V) + sqrt(2 ln(16/eta)/(n-1)), V the sample's variance (Maurer and Pontil
+2009).
 
 Rounding to the grid adds half a step. Floats are granted a millionth.
 
@@ -81,8 +83,8 @@ class ToldMoments:
 
 @dataclass(frozen=True, init=False)
 class MeanTest:
-    """A mean that is told with noise, and ACCEPTed where its absolute error is at most ``tolerance``,
-    but for a chance of ``eta``.
+    """A mean that is told with noise, and ACCEPTed where its absolute error is at most
+    ``tolerance``, but for a chance of ``eta``.
     """
 
     tolerance: Fraction
@@ -155,8 +157,8 @@ class MeanTest:
         return mean_error(self.noise, float(self.eta), told)
 
     def needed(self, spread: Number) -> int | None:
-        """Records with which a mean of numbers of this standard deviation is most likely ACCEPTed. No
-        data.
+        """Records with which a mean of numbers of this standard deviation is most likely ACCEPTed.
+        No data.
         """
         share = float(exact(spread, name="spread")) / self.width
         second = min(0.25, share * share)
@@ -172,7 +174,8 @@ class MeanTest:
 
 
 def mean_error(noise: Noise, eta: float, told: ToldMoments) -> float:
-    """See the module: how far the mean of x may be off, by what was told, but for a chance of eta."""
+    """See the module: how far the mean of x may be off, by what was told, but for a chance of
+    eta."""
     z = noise.beyond(eta / 48, UNIT)
     least, most = told.records - 3 * z, told.records + 3 * z
     if least <= 2:

@@ -1,4 +1,5 @@
-"""What the validators of sums tell: a verdict, estimates and how far off they may be, DP all of them."""
+"""What the validators of sums tell: a verdict, estimates and how far off they may be, DP all of
+them."""
 
 from __future__ import annotations
 
@@ -54,8 +55,8 @@ def tolerance_exact(tolerance: Number) -> Fraction:
 def divergence_bounds(shares: Floats, budget: float) -> tuple[Floats, Floats]:
     """The least and the largest p with kl(share, p) <= ``budget``, rounded outwards.
 
-    The mean of n independent numbers in [0, 1] has a kl from its expectation above b/n with a chance
-    of at most 2 exp(-b) (Chernoff; Hoeffding 1963 for all laws).
+    The mean of n independent numbers in [0, 1] has a kl from its expectation above b/n with a
+    chance of at most 2 exp(-b) (Chernoff; Hoeffding 1963 for all laws).
     """
     return 1 - _above(1 - shares, budget), _above(shares, budget)
 

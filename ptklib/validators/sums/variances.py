@@ -97,8 +97,8 @@ class VarianceTest:
         return second + off * (2 * abs(told.mean - 0.5) + off) + 1 / GRID
 
     def needed(self, spread: Number) -> int | None:
-        """Records with which the variance of numbers of this standard deviation, in the middle of the
-        bounds, is most likely ACCEPTed. No data.
+        """Records with which the variance of numbers of this standard deviation, in the middle of
+        the bounds, is most likely ACCEPTed. No data.
         """
         share = float(exact(spread, name="spread")) / self.mean.width
         second = min(0.25, share * share)

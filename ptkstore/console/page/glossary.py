@@ -1,4 +1,5 @@
-"""Words of privacy and planning, explained where they stand: what a pointer or a focus over them says.
+"""Words of privacy and planning, explained where they stand: what a pointer or a focus over them
+says.
 
 The long form is in docs/concepts; each is one sentence here, for it must fit into a small box.
 """

@@ -8,9 +8,9 @@ it was found and marked ``refining``: nobody has ruled out that there is a plan,
 target would do. Work is counted, so the same question gets the same answer; the clock, which
 somebody who waits looks at, ends it on a slow or busy machine.
 
-A PTK with a target is planned as if there were none of best effort: those train on what is left. One
-of best effort is accepted where its epsilon fits beside everybody, else rejected with the nearest
-that does.
+A PTK with a target is planned as if there were none of best effort: those train on what is left.
+One of best effort is accepted where its epsilon fits beside everybody, else rejected with the
+nearest that does.
 
 Nothing here opens a transaction, and nobody may call it in one
 (`tests/engine/test_planning_apart.py`).
@@ -196,8 +196,8 @@ def _of_best_effort(
     newcomer: Candidate,
     effort: Effort,
 ) -> Registration:
-    """What becomes of a PTK that states its epsilon: it fits beside the others on a floor of samples,
-    or the nearest epsilon that does is told.
+    """What becomes of a PTK that states its epsilon: it fits beside the others on a floor of
+    samples, or the nearest epsilon that does is told.
     """
     name, asked = newcomer.row.name, Fraction(newcomer.row.epsilon or "0")
     loss = training_loss(spec, privacy_filter, fresh_loss(spec, privacy_filter))

@@ -394,8 +394,8 @@ _ANSWERS: OrderedDict[tuple[_Question, float], tuple[Settled, float]] = OrderedD
 
 
 def _settled(asked: _Question, effort: Effort) -> Settled:
-    """The plan; one that was asked for before with as much work is known, unless the clock had ended
-    it.
+    """The plan; one that was asked for before with as much work is known, unless the clock had
+    ended it.
     """
     key = (asked, effort.left)
     known = _ANSWERS.get(key)

@@ -1,19 +1,20 @@
-"""The rest of a window: what PTKs get beyond the plan of fewest samples, where their stream says so.
+"""The rest of a window: what PTKs get beyond the plan of fewest samples, where their stream says
+so.
 
-The plan of fewest samples is made first and stays what it is: who is accepted, what is promised, how
-long a window should be. Then `allocator.surplus` hands out what is left of the records of the window
-and of the budget of each of them. All of it is worked out from profiles and DP counts: free, and
-said before anything is charged. **What is charged is what is trained**: one charge for each PTK, at
-its epsilon here and on its tags here, and the ledger judges it like any other.
+The plan of fewest samples is made first and stays what it is: who is accepted, what is promised,
+how long a window should be. Then `allocator.surplus` hands out what is left of the records of the
+window and of the budget of each of them. All of it is worked out from profiles and DP counts: free,
+and said before anything is charged. **What is charged is what is trained**: one charge for each
+PTK, at its epsilon here and on its tags here, and the ledger judges it like any other.
 
 What a quota of the stream leaves to training (`door:ptk`, `ptk:NAME`) is all that is asked for:
-``loss`` is `planning.training_loss`. Nor is more asked for than a worker's memory allows (`memory`),
-nor more samples than ``n_max``.
+``loss`` is `planning.training_loss`. Nor is more asked for than a worker's memory allows
+(`memory`), nor more samples than ``n_max``.
 
-PTKs of best effort live on this: in the plan of fewest samples they have a floor of samples, and here
-they get records at the one epsilon that they state, also where the stream takes the minimum. There
-everybody else keeps what the plan of fewest samples says. What makes their losses comparable is
-their equal share of the window (`allocator.surplus.curves`).
+PTKs of best effort live on this: in the plan of fewest samples they have a floor of samples, and
+here they get records at the one epsilon that they state, also where the stream takes the minimum.
+There everybody else keeps what the plan of fewest samples says. What makes their losses comparable
+is their equal share of the window (`allocator.surplus.curves`).
 
 Reasons: those of `allocator.surplus`.
 """
@@ -185,8 +186,8 @@ def _rungs(ptk: Ptk, privacy_filter: Filter, delta: Fraction, units: int) -> tup
 def most_samples(
     spec: StreamSpec, candidate: Candidate, least: int, samples: int, held: Held
 ) -> int | None:
-    """The most samples that a worker has the memory for, at least those of the plan; None where that
-    is all of them.
+    """The most samples that a worker has the memory for, at least those of the plan; None where
+    that is all of them.
     """
     window = most_in_window(held.dp_records, held.blocks, spec)
     units = records_per_unit(spec)

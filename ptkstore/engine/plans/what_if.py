@@ -101,7 +101,8 @@ def _compared(
     held: Held | None,
     current: Current | None,
 ) -> WhatIfView:
-    """Both plans, of the stream as it is and as it would be, by one deadline. Public facts alone."""
+    """Both plans, of the stream as it is and as it would be, by one deadline. Public facts
+    alone."""
     effort = WINDOW.effort()
     privacy_filter = spec.policy.filter()
     waiting = [

@@ -369,8 +369,8 @@ class _Part:
     def _distrust(
         self, tx: Transaction, fresh: rows.PtkRow, measured: MeasuredProfile, now_ms: int
     ) -> None:
-        """A profile of the older rule certified a witness only. Where it could not be renewed, its PTK
-        waits: nothing is published on it.
+        """A profile of the older rule certified a witness only. Where it could not be renewed, its
+        PTK waits: nothing is published on it.
         """
         last = tx.profiles.latest(fresh.id, fresh.config_version, fresh.target)
         if last is not None and not certified(last.samples):

@@ -1,5 +1,6 @@
 """The cycle of one window: profile, plan, charge, train, validate, publish, notify, expire. Each
-step is written when it is done, with all that belongs to it, by the journal (`ptkstore.engine.journal`).
+step is written when it is done, with all that belongs to it, by the journal
+(`ptkstore.engine.journal`).
 
 A step holds what later steps need (`ptkstore.engine.steps`), so a restart goes on after the last
 one, with the same numbers. The table in docs/internals/engine.md says what a kill between any two

@@ -1,4 +1,5 @@
-"""Runs audited by a canary: no easier to tell than they claim, and not much harder; faults are seen.
+"""Runs audited by a canary: no easier to tell than they claim, and not much harder; faults are
+seen.
 
 The canary is a record whose clipped gradient is always the same and as long as can be, in a stream
 of nothing. What tells it best is how far all noisy gradients together went its way.

@@ -141,7 +141,8 @@ def test_a_run_that_is_over_releases_nothing_more(data: EncodedRecords, tmp_path
 
 
 def test_noise_after_a_kill_is_fresh(data: EncodedRecords, tmp_path: Path) -> None:
-    """No noise is kept, so none can be used for other records: two runs from one checkpoint differ."""
+    """No noise is kept, so none can be used for other records: two runs from one checkpoint
+    differ."""
     run, file = run_of("poisson"), CheckpointFile(tmp_path / "kept", 1)
     run.train(data, file=file)
     whole = file.read()
@@ -157,7 +158,8 @@ def test_noise_after_a_kill_is_fresh(data: EncodedRecords, tmp_path: Path) -> No
 def test_members_of_an_epoch_are_the_same_after_a_kill(
     data: EncodedRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed within an epoch, in another order: a record is in one batch of it, before and after."""
+    """Killed within an epoch, in another order: a record is in one batch of it, before and
+    after."""
     run, file, seen = run_of("tags"), CheckpointFile(tmp_path / "kept", 1), []
     batch = TaggedBatches.batch
 
