@@ -39,7 +39,8 @@ def whole(columns: Columns, effort: Effort, *, below: float, nodes: int = _NODES
     # good enough.
     good = np.flatnonzero(reduced < below - columns.bound)
     # A program that is too large for what is left to spend is made smaller.
-    most = min(_MOST_COLUMNS, int((effort.limit - effort.spent - 1e7) / (_STEPS * count)))
+    # Where a clock counts, steps have no end.
+    most = int(min(_MOST_COLUMNS, (effort.limit - effort.spent - 1e7) / (_STEPS * count)))
     if most < 2 * count:
         return None
     good = np.sort(good[np.argsort(reduced[good], kind="stable")[:most]])
